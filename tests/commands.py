@@ -20,7 +20,7 @@ FORKS.set_forkserver_preload(["autograder.cli", "autograder.tape", "autograder.v
 
 
 def autograder(*words: object, cwd: str | Path = ".") -> CompletedProcess[str]:
-    """Returns what a command did: exit code, standard output and standard error."""
+    """Return what a command did: exit code, standard output and standard error."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ("stdout", "stderr")]
         process = FORKS.Process(target=_run, args=(list(map(str, words)), str(cwd), *paths))

@@ -72,14 +72,14 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """Says how many tests were skipped for want of what, and how to have it."""
+    """Say how many tests were skipped for want of what, and how to have it."""
     for line in skipped_lines([report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]):
         terminalreporter.line(line)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def no_shell_stays() -> Iterator:
-    """Ends the module's IPython shell: `get_ipython()` would find it in every later test, and views would take that for a notebook."""
+    """End the module's IPython shell: `get_ipython()` would find it in every later test, and views would take that for a notebook."""
     yield
     loaded = sys.modules.get("IPython.core.interactiveshell")
     if loaded is not None and loaded.InteractiveShell.initialized():
@@ -87,7 +87,7 @@ def no_shell_stays() -> Iterator:
 
 
 def chromium() -> str | None:
-    """Returns the path of a Chromium on this machine, or None."""
+    """Return the path of a Chromium on this machine, or None."""
     return next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
 
 

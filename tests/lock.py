@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def resolve(keep: bool) -> str:
-    """Returns uv's answer in pip's requirements form; with `keep`, what is locked today stays where it can.
+    """Return uv's answer in pip's requirements form; with `keep`, what is locked today stays where it can.
 
     Raises:
         SystemExit: uv is missing, or there is no set of versions that fits.
@@ -92,7 +92,7 @@ def resolve(keep: bool) -> str:
 
 
 def parse(text: str) -> list[Locked]:
-    """Returns the packages of a requirements file with uv's annotations, in its order."""
+    """Return the packages of a requirements file with uv's annotations, in its order."""
     return [_package(block) for block in re.split(r"\n(?=\w)", f"\n{text}")[1:]]
 
 
@@ -109,7 +109,7 @@ def _package(block: str) -> Locked:
 
 
 def without_cuda(packages: list[Locked]) -> list[Locked]:
-    """Takes out torch, and what only its CUDA build for Linux needs; pip finds these when it installs torch."""
+    """Take out torch, and what only its CUDA build for Linux needs; pip finds these when it installs torch."""
     gone = {"torch"}
     while found := {p.name for p in packages if "linux" in p.marker and p.needed_by <= gone} - gone:
         gone |= found
@@ -117,7 +117,7 @@ def without_cuda(packages: list[Locked]) -> list[Locked]:
 
 
 def in_step(conda: str, versions: dict[str, str]) -> str:
-    """Returns environment.yml with the locked version of every package that it names with one."""
+    """Return environment.yml with the locked version of every package that it names with one."""
 
     def pin(found: re.Match[str]) -> str:
         name = found["name"]
@@ -127,7 +127,7 @@ def in_step(conda: str, versions: dict[str, str]) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Returns the environment without settings of uv, which could name another index; nothing of an index is written."""
+    """Return the environment without settings of uv, which could name another index; nothing of an index is written."""
     return {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
 
 

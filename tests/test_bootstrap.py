@@ -59,7 +59,7 @@ def test_help_and_version_need_no_package(clone, words):
 
 
 def small_lock(folder: Path, line: str) -> bootstrap.Lock:
-    """Returns a lock of one package, written into a folder."""
+    """Return a lock of one package, written into a folder."""
     file = folder / "small.txt"
     file.write_text(f"{line}\n", "utf-8")
     return bootstrap.Lock(file, "torch==2.13.0", {})
@@ -85,7 +85,7 @@ def index(tmp_path, monkeypatch):
 
 
 def sentence(capture: pytest.ExceptionInfo[SystemExit]) -> str:
-    """Returns what the user reads; it must be one line."""
+    """Return what the user reads; it must be one line."""
     told = str(capture.value.code)
     assert 1 == len(told.splitlines())
     return told
@@ -220,7 +220,7 @@ def test_the_cpu_build_comes_from_its_own_index(begun, index, monkeypatch, capsy
 
 
 def test_another_build_than_cpu_is_no_choice(clone, monkeypatch):
-    """A misspelt choice is told before anything is made."""
+    """A misspelled choice is told before anything is made."""
     monkeypatch.setenv("AUTOGRADER_TORCH", "gpu")
     with pytest.raises(SystemExit) as stopped:
         bootstrap.install(small_lock(clone, ""))

@@ -14,7 +14,7 @@ from autograder.errors import InputError
 
 
 def ended(raised: BaseException, verb: str = "grade") -> int:
-    """Returns the exit code of a command that raises."""
+    """Return the exit code of a command that raises."""
 
     def run(_):
         raise raised

@@ -20,14 +20,14 @@ FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
 @functools.cache
 def tracked() -> frozenset[str]:
-    """Returns every tracked file and every folder that holds one, relative to the repository."""
+    """Return every tracked file and every folder that holds one, relative to the repository."""
     files = subprocess.check_output(["git", "ls-files"], text=True, cwd=ROOT).splitlines()
     folders = {str(folder) for file in files for folder in PurePosixPath(file).parents}
     return frozenset(files) | folders
 
 
 def is_missing(name: str) -> bool:
-    """Returns whether a code span is the name of a file or folder of this project that is not there.
+    """Return whether a code span is the name of a file or folder of this project that is not there.
 
     A path counts where it begins with a top-level folder or a room of the package, a bare name where it ends like a file of ours.
     `<kind>` stands for any name.
@@ -44,13 +44,13 @@ def is_missing(name: str) -> bool:
 
 
 def anchors(page: Path) -> set[str]:
-    """Returns the anchors of a page's headings, as GitHub makes them."""
+    """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text("utf-8")), re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def is_broken(link: str, page: Path) -> bool:
-    """Returns whether a link of a page leads to a file or an anchor of this project that is not there."""
+    """Return whether a link of a page leads to a file or an anchor of this project that is not there."""
     target, _, anchor = link.partition("#")
     if "://" in link or link.startswith("mailto:"):
         return False

@@ -43,7 +43,7 @@ def program(tmp_path) -> Path:
 
 
 def explain(*words: object) -> subprocess.CompletedProcess[str]:
-    """Runs the command in a process of its own."""
+    """Run the command in a process of its own."""
     return autograder("explain", *words)
 
 
@@ -218,7 +218,7 @@ def package(tmp_path) -> Path:
 
 @pytest.mark.parametrize("words", [["-m", "job.train", "--", "--steps", "1"], ["job/train.py::train", "--json"]])
 def test_a_module_of_a_package_runs_with_its_arguments_and_its_neighbours(package, words):
-    """The write in the neighbour is told by that file's own line."""
+    """The write in the neighbor is told by that file's own line."""
     before = words.index("--") if "--" in words else len(words)
     done = autograder("explain", *words[:before], "--no-repair", "--json", *words[before:], cwd=package)
     told = json.loads(done.stdout)

@@ -78,12 +78,12 @@ FILES = {
 
 
 def imports(module: str) -> set[str]:
-    """Returns the modules of this package that a module imports, wherever in the file."""
+    """Return the modules of this package that a module imports, wherever in the file."""
     return imported(ast.parse(FILES[module].read_text("utf-8"))) & set(FILES)
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """Returns the modules that a text imports; of this package's `from folder import module` the module."""
+    """Return the modules that a text imports; of this package's `from folder import module` the module."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -95,13 +95,13 @@ def imported(tree: ast.Module) -> set[str]:
 
 
 def room_of(module: str) -> str:
-    """Returns the innermost room that a module stands in, or its own name for the files beside the rooms."""
+    """Return the innermost room that a module stands in, or its own name for the files beside the rooms."""
     inside = module.removeprefix("autograder.")
     return max((room for room in ROOMS if f"{inside}.".startswith(f"{room}.")), key=len, default=inside)
 
 
 def is_allowed(room: str, other: str) -> bool:
-    """Returns whether a room may import another: itself, a room that it names, or one inside that."""
+    """Return whether a room may import another: itself, a room that it names, or one inside that."""
     return any(f"{other}.".startswith(f"{one}.") for one in ROOMS[room] | EVERYWHERE | {room})
 
 
@@ -114,7 +114,7 @@ OURS = {"self", "cls"}
 
 
 def private_names(tree: ast.AST) -> set[str]:
-    """Returns the private names of PyTorch that a module reads, imports, or passes to getattr and the like."""
+    """Return the private names of PyTorch that a module reads, imports, or passes to getattr and the like."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -28,7 +28,7 @@ Check = Callable[[Path], list[str]]
 
 @pytest.fixture(scope="module")
 def errors(tmp_path_factory) -> Check:
-    """Returns a function that gives the compiler's complaints about a file, one a line."""
+    """Return a function that gives the compiler's complaints about a file, one a line."""
     compiler = installed(COMPILER, tmp_path_factory.mktemp("npm")) / ".bin" / ("tsc.cmd" if os.name == "nt" else "tsc")
 
     def complaints(file: Path) -> list[str]:

@@ -37,13 +37,13 @@ a.sum().backward()
 
 
 def locked() -> dict[str, str]:
-    """Returns the version of every locked package."""
+    """Return the version of every locked package."""
     text = lock.LOCK.read_text("utf-8") + lock.TORCH.read_text("utf-8")
     return {package.name: package.version for package in lock.parse(text)}
 
 
 def wanted(lines: list[str]) -> list[Requirement]:
-    """Returns requirements that hold for this Python and system, without the project's own extras."""
+    """Return requirements that hold for this Python and system, without the project's own extras."""
     parsed = map(Requirement, lines)
     return [
         one for one in parsed if one.name != PROJECT["name"] and (not one.marker or one.marker.evaluate({"extra": ""}))
@@ -244,7 +244,7 @@ class Installed:
         self.folder = folder
 
     def pip(self, *words: str) -> None:
-        """Installs packages, at the locked versions so that a run tomorrow is the same."""
+        """Install packages, at the locked versions so that a run tomorrow is the same."""
         constraints = self.folder.parent / "constraints.txt"
         constraints.write_text("".join(f"{name}=={version}\n" for name, version in locked().items()), "utf-8")
         command = [self.python, "-m", "pip", "install", "--quiet", "--constraint", constraints, *words]
@@ -252,21 +252,21 @@ class Installed:
         assert 0 == done.returncode, done.stderr[-3000:]
 
     def command(self, *words: str) -> list[str]:
-        """Returns a command line of the installed package."""
+        """Return a command line of the installed package."""
         return [str(self.python), "-P", "-m", "autograder", *words]
 
     def run(self, *words: str, **more) -> subprocess.CompletedProcess[str]:
-        """Runs a command in the folder."""
+        """Run a command in the folder."""
         return subprocess.run(
             self.command(*words), cwd=self.folder, env=self.environment(), capture_output=True, text=True, **more
         )
 
     def environment(self) -> dict[str, str]:
-        """Returns the environment without what would lead back to the clone."""
+        """Return the environment without what would lead back to the clone."""
         return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "AUTOGRADER_PROGRESS")}
 
     def has(self, *modules: str) -> list[str]:
-        """Returns which of the modules can be imported."""
+        """Return which of the modules can be imported."""
         code = f"import importlib.util; print(*(m for m in {modules!r} if importlib.util.find_spec(m)))"
         return subprocess.check_output([self.python, "-P", "-c", code], text=True).split()
 

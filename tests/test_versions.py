@@ -24,7 +24,7 @@ RIGHT |= {"repaired": True, "instead": None, "notes": []}
 
 
 def report(**programs: dict) -> dict:
-    """Returns what one release's run found."""
+    """Return what one release's run found."""
     facts = {"tests": 9, "failures": 0, "errors": 0}
     return {"torch": "2.6.0", "sample": 1, "facts": facts, "programs": programs}
 

@@ -114,7 +114,7 @@ LONGEST = (
 
 
 def unit_of(node: str) -> str:
-    """Returns what stays together on one worker: a share of the corpus, the tests with a browser, or a file."""
+    """Return what stays together on one worker: a share of the corpus, the tests with a browser, or a file."""
     file, _, rest = node.removeprefix("tests/").partition("::")
     program = re.search(r"\[(.+)\]$", rest)
     if file in CORPUS and program:
@@ -136,11 +136,11 @@ def part_of(unit: str) -> int:
 
 
 def rank(unit: str) -> int:
-    """Returns the place of a unit in the order; what is not named as long comes last, in the order of the files."""
+    """Return the place of a unit in the order; what is not named as long comes last, in the order of the files."""
     return LONGEST.index(unit) if unit in LONGEST else len(LONGEST)
 
 
 def skipped_lines(reasons: list[str]) -> list[str]:
-    """Returns a line for each reason why tests were skipped, with their number; the most frequent first."""
+    """Return a line for each reason why tests were skipped, with their number; the most frequent first."""
     counted = Counter(reason.removeprefix("Skipped: ") for reason in reasons).most_common()
     return [f"skipped: {count} {'test' if count == 1 else 'tests'} ({reason})" for reason, count in counted]

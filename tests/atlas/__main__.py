@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    """Makes the table here, or has it made by the interpreter of each release that is named."""
+    """Make the table here, or has it made by the interpreter of each release that is named."""
     options = parsed()
     more = ["--workers", str(options.workers), *(["--only", *options.only] if options.only else [])]
     try:
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
-    """Returns the options of the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.atlas", description=__doc__.splitlines()[0])
     parser.add_argument("versions", nargs="*", metavar="VERSION", help="a release of PyTorch (default: the one here)")
     parser.add_argument("--only", nargs="+", default=[], metavar="OPERATION", help='such as exp or "max (binary)"')
@@ -52,7 +52,7 @@ def parsed() -> argparse.Namespace:
 
 
 def write(made: dict[str, Any]) -> None:
-    """Writes the table to its place in the package."""
+    """Write the table to its place in the package."""
     place = TABLES / f"{made['pytorch']}.json"
     place.parent.mkdir(exist_ok=True)
     place.write_text(as_text(made) + "\n", encoding="utf-8")
@@ -60,7 +60,7 @@ def write(made: dict[str, Any]) -> None:
 
 
 def as_text(made: dict[str, Any]) -> str:
-    """Returns the table as JSON with one operation on each line, so that two versions of it can be compared."""
+    """Return the table as JSON with one operation on each line, so that two versions of it can be compared."""
     head = {key: value for key, value in made.items() if not isinstance(value, list)}
     parts = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for key in ("operations", "not_covered"):

@@ -53,13 +53,13 @@ class Call:
         return [at for at, value in enumerate(self.values) if isinstance(value, torch.Tensor)]
 
     def of(self, name: str) -> list[torch.Tensor]:
-        """Returns the tensors of one parameter."""
+        """Return the tensors of one parameter."""
         return [self.values[at] for at in self.tensors if self.names[at] == name]
 
 
 @functools.cache
 def operations() -> dict[str, Any]:
-    """Returns PyTorch's own descriptions of its differentiable operations by name and form, such as "max (binary)"."""
+    """Return PyTorch's own descriptions of its differentiable operations by name and form, such as "max (binary)"."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal.common_methods_invocations import op_db
@@ -67,12 +67,12 @@ def operations() -> dict[str, Any]:
 
 
 def key_of(op: Any) -> str:
-    """Returns the name and form of an operation."""
+    """Return the name and form of an operation."""
     return f"{op.name} ({op.variant_test_name})" if op.variant_test_name else op.name
 
 
 def calls_of(op: Any, *, in_place: bool = False) -> list[Call]:
-    """Returns calls of an operation with real arguments, and with complex ones where it takes them; the same at each run.
+    """Return calls of an operation with real arguments, and with complex ones where it takes them; the same at each run.
 
     Raises:
         NotImplementedError: it takes no floating-point dtype on the CPU.
@@ -97,7 +97,7 @@ def _sampled(op: Any, function: Callable, dtype: torch.dtype, in_place: bool) ->
 
 
 def in_place_form(op: Any) -> tuple[str, Callable | None]:
-    """Returns the name and the function by which an operation writes its result into its first argument; "", None for none."""
+    """Return the name and the function by which an operation writes its result into its first argument; "", None for none."""
     short = f"{op.name.rpartition('.')[2]}_"
     given = op.inplace_variant
     if (name := getattr(given, "__name__", "<lambda>")) != "<lambda>":
@@ -129,7 +129,7 @@ def _call(op: Any, function: Callable, sample: Any, in_place: bool) -> Call:
 
 
 def _chosen(calls: Iterator[Call]) -> list[Call]:
-    """Returns calls of different forms first, then of different kinds, then others.
+    """Return calls of different forms first, then of different kinds, then others.
 
     None has an empty tensor, and none a large one where there are others.
     """
@@ -147,12 +147,12 @@ def _is_small(call: Call) -> bool:
 
 
 def _form(call: Call) -> str:
-    """Returns which parameters are given, and which of them as tensors."""
+    """Return which parameters are given, and which of them as tensors."""
     return repr([(name, isinstance(value, torch.Tensor)) for name, value in zip(call.names, call.values, strict=True)])
 
 
 def _kind(call: Call) -> str:
-    """Returns what else tells calls apart: numbers of dimensions, and the values of what is no tensor."""
+    """Return what else tells calls apart: numbers of dimensions, and the values of what is no tensor."""
     shown = (value.dim() if isinstance(value, torch.Tensor) else value for value in call.values)
     return repr([*zip(call.names, shown, strict=True)])
 
@@ -177,7 +177,7 @@ class Run:
 
 
 def made(call: Call, required: Sequence[int]) -> Run:
-    """Makes a call from fresh copies, of which those at the places `required` require grad."""
+    """Make a call from fresh copies, of which those at the places `required` require grad."""
     values = list(call.values)
     for at in call.tensors:
         values[at] = values[at].detach().clone().requires_grad_(at in required)

@@ -22,7 +22,7 @@ Facts = dict[str, bool]
 
 
 def facts_of(calls: Sequence[Call]) -> list[Facts]:
-    """Returns for each call which statements about its arguments hold: the same statements for all, the more telling first."""
+    """Return for each call which statements about its arguments hold: the same statements for all, the more telling first."""
     told = [dict(_statements(call)) for call in calls]
     ranks = {words: rank for statements in told for words, rank in statements.items()}
     order = sorted(ranks, key=lambda words: ranks[words])
@@ -30,7 +30,7 @@ def facts_of(calls: Sequence[Call]) -> list[Facts]:
 
 
 def _statements(call: Call) -> Iterator[tuple[str, int]]:
-    """Yields what holds of a call, each with how far back it stands: values come before dtypes, these before shapes."""
+    """Yield what holds of a call, each with how far back it stands: values come before dtypes, these before shapes."""
     by_name: dict[str, list[object]] = {}
     for name, value in zip(call.names, call.values, strict=True):
         by_name.setdefault(name, []).append(value)
@@ -57,12 +57,12 @@ def _of_parameter(name: str, values: list[object]) -> Iterator[tuple[str, int]]:
 
 
 def _is_telling(name: str, value: object) -> bool:
-    """Returns whether a condition may name a value: of numbers only 0 and 1, since that calls share another is mostly chance."""
+    """Return whether a condition may name a value: of numbers only 0 and 1, since that calls share another is mostly chance."""
     return isinstance(value, (bool, str)) or (value in (0, 1) and name != "dim")
 
 
 def condition(facts: Sequence[Facts], kept: Sequence[bool]) -> str:
-    """Returns in words when a tensor is kept, such as "where training=True"; "" where it is kept in every call.
+    """Return in words when a tensor is kept, such as "where training=True"; "" where it is kept in every call.
 
     Args:
         facts: for each call what holds of it.
@@ -98,7 +98,7 @@ def _pair(columns: dict[str, tuple[bool, ...]], kept: tuple[bool, ...]) -> str:
 
 
 def holds(words: str, facts: Facts) -> bool | None:
-    """Returns whether a condition holds of a call; None where it only counts calls.
+    """Return whether a condition holds of a call; None where it only counts calls.
 
     Args:
         words: what `condition` returned.

@@ -45,7 +45,7 @@ UNKNOWN = "why is not known here"
 
 
 def notes_on(key: str, rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Returns a sentence for each tensor of which the two ways to ask give different answers.
+    """Return a sentence for each tensor of which the two ways to ask give different answers.
 
     Args:
         key: name and form, such as "max (binary)".

@@ -38,7 +38,7 @@ class Observation:
 
 
 def table(names: Sequence[str] = (), workers: int = 2) -> dict[str, Any]:
-    """Returns the atlas as one JSON object, of the operations named or of all."""
+    """Return the atlas as one JSON object, of the operations named or of all."""
     chosen = [name for name in operations() if not names or name in names]
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_quiet) as pool:
         entries = list(pool.map(entry_or_reason, chosen, chunksize=4))
@@ -56,7 +56,7 @@ def _quiet() -> None:
 
 
 def entry_or_reason(name: str) -> dict[str, Any]:
-    """Returns what is told of the operation that is listed under a name and form, or why nothing is."""
+    """Return what is told of the operation that is listed under a name and form, or why nothing is."""
     op = operations()[name]
     named = {"name": op.name} | ({"form": op.variant_test_name} if op.variant_test_name else {})
     try:
@@ -66,7 +66,7 @@ def entry_or_reason(name: str) -> dict[str, Any]:
 
 
 def entry(op: Any) -> dict[str, Any]:
-    """Returns what is told of one operation.
+    """Return what is told of one operation.
 
     Raises:
         NotImplementedError: no call of it could be observed here.
@@ -110,7 +110,7 @@ def _observations(calls: Sequence[Call]) -> Iterator[Observation]:
 
 
 def _tensors(calls: Sequence[Call], seen: Sequence[Observation]) -> list[str]:
-    """Returns the names of all tensors of the calls, arguments first."""
+    """Return the names of all tensors of the calls, arguments first."""
     known = dict.fromkeys(name for one in seen for name in one.kept)
     return [name for name in _arguments(calls) if name in known] + [
         name for name in known if name not in _arguments(calls)
@@ -122,7 +122,7 @@ def _arguments(calls: Sequence[Call]) -> list[str]:
 
 
 def _rows(calls: Sequence[Call], seen: Sequence[Observation]) -> list[Row]:
-    """Returns what is kept for which gradients under which condition, one row for each that differs."""
+    """Return what is kept for which gradients under which condition, one row for each that differs."""
     facts = facts_of(calls)
     merged: dict[tuple[str, str, bool, bool], Row] = {}
     for name in _tensors(calls, seen):
@@ -135,7 +135,7 @@ def _rows(calls: Sequence[Call], seen: Sequence[Observation]) -> list[Row]:
 
 
 def _gradients(seen: Sequence[Observation]) -> list[frozenset[str]]:
-    """Returns the gradients to tell of: of each argument alone; together only where there is no call with one alone."""
+    """Return the gradients to tell of: of each argument alone; together only where there is no call with one alone."""
     alone = sorted({one.required for one in seen if len(one.required) == 1}, key=sorted)
     return alone or sorted({one.required for one in seen}, key=sorted)
 

@@ -32,7 +32,7 @@ class Kept:
 
 
 def observed(call: Call, required: Sequence[int]) -> dict[str, Kept]:
-    """Returns what is known of each tensor of a call, by parameter or output name; empty where nothing requires grad.
+    """Return what is known of each tensor of a call, by parameter or output name; empty where nothing requires grad.
 
     Args:
         call: which call.
@@ -55,7 +55,7 @@ def _seen(call: Call, required: Sequence[int], name: str, several: int, expected
 
 
 def is_refused(call: Call, required: Sequence[int], place: tuple[str, int]) -> bool:
-    """Returns whether backward refuses after the version of one tensor moved."""
+    """Return whether backward refuses after the version of one tensor moved."""
     run = made(call, required)
     increment_version(run.tensors[place[0]][place[1]])
     try:
@@ -66,7 +66,7 @@ def is_refused(call: Call, required: Sequence[int], place: tuple[str, int]) -> b
 
 
 def is_read(call: Call, required: Sequence[int], place: tuple[str, int], expected: Gradients) -> bool | None:
-    """Returns whether another value in one tensor gives another gradient, or an error; None where none can be put in."""
+    """Return whether another value in one tensor gives another gradient, or an error; None where none can be put in."""
     tried = None
     for write in WRITES:
         run = made(call, required)
@@ -110,7 +110,7 @@ WRITES: tuple[Callable[[torch.Tensor], bool], ...] = (_write_others, _write_one)
 
 
 def gradients(run: Run) -> Gradients:
-    """Returns the gradient of each leaf, for the same random gradients of the outputs at each call."""
+    """Return the gradient of each leaf, for the same random gradients of the outputs at each call."""
     generator = torch.Generator().manual_seed(1)
     given = [torch.randn(end.shape, dtype=end.dtype, generator=generator) for end in run.ends]
     given = [one.to_sparse() if end.is_sparse else one for one, end in zip(given, run.ends, strict=True)]
@@ -119,7 +119,7 @@ def gradients(run: Run) -> Gradients:
 
 
 def same(some: Gradients, others: Gradients) -> bool:
-    """Returns whether gradients are equal to the last bit, NaN for NaN."""
+    """Return whether gradients are equal to the last bit, NaN for NaN."""
     return all(
         (one is None and other is None) or (one is not None and other is not None and _equal(one, other))
         for one, other in zip(some, others, strict=True)
@@ -132,7 +132,7 @@ def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def nodes_of(run: Run) -> list[Node]:
-    """Returns the nodes of a call's graph, without those that add to a leaf's gradient."""
+    """Return the nodes of a call's graph, without those that add to a leaf's gradient."""
     waiting, found = [end.grad_fn for end in run.ends], {}
     while waiting:
         node = waiting.pop()
@@ -143,7 +143,7 @@ def nodes_of(run: Run) -> list[Node]:
 
 
 def saved_by(run: Run) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yields what the nodes of a call tell that they saved, each with the name of the attribute."""
+    """Yield what the nodes of a call tell that they saved, each with the name of the attribute."""
     for node in nodes_of(run):
         for attribute in dir(node):
             if attribute.startswith("_saved_"):

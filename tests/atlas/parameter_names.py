@@ -16,7 +16,7 @@ RECEIVER = ("self", "x", "inp", "a")
 
 
 def parameter_names(op: Any, values: Sequence[object]) -> list[str]:
-    """Returns a name for each positional argument of one call of an operation of op_db.
+    """Return a name for each positional argument of one call of an operation of op_db.
 
     Args:
         op: an `OpInfo` of `torch.testing._internal`.
@@ -44,12 +44,12 @@ def _signatures(op: Any, values: Sequence[object]) -> Iterator[list[str]]:
 
 @functools.cache
 def _overridable() -> dict[Callable, Callable]:
-    """Returns for each function that `__torch_function__` meets a lambda with its signature; documented in torch.overrides (2.13)."""
+    """Return for each function that `__torch_function__` meets a lambda with its signature; documented in torch.overrides (2.13)."""
     return get_testing_overrides()
 
 
 def _public(name: str) -> Callable | None:
-    """Returns what PyTorch's documentation calls by the name that op_db has."""
+    """Return what PyTorch's documentation calls by the name that op_db has."""
     for home in (torch, torch.Tensor):
         try:
             return operator.attrgetter(name)(home)

@@ -31,13 +31,13 @@ NEEDED = re.compile(r'<(?:script src|link rel="stylesheet" href)="([^"]+)"')
 
 
 def wire_kb(page: Path) -> float:
-    """Returns the kB that a page sends before anything is asked for."""
+    """Return the kB that a page sends before anything is asked for."""
     files = [page, *(page.parent / name for name in NEEDED.findall(page.read_text("utf-8")))]
     return sum(len(gzip.compress(file.read_bytes(), 6)) for file in files) / 1000
 
 
 def paint_ms(page: Page, address: str) -> float:
-    """Returns the milliseconds until something of a page is painted, the median of seven loads."""
+    """Return the milliseconds until something of a page is painted, the median of seven loads."""
     times = []
     for _ in range(7):
         page.goto(address)
@@ -47,7 +47,7 @@ def paint_ms(page: Page, address: str) -> float:
 
 
 def made_in(folder: Path, kept: Path | None) -> tuple[float, float]:
-    """Returns the seconds that both languages of the book take, by the clock and of processor time with that of ended children."""
+    """Return the seconds that both languages of the book take, by the clock and of processor time with that of ended children."""
     began, before = time.monotonic(), os.times()
     make_book(folder, "all", kept=kept)
     _forkserver._stop()  # type: ignore[attr-defined]  # the time of its children counts once it has ended
@@ -56,7 +56,7 @@ def made_in(folder: Path, kept: Path | None) -> tuple[float, float]:
 
 
 def main(words: list[str]) -> None:
-    """Prints the figures, each beside its target."""
+    """Print the figures, each beside its target."""
     with tempfile.TemporaryDirectory(prefix="book-") as name:
         folder = Path(name) / "book"
         if "--afresh" in words:
@@ -72,7 +72,7 @@ def main(words: list[str]) -> None:
 
 
 def report_pages(folder: Path) -> None:
-    """Prints a row for each page: its kB and its first paint."""
+    """Print a row for each page: its kB and its first paint."""
     print(f"page, kB over the wire (≤ {MOST_KB}), first paint in ms (< {MOST_PAINT_MS}); load {os.getloadavg()[0]:.1f}")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])

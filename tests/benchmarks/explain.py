@@ -41,7 +41,7 @@ MEGABYTE = 1 << 20
 
 
 def measure(what: str, budget: float, file: str, words: list[str]) -> dict[str, object]:
-    """Returns what a plain run, the first answer or the whole answer takes in this process."""
+    """Return what a plain run, the first answer or the whole answer takes in this process."""
     import torch  # noqa: F401 - its start is not measured
 
     from autograder.tape.repair.trial.program_factory import factory_of_file
@@ -62,7 +62,7 @@ def measure(what: str, budget: float, file: str, words: list[str]) -> dict[str, 
 
 
 def apart(what: str, budget: float, words: tuple[str, ...]) -> dict:
-    """Returns what a process of its own measures."""
+    """Return what a process of its own measures."""
     command = [sys.executable, "-m", "tests.benchmarks.explain", "--budget", str(budget), "--one", what, "--", *words]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -70,7 +70,7 @@ def apart(what: str, budget: float, words: tuple[str, ...]) -> dict:
 
 
 def main() -> int:
-    """Prints the table, and returns the exit code."""
+    """Print the table, and returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--budget", type=float, default=60.0)
     parser.add_argument("--one", choices=("plain", "first", "whole"), help="measure this alone and here, as JSON")

@@ -36,7 +36,7 @@ LEFT_OUT = ("endless", "broken_json", "forged", "noisy", "deleted")
 
 
 def main() -> None:
-    """Prints a line for each measurement."""
+    """Print a line for each measurement."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--students", type=int, default=60)
     parser.add_argument("--sizes", type=int, nargs="*", default=[])
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def enrolled(folder: Path, students: int) -> Path:
-    """Returns a course of so many students."""
+    """Return a course of so many students."""
     lesson = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)
     kinds = [work for work in submissions(lesson) if not work.student.startswith(LEFT_OUT)]
     folder.mkdir(parents=True)
@@ -88,7 +88,7 @@ def enrolled(folder: Path, students: int) -> Path:
 
 
 def signed(text: str, student: str) -> str:
-    """Returns a notebook with the student's name in a comment of each answer, so that no two submissions are the same text."""
+    """Return a notebook with the student's name in a comment of each answer, so that no two submissions are the same text."""
     notebook = nbformat.reads(text, 4)
     for cell in notebook.cells:
         if cell.cell_type == "code" and is_solution(cell):
@@ -97,7 +97,7 @@ def signed(text: str, student: str) -> str:
 
 
 def ours(course: Path, jobs: int) -> dict[str, float]:
-    """Returns how long this grader takes."""
+    """Return how long this grader takes."""
     start = time.monotonic()
     options = ["--jobs", str(jobs), "--force", "--feedback", "off", "--json"]
     command = [sys.executable, "-m", "autograder", "grade", ASSIGNMENT, "--course", str(course / "class"), *options]
@@ -109,14 +109,14 @@ def ours(course: Path, jobs: int) -> dict[str, float]:
 
 
 def stock(course: Path) -> dict[str, float]:
-    """Returns how long `nbgrader autograde` takes."""
+    """Return how long `nbgrader autograde` takes."""
     start = time.monotonic()
     nbgrader(course, "autograde", ASSIGNMENT, "--force")
     return _figures(time.monotonic() - start, len(list((course / "class" / "submitted").iterdir())))
 
 
 def grades(course: Path) -> set[tuple[str, str, float]]:
-    """Returns every student's points for every cell."""
+    """Return every student's points for every cell."""
     query = """
         SELECT s.student_id, c.name, g.auto_score FROM grade g JOIN base_cell c ON g.cell_id = c.id
         JOIN submitted_notebook n ON g.notebook_id = n.id JOIN submitted_assignment s ON n.assignment_id = s.id"""
@@ -125,7 +125,7 @@ def grades(course: Path) -> set[tuple[str, str, float]]:
 
 
 def nbgrader(course: Path, *words: str) -> None:
-    """Runs a plain nbgrader command in the course."""
+    """Run a plain nbgrader command in the course."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PATH": path}
     subprocess.run(

@@ -35,7 +35,7 @@ STOCK_SECONDS = 200
 
 
 def main() -> None:
-    """Prints a table and, with --json, writes what happened to each attack."""
+    """Print a table and, with --json, writes what happened to each attack."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graders", nargs="+", default=[*LEVELS, "stock"])
     parser.add_argument("--kinds", nargs="+", default=[*KINDS], choices=KINDS)
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def judged(grader: str, names: list[str]) -> dict[str, str]:
-    """Returns for each case that has one of these names "" where it was contained, or what went wrong."""
+    """Return for each case that has one of these names "" where it was contained, or what went wrong."""
     with tempfile.TemporaryDirectory(prefix="school-") as folder:
         school = Path(folder)
         cases = enrol(school, only=names)
@@ -84,7 +84,7 @@ def judged(grader: str, names: list[str]) -> dict[str, str]:
 
 
 def verdict(school: Path, case: Case) -> str:
-    """Returns "" where a case and its controls have the points that they deserve."""
+    """Return "" where a case and its controls have the points that they deserve."""
     wanted = {case.student: case.deserved, right_beside(case): FULL, wrong_beside(case): 0.0}
     words = []
     for student, deserved in wanted.items():
@@ -99,7 +99,7 @@ def verdict(school: Path, case: Case) -> str:
 
 
 def points(school: Path, student: str) -> float | None:
-    """Returns a student's points from the gradebook, where work for a person has none yet; None where there is no grade."""
+    """Return a student's points from the gradebook, where work for a person has none yet; None where there is no grade."""
     try:
         with Gradebook(f"sqlite:///{school / 'gradebook.db'}") as gradebook:
             submission = gradebook.find_submission(ASSIGNMENT, student)
@@ -114,7 +114,7 @@ def points(school: Path, student: str) -> float | None:
 
 
 def _alone(school: Path, case: Case, grader: str) -> str:
-    """Grades a case and its controls in a class, and a container, of their own."""
+    """Grade a case and its controls in a class, and a container, of their own."""
     with _folder() as folder:
         small = Path(folder)
         shutil.copytree(school / "source", small / "source")

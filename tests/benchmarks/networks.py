@@ -19,7 +19,7 @@ class Residual(nn.Module):
         self.shortcut = nn.Identity() if before == after else _convolution(before, after, 1, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns the block's output."""
+        """Return the block's output."""
         return functional.relu(self.layers(x) + self.shortcut(x))
 
 
@@ -29,7 +29,7 @@ def _convolution(before: int, after: int, size: int, stride: int) -> nn.Sequenti
 
 
 def resnet(width: int) -> nn.Sequential:
-    """Returns a network with the layers of ResNet-18 (which itself begins 64 channels wide) for small images."""
+    """Return a network with the layers of ResNet-18 (which itself begins 64 channels wide) for small images."""
     widths = [width * factor for factor in (1, 1, 1, 2, 2, 4, 4, 8, 8)]
     stem = [_convolution(3, width, 3, 1), nn.ReLU(inplace=True)]
     head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(widths[-1], 10)]
@@ -46,7 +46,7 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns the block's output."""
+        """Return the block's output."""
         batch, length, width = x.shape
         parts = self.attention(self.first(x)).split(width, dim=2)
         q, k, v = (part.view(batch, length, self.heads, width // self.heads).transpose(1, 2) for part in parts)
@@ -56,6 +56,6 @@ class Block(nn.Module):
 
 
 def gpt(layers: int, width: int) -> nn.Sequential:
-    """Returns a transformer that gives the logits of 256 tokens at each place, all places in a row."""
+    """Return a transformer that gives the logits of 256 tokens at each place, all places in a row."""
     blocks = (Block(width, 4) for _ in range(layers))
     return nn.Sequential(nn.Embedding(256, width), *blocks, nn.Linear(width, 256), nn.Flatten(0, 1))

@@ -26,7 +26,7 @@ MARKS = {True: "yes", False: "NO", None: ""}
 
 
 def main() -> int:
-    """Prints the table and the totals, and returns the exit code."""
+    """Print the table and the totals, and returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="only these scripts")
     names = parser.parse_args().names
@@ -44,7 +44,7 @@ Row = tuple[Script, ScriptAnswer | None, ScriptJudgement | None, int]
 
 
 def measure(script: Script) -> Row:
-    """Returns a script with its answer, what of it is right, and the bytes that the script itself needs."""
+    """Return a script with its answer, what of it is right, and the bytes that the script itself needs."""
     plain = run_script(script).memory
     try:
         answer = ask(script)
@@ -56,7 +56,7 @@ def measure(script: Script) -> Row:
 
 
 def totals_of(rows: list[Row]) -> dict[str, tuple[int, int, float]]:
-    """Returns, by what was asked, how often the answer was right, of how many, and which share it should be."""
+    """Return, by what was asked, how often the answer was right, of how many, and which share it should be."""
     answered = [(answer, judged, plain) for _, answer, judged, plain in rows if answer and judged]
     judged = [one for _, one, _ in answered]
     broken = [one for one in judged if one.line is not None]
@@ -86,12 +86,12 @@ def totals_of(rows: list[Row]) -> dict[str, tuple[int, int, float]]:
 
 
 def runs_of(rows: list[Row]) -> list[int]:
-    """Returns how often each script was run."""
+    """Return how often each script was run."""
     return [answer.found.get("runs", 0) for _, answer, _, _ in rows if answer]
 
 
 def table_of(rows: list[Row]) -> Table:
-    """Returns a row for each script."""
+    """Return a row for each script."""
     names = ("script", "outcome", "lines", "saved", "offered", "first", "screen", "s", "x memory", "runs")
     table = Table(*(Column(name, justify="left" if name == "script" else "right") for name in names), box=SIMPLE)
     for script, answer, judged, plain in rows:

@@ -64,7 +64,7 @@ class Chain(nn.Module):
         self.pairs, self.w = operations // 2, nn.Parameter(torch.ones(4))
 
     def forward(self, h: Tensor) -> Tensor:
-        """Returns the sum."""
+        """Return the sum."""
         for _ in range(self.pairs):
             h = h * self.w
             h.sin_()
@@ -72,7 +72,7 @@ class Chain(nn.Module):
 
 
 def _case(kind: str, *sizes: str) -> tuple[nn.Module, Tensor, Tensor | None]:
-    """Returns a network with its inputs, and the labels where it is trained: two images, or 64 tokens for each of a batch."""
+    """Return a network with its inputs, and the labels where it is trained: two images, or 64 tokens for each of a batch."""
     if kind == "gpt":
         layers, width, batch = map(int, sizes)
         return gpt(layers, width), torch.randint(0, 256, (batch, 64)), torch.randint(0, 256, (batch * 64,))
@@ -82,7 +82,7 @@ def _case(kind: str, *sizes: str) -> tuple[nn.Module, Tensor, Tensor | None]:
 
 
 def call_of(tool: str, program: str) -> Callable[[], object]:
-    """Returns what is timed: `lesson`, `chain OPERATIONS`, or a training step of `gpt LAYERS WIDTH BATCH` or `resnet WIDTH`."""
+    """Return what is timed: `lesson`, `chain OPERATIONS`, or a training step of `gpt LAYERS WIDTH BATCH` or `resnet WIDTH`."""
     model, inputs, labels = _case(*program.split())
     trains = labels is not None
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
@@ -104,7 +104,7 @@ def call_of(tool: str, program: str) -> Callable[[], object]:
 
 
 def measure(tool: str, program: str) -> dict[str, float]:
-    """Returns the seconds, the seconds of the processor, and the bytes of the peak, measured in this process."""
+    """Return the seconds, the seconds of the processor, and the bytes of the peak, measured in this process."""
     small = {"gpt": "gpt 1 8 1", "resnet": "resnet 4"}
     call_of(tool, small.get(program.split()[0], "chain 10"))()
     # A process begins with the peak of the one that started it, which has loaded no more than this one by now.
@@ -119,7 +119,7 @@ def measure(tool: str, program: str) -> dict[str, float]:
 
 
 def apart(tool: str, program: str) -> dict[str, float] | str:
-    """Returns what a process of its own measures, or how it ended."""
+    """Return what a process of its own measures, or how it ended."""
     command = [sys.executable, "-m", "tests.benchmarks.tape", "--one", tool, program]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     try:
@@ -131,7 +131,7 @@ def apart(tool: str, program: str) -> dict[str, float] | str:
 
 
 def compared(tools: list[str]) -> tuple[Table, dict[tuple[str, str], dict[str, float]]]:
-    """Returns the table of all that was measured, and the figures by tool and program."""
+    """Return the table of all that was measured, and the figures by tool and program."""
     names = ("program", "tool", "ms", "CPU ms", "x plain", "x ours", "peak MiB", "CPU us/op", "bytes/op")
     table, known = Table(*(Column(name, justify="right") for name in names), box=SIMPLE), {}
     for program in PROGRAMS:
@@ -152,7 +152,7 @@ def compared(tools: list[str]) -> tuple[Table, dict[tuple[str, str], dict[str, f
 
 
 def main() -> int:
-    """Prints the table and how recording grows, and returns the exit code."""
+    """Print the table and how recording grows, and returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--strict", action="store_true", help="exit with 2 where a package is missing")
     parser.add_argument("--one", nargs=2, metavar=("TOOL", "PROGRAM"), help="measure this alone and here, as JSON")

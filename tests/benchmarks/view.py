@@ -80,19 +80,19 @@ STEPS = """async (data) => {
 
 
 def row(what: str, seen: float, unit: str, target: float) -> bool:
-    """Prints one figure beside its target, and returns whether it meets it."""
+    """Print one figure beside its target, and returns whether it meets it."""
     good = seen <= target
     print(f"{what:<58} {seen:>10,.1f} {unit:<5} target {target:>9,.0f}   {'ok' if good else 'MISSED'}")
     return good
 
 
 def stored(name: str) -> Recording:
-    """Returns one of the recordings of the view's tests."""
+    """Return one of the recordings of the view's tests."""
     return from_json((ROOT / "tests" / "view" / "recordings" / f"{name}.json").read_bytes())
 
 
 def sizes() -> list[bool]:
-    """Prints what each lesson snippet's saved output takes."""
+    """Print what each lesson snippet's saved output takes."""
     return [
         row(
             f"saved output of {name}, all forms",
@@ -105,7 +105,7 @@ def sizes() -> list[bool]:
 
 
 def python_side(recording: Recording, what: str, target: float) -> bool:
-    """Prints how long the scene of a recording takes to build."""
+    """Print how long the scene of a recording takes to build."""
     times = []
     for _ in range(3):
         began = time.perf_counter()
@@ -115,7 +115,7 @@ def python_side(recording: Recording, what: str, target: float) -> bool:
 
 
 def measure(page: Page) -> list[bool]:
-    """Prints the figures of the front end."""
+    """Print the figures of the front end."""
     lesson, sixty, thousand = (
         stored("silently_wrong"),
         tape.record(LOOP.format(rounds=15)),

@@ -33,7 +33,7 @@ TURN = 2  # steps in a turn
 
 
 def step_of(program: str) -> Callable[[], None]:
-    """Returns a training step of `perceptron`, `gpt LAYERS WIDTH BATCH` (64 tokens) or `resnet WIDTH` (two images)."""
+    """Return a training step of `perceptron`, `gpt LAYERS WIDTH BATCH` (64 tokens) or `resnet WIDTH` (two images)."""
     kind, *sizes = program.split()
     if kind == "gpt":
         layers, width, batch = map(int, sizes)
@@ -58,7 +58,7 @@ def step_of(program: str) -> Callable[[], None]:
 
 
 def tables() -> int:
-    """Returns the bytes that the open watch's tables hold."""
+    """Return the bytes that the open watch's tables hold."""
     (session,) = job_watch._open
     columns = [session.writes.storages, session.writes.versions, session.writes.sites]
     for listener in session.listeners.values():
@@ -67,7 +67,7 @@ def tables() -> int:
 
 
 def measure(program: str, seconds: float) -> tuple[dict[str, list[float]], float]:
-    """Returns the processor seconds of a step by kind of watch, and the bytes that the tables of "versions" grow by in a step."""
+    """Return the processor seconds of a step by kind of watch, and the bytes that the tables of "versions" grow by in a step."""
     step = step_of(program)
     contexts = {"plain": nullcontext(), "versions": watch("versions"), "bytes": watch("bytes")}
     taken: dict[str, list[float]] = {kind: [] for kind in contexts}
@@ -85,7 +85,7 @@ def measure(program: str, seconds: float) -> tuple[dict[str, list[float]], float
 
 
 def main() -> int:
-    """Prints the table, and returns the exit code."""
+    """Print the table, and returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=8, help="for each program")
     seconds = parser.parse_args().seconds

@@ -37,7 +37,7 @@ def chinese_book(blocks):
 
 
 def site_of(blocks, languages):
-    """Returns the files of a book in the language that is spoken."""
+    """Return the files of a book in the language that is spoken."""
     named = tuple((one, LANGUAGES[one]) for one in languages)
     site = BookSite(BookOptions(named, "2.13.0", "https://example.org/book/", "https://example.org/course.git"))
     glossary = [ProseBlock("words", "# Glossary"), ProseBlock("leaf", "## Leaf\n\nNo operation made it.")]

@@ -41,7 +41,7 @@ NUMBER = "The slope is twice as much as w."
 
 
 def small_notebook(folder: Path) -> Path:
-    """Writes the lesson and returns its path."""
+    """Write the lesson and returns its path."""
     cells = [
         new_markdown_cell(
             f"# A small lesson\n\nAfter this lesson you can predict.\n\n```\n{'a long line ' * 9}\n```", id="opening"

@@ -21,7 +21,7 @@ LESSON = f"en/{NAME}.html"
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
-        """Says nothing."""
+        """Say nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def folder(book, tmp_path_factory):
 
 @contextlib.contextmanager
 def served(folder):
-    """Gives the address of a plain file server at a folder."""
+    """Give the address of a plain file server at a folder."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=folder)) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{running.server_port}"
@@ -50,7 +50,7 @@ def server(folder):
 
 @pytest.fixture
 def open_page(browser):
-    """Returns a function that opens an address; an error of a script or a request to another place fails the test."""
+    """Return a function that opens an address; an error of a script or a request to another place fails the test."""
     contexts, wrong = [], []
 
     def opened(address, width=1280, **options):

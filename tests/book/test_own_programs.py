@@ -20,7 +20,7 @@ HARMFUL = "import torch\nw = torch.ones(2, requires_grad=True)\na = w.exp()\na.d
 
 @pytest.fixture
 def program(tmp_path):
-    """Returns a function that writes a program."""
+    """Return a function that writes a program."""
 
     def write(text, name="mine.py"):
         (tmp_path / name).write_text(text)

@@ -22,7 +22,7 @@ from tests.book.unpacking import unpacked
 
 
 def anchors(page):
-    """Returns the ids of a page's elements but for headings, which are words."""
+    """Return the ids of a page's elements but for headings, which are words."""
     return [one["id"] for one in BeautifulSoup(str(page), "html.parser").find_all(id=True) if one.name[0] != "h"]
 
 
@@ -152,7 +152,7 @@ def test_links_of_notebooks_lead_to_pages():
 
 
 def test_markdown_becomes_html():
-    """Formulas are MathML, Python has colours, and code shows its signs as they are."""
+    """Formulas are MathML, Python has colors, and code shows its signs as they are."""
     assert "<msup>" in markdown_html("so $d^2$ is")
     assert '<span class="keyword">for</span>' in markdown_html("```python\nfor x in y: pass\n```")
     assert "<code>a&lt;b</code>" in markdown_html("`a<b`")

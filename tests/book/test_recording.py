@@ -75,7 +75,7 @@ def test_a_cell_that_fails_stops_the_book(tmp_path):
 
 @pytest.mark.thorough
 def test_recordings_are_kept_by_content(tmp_path, blocks):
-    """The second book records nothing: even a damaged notebook's neighbour comes from the folder of kept recordings."""
+    """The second book records nothing: even a damaged notebook's neighbor comes from the folder of kept recordings."""
     notebook, kept = small_notebook(tmp_path), tmp_path / "kept"
     first = blocks_of([notebook], kept)
     files = {file: file.stat().st_mtime_ns for file in kept.iterdir()}

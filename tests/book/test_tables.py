@@ -25,7 +25,7 @@ ARRAYS = """def scaled():
 
 
 def plain_run(text: str) -> str:
-    """Returns how a program ends that plain PyTorch runs, without what no error shows."""
+    """Return how a program ends that plain PyTorch runs, without what no error shows."""
     try:
         exec(text, {"torch": torch})
     except RuntimeError as error:

@@ -9,13 +9,13 @@ from typing import Any
 
 
 def unpacked(script: str) -> dict[str, Any]:
-    """Returns the content of what `packed_script` wrote."""
+    """Return the content of what `packed_script` wrote."""
     packed = json.loads("[" + script.partition("(")[2].rpartition(")")[0] + "]")[1]
     return dict(json.loads(zlib.decompress(base64.b64decode(packed))))
 
 
 def unshared(packed: dict[str, Any]) -> Any:
-    """Returns the value that `share` was given."""
+    """Return the value that `share` was given."""
     parts: list[Any] = []
 
     def whole(one: Any) -> Any:

@@ -43,11 +43,11 @@ class Lab:
     root: Path
 
     def address(self, path: str) -> str:
-        """Returns where to open a file of the root folder, alone in the window (JupyterLab's simple mode)."""
+        """Return where to open a file of the root folder, alone in the window (JupyterLab's simple mode)."""
         return f"{self.url}/doc/tree/{path}?token={self.token}&reset"
 
     def open(self, page: Page, path: str) -> None:
-        """Opens a notebook and waits until its kernel is idle and the page is connected to it.
+        """Open a notebook and waits until its kernel is idle and the page is connected to it.
 
         The server is asked, because JupyterLab 4.6 shows a kernel as idle before that; cells that are run then ask for a kernel.
         """
@@ -60,13 +60,13 @@ class Lab:
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
 
     def _connected(self, path: str) -> bool:
-        """Returns whether a notebook has an idle kernel with a page connected to it."""
+        """Return whether a notebook has an idle kernel with a page connected to it."""
         with urllib.request.urlopen(f"{self.url}/api/sessions?token={self.token}", timeout=10) as answer:
             kernels = [session["kernel"] for session in json.load(answer) if session["path"] == path]
         return any(kernel["execution_state"] == "idle" and kernel["connections"] > 0 for kernel in kernels)
 
     def run_all(self, page: Page) -> None:
-        """Runs all cells of the notebook that is open."""
+        """Run all cells of the notebook that is open."""
         self.choose(page, "Run", "Run All Cells")
 
     def choose(self, page: Page, *path: str) -> None:
@@ -85,7 +85,7 @@ class Lab:
         pytest.fail(f"the menu {path[0]} does not open")
 
     def write(self, path: str, *cells: str) -> Path:
-        """Writes a notebook of code cells into the root folder, and returns its path."""
+        """Write a notebook of code cells into the root folder, and returns its path."""
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(notebook, self.root / path)
@@ -93,7 +93,7 @@ class Lab:
 
 
 def _menu_item(page: Page, name: str) -> Locator:
-    """Returns the menu entry that begins with the name: a menu may hold "Restart Kernel and Run All Cells…" alone for a moment."""
+    """Return the menu entry that begins with the name: a menu may hold "Restart Kernel and Run All Cells…" alone for a moment."""
     return page.locator(".lm-Menu-item", has_text=re.compile(rf"^\s*{re.escape(name)}")).first
 
 
@@ -127,7 +127,7 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def _command(token: str, root: Path) -> list[str]:
-    """Returns the command that starts the server; Jupyter chooses the port, so nobody takes it between choosing and binding."""
+    """Return the command that starts the server; Jupyter chooses the port, so nobody takes it between choosing and binding."""
     return [
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0",
         f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}",
@@ -136,7 +136,7 @@ def _command(token: str, root: Path) -> list[str]:
 
 
 def _environment(private: Path) -> dict[str, str]:
-    """Returns an environment in which Jupyter reads and writes nothing of the user's."""
+    """Return an environment in which Jupyter reads and writes nothing of the user's."""
     settings = private / "settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     (settings / "notification.jupyterlab-settings").write_text(json.dumps(QUIET))
@@ -156,12 +156,12 @@ def _environment(private: Path) -> dict[str, str]:
 
 
 def _log(private: Path):
-    """Returns the file for the server's log."""
+    """Return the file for the server's log."""
     return (private / "log").open("w")
 
 
 def _address(server: subprocess.Popen, private: Path, token: str, seconds: float = 120) -> str:
-    """Returns the address that the server wrote into its runtime folder, once it answers there."""
+    """Return the address that the server wrote into its runtime folder, once it answers there."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.poll() is None:
         for info in (private / "runtime").glob("jpserver-*.json"):

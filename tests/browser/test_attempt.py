@@ -31,7 +31,7 @@ PREDICTION = 'late_write = "correct"'
 
 
 def overlapping(controls) -> list[tuple[str, str]]:
-    """Returns the texts of each two controls that stand on each other, whatever the width of the page."""
+    """Return the texts of each two controls that stand on each other, whatever the width of the page."""
     boxes = [
         (one.inner_text() or one.get_attribute("aria-label"), one.bounding_box())
         for one in controls
@@ -95,12 +95,12 @@ def test_a_right_answer_shows_its_own_run(page, jupyterlab):
 
 
 def color(element, style) -> list[float]:
-    """Returns red, green and blue of a color of an element, from 0 to 255."""
+    """Return red, green and blue of a color of an element, from 0 to 255."""
     return element.evaluate(f"one => getComputedStyle(one).{style}.match(/[0-9.]+/g).slice(0, 3).map(Number)")
 
 
 def contrast(one, other) -> float:
-    """Returns the contrast of two colors, from 1 to 21 (WCAG 2.2)."""
+    """Return the contrast of two colors, from 1 to 21 (WCAG 2.2)."""
     linear = [[c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color] for color in (one, other)]
     darker, lighter = sorted(0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in linear)
     return (lighter + 0.05) / (darker + 0.05)

@@ -45,7 +45,7 @@ window.model = (table, first) => {
 
 
 def show(page: Page, program) -> None:
-    """Draws a program whose arrangements stand in a table, as a page without a kernel does."""
+    """Draw a program whose arrangements stand in a table, as a page without a kernel does."""
     table = {}
     for arrangement in arrangements(program):
         ran = run(program, arrangement).recording if arrangement != program.as_given or not program.spare else None
@@ -64,7 +64,7 @@ def show(page: Page, program) -> None:
 
 
 def order(page: Page) -> list[str]:
-    """Returns the ids of the program's cards as they stand."""
+    """Return the ids of the program's cards as they stand."""
     return page.evaluate(
         "[...document.querySelectorAll('.program:not(.tray) > [data-card]')].map((one) => one.dataset.card)"
     )

@@ -70,7 +70,7 @@ class Listener:
                 connection.close()
 
     def close(self) -> None:
-        """Stops listening."""
+        """Stop listening."""
         self._socket.close()
 
 
@@ -83,7 +83,7 @@ def listener() -> Iterator[Listener]:
 
 
 def aimed(text: str, listener: Listener) -> str:
-    """Returns a hostile text whose addresses lead to the listener, and whose scripts ask it for something."""
+    """Return a hostile text whose addresses lead to the listener, and whose scripts ask it for something."""
     script = f"fetch(String.fromCharCode(47,47)+&quot;{listener.address}/ran&quot;)"
     return (
         text.replace("evil.example", listener.address)
@@ -93,7 +93,7 @@ def aimed(text: str, listener: Listener) -> str:
 
 
 def hostile(listener: Listener) -> nbformat.NotebookNode:
-    """Returns a hand-in that shows every hostile text in every way in which a notebook can show one."""
+    """Return a hand-in that shows every hostile text in every way in which a notebook can show one."""
     notebook = plain_course.answered({"explain_mean": "\n\n".join(aimed(text, listener) for text in HOSTILE_MARKDOWN)})
     texts = [aimed(text, listener) for text in HOSTILE_HTML]
     code = SHOW_ALL.format(texts=texts, png=png(), address=listener.address)
@@ -157,7 +157,7 @@ def _address(private: Path, server: subprocess.Popen) -> str:
 
 
 def visited(browser: Browser, address: str, listener: Listener) -> tuple[list[str], set[str]]:
-    """Returns what a page asked the listener for, and the schemes of the links that it shows."""
+    """Return what a page asked the listener for, and the schemes of the links that it shows."""
     context = browser.new_context()
     page, before = context.new_page(), len(listener.heard)
     page.on("dialog", lambda dialog: dialog.dismiss())
@@ -171,7 +171,7 @@ def visited(browser: Browser, address: str, listener: Listener) -> tuple[list[st
 
 
 def in_formgrader(course: Path, formgrader: str, student: str) -> str:
-    """Returns the address of a student's graded notebook."""
+    """Return the address of a student's graded notebook."""
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         place = (plain_course.ASSIGNMENT, plain_course.ASSIGNMENT, student)
         return f"{formgrader}/formgrader/submissions/{gradebook.find_submission_notebook(*place).id}/?token=secret"

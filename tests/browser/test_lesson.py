@@ -12,7 +12,7 @@ NOTEBOOK = "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"
 
 
 def run_all_and_save(page, lab, name: str):
-    """Opens a notebook, runs all of its cells as a person would, saves it, and returns what was saved."""
+    """Open a notebook, runs all of its cells as a person would, saves it, and returns what was saved."""
     lab.open(page, name)
     lab.run_all(page)
     last = len(nbformat.read(lab.root / name, as_version=4).cells)
@@ -29,7 +29,7 @@ def run_all_and_save(page, lab, name: str):
 
 
 def errors(cells) -> dict[str, str]:
-    """Returns the error of each cell that shows one: its grade id, and the exception's name."""
+    """Return the error of each cell that shows one: its grade id, and the exception's name."""
     return {
         cell.metadata.get("nbgrader", {}).get("grade_id", cell.source[:30]): output.ename
         for cell in cells

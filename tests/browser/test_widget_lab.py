@@ -24,17 +24,17 @@ WIDGET = CELL.replace("view.show", "view.widget").format(path=str(RECORDINGS / "
 
 
 def cell(name: str, predict: bool = False) -> str:
-    """Returns the code of a cell that shows a stored recording."""
+    """Return the code of a cell that shows a stored recording."""
     return CELL.format(path=str(RECORDINGS / f"{name}.json"), predict=predict)
 
 
 def picture(page: Page, number: int):
-    """Returns the live picture of a cell, counted from 1."""
+    """Return the live picture of a cell, counted from 1."""
     return page.locator(f'.jp-Cell[data-windowed-list-index="{number - 1}"] .autograder')
 
 
 def saved(path: Path) -> list[dict]:
-    """Returns the outputs of a saved notebook."""
+    """Return the outputs of a saved notebook."""
     return [output for cell in nbformat.read(path, 4).cells for output in cell.get("outputs", [])]
 
 

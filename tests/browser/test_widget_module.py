@@ -29,7 +29,7 @@ window.model = (scene) => {
 
 
 def scene(name: str, **options) -> dict:
-    """Returns a stored recording's scene as plain data."""
+    """Return a stored recording's scene as plain data."""
     return msgspec.to_builtins(build_scene(from_json((RECORDINGS / f"{name}.json").read_bytes()), **options))
 
 

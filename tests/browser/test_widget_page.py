@@ -16,7 +16,7 @@ RECORDINGS = Path(__file__).parents[1] / "view" / "recordings"
 
 
 def stored(name: str) -> Recording:
-    """Returns a stored recording."""
+    """Return a stored recording."""
     return from_json((RECORDINGS / f"{name}.json").read_bytes())
 
 
@@ -42,7 +42,7 @@ def opened(page: Page, tmp_path: Path):
 
 
 def sentence(page: Page) -> str:
-    """Returns the text of the live region."""
+    """Return the text of the live region."""
     return page.inner_text(".sentence")
 
 
@@ -253,7 +253,7 @@ def test_names_and_live_region_are_there_for_screen_readers(opened):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(browser: Browser, tmp_path: Path, scheme: str):
-    """Every text has a contrast of at least 4.5 to the backgrounds (WCAG 2, level AA), in both colour schemes."""
+    """Every text has a contrast of at least 4.5 to the backgrounds (WCAG 2, level AA), in both color schemes."""
     file = tmp_path / "page.html"
     file.write_text(view.as_html(stored("silently_wrong")), encoding="utf-8")
     context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")

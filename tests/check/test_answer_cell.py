@@ -13,7 +13,7 @@ from autograder.check.message import Incorrect, message
 
 @pytest.fixture
 def run(monkeypatch):
-    """Returns what runs a cell, given its id and its text, in a shell whose cells are followed."""
+    """Return what runs a cell, given its id and its text, in a shell whose cells are followed."""
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
     shell.showtraceback = shell.showsyntaxerror = lambda *_args, **_options: None
     monkeypatch.setattr(answer_cell, "get_ipython", lambda: shell)

@@ -21,7 +21,7 @@ class Named:
         self.values = values
 
     def value(self, name):
-        """Returns the learner's value of that name."""
+        """Return the learner's value of that name."""
         return self.values[name]
 
 
@@ -53,7 +53,7 @@ def no_write():
 
 
 def judged(program, **named):
-    """Runs the check on one program, with these names defined."""
+    """Run the check on one program, with these names defined."""
     with use_names(Named(**named)):
         culprit("line")(program)
 
@@ -98,7 +98,7 @@ def test_any_other_answer_is_told_why(line, phrase):
 
 @pytest.fixture
 def shown(monkeypatch):
-    """Returns the recordings that the check shows, as they come."""
+    """Return the recordings that the check shows, as they come."""
     recordings = []
     monkeypatch.setattr("autograder.check.programs.culprits.show", recordings.append)
     return recordings

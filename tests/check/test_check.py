@@ -29,12 +29,12 @@ class Names:
         self.names = names
 
     def subject(self, name):
-        """Returns the subject of that name, made from a function where it is one."""
+        """Return the subject of that name, made from a function where it is one."""
         found = self.names[name]
         return found if hasattr(found, "call") else LocalSubject(found)
 
     def value(self, name):
-        """Returns the plain value of that name."""
+        """Return the plain value of that name."""
         return self.names[name]
 
 
@@ -46,7 +46,7 @@ def given(d, w):
 
 
 def judged(answer) -> str:
-    """Returns what the check of `given` says of an answer, "" where it passes; whitespace folded."""
+    """Return what the check of `given` says of an answer, "" where it passes; whitespace folded."""
     with use_names(Names(task=answer)):
         try:
             check("task", like=given, d=result("n", 3), w=leaf(3))
@@ -82,38 +82,38 @@ def test_a_right_answer_passes_in_chinese(capfd):
 
 
 def zeros(d, w):
-    """Returns zeros of the right shape."""
+    """Return zeros of the right shape."""
     d[:] = 1
     return 0 * d * w
 
 
 def nan(d, w):
-    """Returns nan, with which every comparison is false."""
+    """Return nan, with which every comparison is false."""
     return right(d, w) * float("nan")
 
 
 def half(d, w):
-    """Computes in half precision, near enough for a loose tolerance."""
+    """Compute in half precision, near enough for a loose tolerance."""
     return right(d, w).half().double()
 
 
 def single(d, w):
-    """Returns another dtype."""
+    """Return another dtype."""
     return right(d, w).float()
 
 
 def broadcast(d, w):
-    """Returns a shape that broadcasts to the right one."""
+    """Return a shape that broadcasts to the right one."""
     return right(d, w)[:1]
 
 
 def nothing(d, w):
-    """Returns nothing."""
+    """Return nothing."""
     right(d, w)
 
 
 def remembered(d, w):
-    """Returns what it returned the first time."""
+    """Return what it returned the first time."""
     if not hasattr(remembered, "value"):
         remembered.value = right(d, w)
     d[:] = 1
@@ -253,7 +253,7 @@ def test_a_constant_needs_no_gradient():
 
 @pytest.mark.parametrize("text", ["short", "word " * 60, "x" * 300])
 def test_no_line_is_cut_by_nbgrader(text):
-    """Messages have four labelled parts, and no line is longer than nbgrader shows."""
+    """Messages have four labeled parts, and no line is longer than nbgrader shows."""
     lines = message(text, saw=text, expected=text, look_at=text).splitlines()
     assert max(map(len, lines)) <= WIDTH
     labels = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith(" " * 4)]

@@ -21,7 +21,7 @@ def shown():
 
 
 def program(text=TEXT, cell="<cell 1>", **names):
-    """Returns the function that a cell defines."""
+    """Return the function that a cell defines."""
     linecache.cache[cell] = (len(text), None, text.splitlines(keepends=True), cell)
     space = {"torch": torch, "nn": nn} | names
     exec(compile(text, cell, "exec"), space)
@@ -36,14 +36,14 @@ def nothing_replaced_yet(monkeypatch):
 
 @pytest.fixture
 def made(monkeypatch):
-    """Counts the recordings that are made."""
+    """Count the recordings that are made."""
     made = []
     monkeypatch.setattr(demonstrations, "record", lambda program: made.append(program) or record(program))
     return made
 
 
 def kept():
-    """Returns what another process sends: the recording of the program as handed out."""
+    """Return what another process sends: the recording of the program as handed out."""
     elsewhere = KeptRecordings()
     elsewhere.recording(program())
     kept = KeptRecordings()

@@ -21,7 +21,7 @@ def right(d, w):
 
 
 def harmful():
-    """Writes into the saved result of exp."""
+    """Write into the saved result of exp."""
     w = torch.tensor([1.0, 2.0], requires_grad=True)
     a = w.exp()
     a.mul_(2)
@@ -29,12 +29,12 @@ def harmful():
 
 
 def wrong_value(d, w):
-    """Computes something else."""
+    """Compute something else."""
     return right(d, w) + 1
 
 
 def verdict(plan, names) -> str:
-    """Returns what comparing raises, "" for nothing."""
+    """Return what comparing raises, "" for nothing."""
     try:
         plan.compare(names)
     except Unsolved as refusal:
@@ -43,7 +43,7 @@ def verdict(plan, names) -> str:
 
 
 def cell(**changed):
-    """Calls every kind of check once; returns what the decorators make of their program."""
+    """Call every kind of check once; returns what the decorators make of their program."""
     check("task", like=given, at_most=lambda d, w: 2 * d.nbytes, d=result("n", 3), w=leaf(3))
     check_outcome("own", "raises-backward", given=right)
     named = [predicted("outcome")(harmful), culprit("line")(harmful), predicted_value("two")(lambda: 2)]

@@ -15,12 +15,12 @@ class Guess:
         self.held = value
 
     def value(self, name):
-        """Returns the prediction."""
+        """Return the prediction."""
         return self.held
 
 
 def judged(guess, value):
-    """Returns what the check raises for a prediction of what a program returns, None where it passes."""
+    """Return what the check raises for a prediction of what a program returns, None where it passes."""
     ran = []
 
     def program():

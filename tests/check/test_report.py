@@ -35,7 +35,7 @@ def test_bytes_that_do_not_fit_are_refused(broken):
 
 
 def call(function, *, kind="leaf", values=(1.0, 2.0), **request):
-    """Returns the report of one call with a single argument x."""
+    """Return the report of one call with a single argument x."""
     x = Argument(kind, array(torch.tensor(values, dtype=torch.float64)))
     return LocalSubject(function).call(Call({"x": x}, **request))
 

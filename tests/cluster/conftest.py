@@ -5,6 +5,6 @@ from autograder.grade.sandbox.isolation import LEVELS
 
 @pytest.fixture
 def isolated():
-    """Skips on a machine without the strongest level."""
+    """Skip on a machine without the strongest level."""
     if LEVELS["bubblewrap"].obstacle:
         pytest.skip(LEVELS["bubblewrap"].obstacle)

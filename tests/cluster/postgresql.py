@@ -12,14 +12,14 @@ from pathlib import Path
 
 
 def programs() -> Path | None:
-    """Returns the folder with initdb and postgres, None where they are not installed."""
+    """Return the folder with initdb and postgres, None where they are not installed."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda file: int(file.parts[-3]))
     return found[-1].parent if found else None
 
 
 @contextlib.contextmanager
 def server() -> Iterator[str]:
-    """Yields the address of an empty database, as SQLAlchemy writes it."""
+    """Yield the address of an empty database, as SQLAlchemy writes it."""
     where = programs()
     assert where is not None
     folder = Path(tempfile.mkdtemp(prefix="autograder-postgresql-"))

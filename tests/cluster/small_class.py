@@ -13,7 +13,7 @@ ANSWERS = ("return math.pi * r * r", "return 3 * r * r", "return math.pi * r * r
 
 
 def make_class(folder: Path, students: int, answers: dict[str, str] | None = None) -> Path:
-    """Writes a course of one small notebook and a class, whose answers take turns; `answers` are of single students."""
+    """Write a course of one small notebook and a class, whose answers take turns; `answers` are of single students."""
     notebook = nbformat.v4.new_notebook(
         cells=[
             teacher("import math"),
@@ -39,7 +39,7 @@ def _write(notebook: nbformat.NotebookNode, folder: Path) -> None:
 
 
 def without_seconds(value):
-    """Returns rows as `grade --json` prints them, without the times in them."""
+    """Return rows as `grade --json` prints them, without the times in them."""
     if isinstance(value, dict):
         return {key: without_seconds(inner) for key, inner in value.items() if key != "seconds"}
     return [without_seconds(inner) for inner in value] if isinstance(value, list) else value

@@ -15,7 +15,7 @@ class StandInPlace:
         self._together = together
 
     def graders(self, terms: GradingTerms) -> _StandInGraders:
-        """Returns what grades by these terms; a context manager."""
+        """Return what grades by these terms; a context manager."""
         return _StandInGraders(terms, self._together)
 
 

@@ -20,7 +20,7 @@ DASK = {"scheduler": dask_scheduler, "worker": dask_worker}
 
 
 def steps(text: str) -> Iterator[tuple[str, str]]:
-    """Yields each instruction of a Dockerfile, such as RUN, with its words."""
+    """Yield each instruction of a Dockerfile, such as RUN, with its words."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     for line in re.sub(r"\s*\\\n\s*", " ", "\n".join(lines)).splitlines():
         instruction, _, words = line.partition(" ")
@@ -28,7 +28,7 @@ def steps(text: str) -> Iterator[tuple[str, str]]:
 
 
 def pods() -> dict[str, dict]:
-    """Returns the specification of each kind of pod."""
+    """Return the specification of each kind of pod."""
     return {
         one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in KUBERNETES if one["kind"] == "Deployment"
     }
@@ -74,7 +74,7 @@ def test_nobody_but_the_cluster_reaches_its_ports():
 
 
 def commands() -> dict[str, list[str]]:
-    """Returns the words of every dask command in the files, by where it stands."""
+    """Return the words of every dask command in the files, by where it stands."""
     found = {
         f"kubernetes {name}": pod["containers"][0]["command"] + pod["containers"][0]["args"]
         for name, pod in pods().items()

@@ -27,13 +27,13 @@ def database():
 
 
 def run(course, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command of autograder on the class."""
+    """Run a command of autograder on the class."""
     command = [sys.executable, "-m", "autograder", words[0], "small", "--course", str(course), *words[1:]]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
 
 
 def in_postgresql(course: Path, database: str) -> Path:
-    """Lets a course keep its gradebook in a database; returns the course."""
+    """Let a course keep its gradebook in a database; returns the course."""
     with open(course / "nbgrader_config.py", "a") as config:
         config.write(f"c.CourseDirectory.db_url = {database!r}\n")
     return course

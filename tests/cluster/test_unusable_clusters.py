@@ -107,7 +107,7 @@ def test_a_weaker_level_is_refused_on_a_cluster(course, level):
 
 
 def test_no_cluster_is_started_for_a_class_that_cannot_be_graded(course, capsys, monkeypatch):
-    """A misspelt assignment, and one that another client grades, are refused before a machine is asked for."""
+    """A misspelled assignment, and one that another client grades, are refused before a machine is asked for."""
     monkeypatch.setattr(dask_cluster, "_started", lambda _: pytest.fail("a cluster was started"))
     assert 2 == main(["grade", "nowhere", "--course", str(course), "--cluster", "local:1"])
     assert "nowhere" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from tests.commands import autograder
 
 
 def leaf():
-    """Returns a leaf that requires grad."""
+    """Return a leaf that requires grad."""
     return torch.ones(2, requires_grad=True)
 
 

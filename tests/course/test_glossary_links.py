@@ -21,17 +21,17 @@ LINK = re.compile(r'<a href="../start/glossary.ipynb#([^"]*)" title="([^"]+)">(.
 
 
 def page(source: str) -> str:
-    """Returns a Markdown text as HTML, by a reader of Markdown that knows nothing of the links."""
+    """Return a Markdown text as HTML, by a reader of Markdown that knows nothing of the links."""
     return str(mistune.html(source))
 
 
 def words(markup: str) -> str:
-    """Returns HTML without its tags, a quotation mark as the one that may stand inside another."""
+    """Return HTML without its tags, a quotation mark as the one that may stand inside another."""
     return html.unescape(re.sub(r"<[^>]*>", "", markup)).replace('"', "'")
 
 
 def sections(notebook) -> list[str]:
-    """Returns the Markdown below each heading."""
+    """Return the Markdown below each heading."""
     text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     return re.split(r"^#.*$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), flags=re.MULTILINE)
 

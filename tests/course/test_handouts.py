@@ -28,17 +28,17 @@ EACH = [pytest.param(name, id=name) for name in SOURCES]
 
 
 def code(source, **metadata):
-    """Returns a code cell."""
+    """Return a code cell."""
     return nbformat.v4.new_code_cell(source, metadata=metadata)
 
 
 def text(source):
-    """Returns a cell of text."""
+    """Return a cell of text."""
     return nbformat.v4.new_markdown_cell(source)
 
 
 def notebook(*cells):
-    """Returns a notebook of these cells."""
+    """Return a notebook of these cells."""
     return nbformat.v4.new_notebook(cells=list(cells))
 
 

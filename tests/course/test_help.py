@@ -148,7 +148,7 @@ def handed_out(tmp_path, monkeypatch):
 
 
 def lesson_notebook(folder):
-    """Returns the notebook of lesson 02 below a folder."""
+    """Return the notebook of lesson 02 below a folder."""
     return folder / "02_mutating_a_saved_tensor" / "02_mutating_a_saved_tensor.ipynb"
 
 

@@ -21,7 +21,7 @@ SCORES = {"ann": 3.0, "ben": 0.0, "cleo": 0.0}
 
 
 def nbgrader(course, *words):
-    """Runs a plain nbgrader command in a course."""
+    """Run a plain nbgrader command in a course."""
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PATH": path, "PYTHONPATH": os.getcwd()}
     done = subprocess.run(

@@ -159,7 +159,7 @@ def test_who_does_not_know_need_not_guess(kept, shown, said):
 
 
 def test_a_quiz_goes_on_where_it_stopped_and_is_counted(kept, shown, tmp_path):
-    """Answers are kept one by one; at the end the lessons to look at again; the file to send holds answers and no name."""
+    """Answer are kept one by one; at the end the lessons to look at again; the file to send holds answers and no name."""
     quiz("before")
     for _ in range(3):
         shown[0].choose("raises-backward")

@@ -18,7 +18,7 @@ ANSWERS = {
 
 
 def check_of(name: str, like: str, given: str) -> str:
-    """Returns a check cell as the lessons have them."""
+    """Return a check cell as the lessons have them."""
     return (
         f'"""The value and the gradient are right."""\n\n\ndef meant(x):\n    return {like}\n\n\n'
         f'def given(x):\n    return {given}\n\n\ncheck("{name}", like=meant, given=given, x=leaf("n"))'

@@ -45,7 +45,7 @@ def test_a_write_harms_what_the_page_says_is_kept(sheet, operation):
 
 
 def refuses(operation: str, written: str) -> bool:
-    """Returns whether backward raises when the input or the output was written after the operation."""
+    """Return whether backward raises when the input or the output was written after the operation."""
     leaf = torch.tensor([[0.5, 1.0], [1.5, 2.0]], requires_grad=True)
     names = {"torch": torch, "F": F, "a": leaf + 0, "b": leaf + 0}
     names["out"] = eval(operation, names)
@@ -80,14 +80,14 @@ def test_the_page_is_one_sheet_of_paper(sheet, browser):
 
 
 def sheets(page, html: str) -> int:
-    """Returns how many sheets the page takes in print."""
+    """Return how many sheets the page takes in print."""
     page.set_content(html)
     margin = dict.fromkeys(("top", "right", "bottom", "left"), "15mm")
     return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", margin=margin)))
 
 
 def glossary() -> dict[str, str]:
-    """Returns each term of the glossary with its text."""
+    """Return each term of the glossary with its text."""
     cells = [cell.source for cell in read(SOLUTIONS / "start" / "glossary.ipynb").cells]
     return {source.splitlines()[0].removeprefix("## "): source for source in cells if source.startswith("## ")}
 
@@ -110,7 +110,7 @@ def test_a_name_that_is_no_name_of_pytorch_is_noticed():
 
 
 def resolves(name: str) -> bool:
-    """Returns whether the dotted name exists in the installed PyTorch."""
+    """Return whether the dotted name exists in the installed PyTorch."""
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         try:

@@ -61,7 +61,7 @@ def test_points_of_a_written_answer_are_not_those_of_predictions(sources):
     ],
 )
 def test_a_slip_in_the_text_is_told(sources, old, new, words):
-    """A renamed wrong answer, a missing lesson and a misspelt key each get one sentence."""
+    """A renamed wrong answer, a missing lesson and a misspelled key each get one sentence."""
     file = sources / "teaching.toml"
     text = file.read_text("utf-8").replace(old, new, 1)
     file.write_text(text.replace("06_clinic.", "07_clinic.") if "07" in new else text, "utf-8")

@@ -35,7 +35,7 @@ EXERCISES = [
 
 
 def tensor(numbers: list) -> str:
-    """Returns a line of code that makes a tensor of these numbers."""
+    """Return a line of code that makes a tensor of these numbers."""
     return f"w = torch.tensor({numbers!r}, requires_grad=True)"
 
 
@@ -111,7 +111,7 @@ def test_all_seeds_keep_the_verdicts(path, exercise):
 
 
 def verdict(author: Namespace, answer: str, check: str, seed: int) -> type | None:
-    """Returns the kind of refusal, None where the check passes."""
+    """Return the kind of refusal, None where the check passes."""
     learner = Namespace()
     learner.names = dict(author.names)
     with contextlib.redirect_stdout(io.StringIO()), use_seed(seed):

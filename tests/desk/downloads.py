@@ -17,7 +17,7 @@ HERE = [student for student in STUDENTS if student not in ABSENT]
 
 
 def write_zip(path: Path, files: Mapping[str, bytes] | Iterable[tuple[str, bytes]]) -> Path:
-    """Writes a zip with these files, and returns its path."""
+    """Write a zip with these files, and returns its path."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items() if isinstance(files, Mapping) else files:
             archive.writestr(name, data)
@@ -25,7 +25,7 @@ def write_zip(path: Path, files: Mapping[str, bytes] | Iterable[tuple[str, bytes
 
 
 def write_csv(path: Path, rows: list[list[str]], delimiter: str = ",", *, quoted: bool = False) -> Path:
-    """Writes a CSV file as most programs do, and returns its path."""
+    """Write a CSV file as most programs do, and returns its path."""
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL).writerows(rows)
     path.write_text(text.getvalue(), "utf-8", newline="")
@@ -33,14 +33,14 @@ def write_csv(path: Path, rows: list[list[str]], delimiter: str = ",", *, quoted
 
 
 def canvas_name(student: MadeStudent, attachment: int, file: str = NOTEBOOK) -> str:
-    """Returns a name as instructure/canvas-lms makes it: lib/content_zipper.rb, get_filename and sanitize_*."""
+    """Return a name as instructure/canvas-lms makes it: lib/content_zipper.rb, get_filename and sanitize_*."""
     name = re.sub(r"\W", "", student.sortable.lower())
     late = "_LATE" if student in LATE else ""
     return f"{name}{late}_{student.canvas}_{attachment}_{file}"
 
 
 def canvas_zip(path: Path, students: Iterable[MadeStudent] = HERE, first: int = 90000) -> Path:
-    """Writes Canvas' "Download Submissions"."""
+    """Write Canvas' "Download Submissions"."""
     odd = {2: "first-1.ipynb", 3: "First (1).ipynb", 4: "first (2).ipynb.txt", 5: "homework.ipynb"}
     files = {canvas_name(one, first + one.number, odd.get(one.number, NOTEBOOK)): notebook(one) for one in students}
     files["doejane_77_text.html"] = b"<p>no file</p>"
@@ -48,7 +48,7 @@ def canvas_zip(path: Path, students: Iterable[MadeStudent] = HERE, first: int = 
 
 
 def canvas_gradebook(path: Path, students: list[MadeStudent] = STUDENTS, **options: object) -> Path:
-    """Writes Canvas' gradebook: lib/gradebook_exporter.rb, csv_data."""
+    """Write Canvas' gradebook: lib/gradebook_exporter.rb, csv_data."""
     header = [
         "Student",
         "ID",
@@ -71,12 +71,12 @@ def canvas_gradebook(path: Path, students: list[MadeStudent] = STUDENTS, **optio
 
 
 def participant(student: MadeStudent) -> int:
-    """Returns Moodle's number of a student in this assignment; it is not the user's."""
+    """Return Moodle's number of a student in this assignment; it is not the user's."""
     return 700 + (student.number * 13) % 43
 
 
 def moodle_zip(path: Path, *, old: bool = False, anonymous: bool = False) -> Path:
-    """Writes Moodle's "Download all submissions": mod/assign/locallib.php, download_submissions; 4.1 dropped the last `_`."""
+    """Write Moodle's "Download all submissions": mod/assign/locallib.php, download_submissions; 4.1 dropped the last `_`."""
     files = {}
     for one in HERE:
         name = "Participant" if anonymous else one.full.replace("_", " ")
@@ -87,7 +87,7 @@ def moodle_zip(path: Path, *, old: bool = False, anonymous: bool = False) -> Pat
 
 
 def moodle_worksheet(path: Path, *, german: bool = False, anonymous: bool = False) -> Path:
-    """Writes Moodle's grading worksheet: mod/assign/gradingtable.php, the constructor, col_recordid and col_status; lang/de."""
+    """Write Moodle's grading worksheet: mod/assign/gradingtable.php, the constructor, col_recordid and col_status; lang/de."""
     if german:
         header = ["ID", "Vollständiger Name", "E-Mail-Adresse", "Status", "Bewertung", "Bestwertung",
                   "Bewertung kann geändert werden", "Zuletzt geändert (Abgabe)",
@@ -123,7 +123,7 @@ def moodle_worksheet(path: Path, *, german: bool = False, anonymous: bool = Fals
 
 
 def blackboard_zip(path: Path) -> Path:
-    """Writes Blackboard's "Assignment File Download", as the README of kwurst/bb-file-cleanup has it; all attempts."""
+    """Write Blackboard's "Assignment File Download", as the README of kwurst/bb-file-cleanup has it; all attempts."""
     files = {}
     for one in HERE:
         for attempt in range(2 if one.number % 7 == 0 else 1):
@@ -136,7 +136,7 @@ def blackboard_zip(path: Path) -> Path:
 
 
 def blackboard_gradebook(path: Path) -> Path:
-    """Writes Blackboard's "Work Offline" download: tab-separated, in UTF-16; headings as public tools read them."""
+    """Write Blackboard's "Work Offline" download: tab-separated, in UTF-16; headings as public tools read them."""
     header = ["Last Name", "First Name", "Username", "Student ID", "Last Access", "Availability",
               "First steps [Total Pts: 5 Score] |1281892", "Weighted Total [Total Pts: up to 100] |1281800"]  # fmt: skip
     rows = [[one.last, one.first, one.login, f"S{one.number}", "2026-10-01", "Yes", "", "12.5"] for one in STUDENTS]
@@ -146,7 +146,7 @@ def blackboard_gradebook(path: Path) -> Path:
 
 
 def gradescope_zip(path: Path) -> Path:
-    """Writes Gradescope's "Export Submissions", as public programs read it; students 8 and 9 handed in together."""
+    """Write Gradescope's "Export Submissions", as public programs read it; students 8 and 9 handed in together."""
     root, entries, files = "assignment_812_export/", "", {}
     for one in HERE:
         if one.number == 9:
@@ -162,7 +162,7 @@ def gradescope_zip(path: Path) -> Path:
 
 
 def gradescope_roster(path: Path) -> Path:
-    """Writes Gradescope's roster: names, SID, email."""
+    """Write Gradescope's roster: names, SID, email."""
     return write_csv(
         path,
         [["First Name", "Last Name", "SID", "Email"], *([s.first, s.last, str(s.number), s.email] for s in STUDENTS)],
@@ -170,7 +170,7 @@ def gradescope_roster(path: Path) -> Path:
 
 
 def exchange_folder(path: Path) -> Path:
-    """Makes the exchange's inbound/ (nbgrader/exchange/default/submit.py, 0.9.6), with an assignment that is not asked for."""
+    """Make the exchange's inbound/ (nbgrader/exchange/default/submit.py, 0.9.6), with an assignment that is not asked for."""
     for one in HERE:
         for minutes, text in ((0, "old = 1"), (5, "")):
             time = (TIME + datetime.timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M:%S.%f UTC")
@@ -184,7 +184,7 @@ def exchange_folder(path: Path) -> Path:
 
 
 def shared_folder(path: Path) -> Path:
-    """Makes a folder with one for each student, as on a shared drive."""
+    """Make a folder with one for each student, as on a shared drive."""
     for one in HERE:
         (path / one.login).mkdir(parents=True)
         (path / one.login / NOTEBOOK).write_bytes(notebook(one))

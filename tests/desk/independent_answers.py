@@ -21,7 +21,7 @@ STUB = "def solve(x):\n    total = x.sum()\n    # your code here\n    return tot
 
 
 def independent(chance: random.Random, steps: int = 9) -> str:
-    """Returns a program of the same beginning and end as everybody's, and steps of its own."""
+    """Return a program of the same beginning and end as everybody's, and steps of its own."""
     names = chance.sample(NAMES, 4)
     body = [
         step.format(x=chance.choice(names), y=chance.choice(names), n=chance.randint(2, 9))
@@ -31,14 +31,14 @@ def independent(chance: random.Random, steps: int = 9) -> str:
 
 
 def renamed(code: str, chance: random.Random) -> str:
-    """Returns the program with other names."""
+    """Return the program with other names."""
     return re.sub(r"\b(" + "|".join(NAMES) + r")\b(?!\()", lambda found: f"my_{found[1]}", code).replace(
         "(my_x):", "(x):", 1
     )
 
 
 def reformatted(code: str, chance: random.Random) -> str:
-    """Returns the program with other layout, and comments."""
+    """Return the program with other layout, and comments."""
     lines = [
         line.replace(" = ", "=").replace(" * ", "*") + ("  # step" if chance.random() < 0.4 else "")
         for line in code.splitlines()
@@ -47,7 +47,7 @@ def reformatted(code: str, chance: random.Random) -> str:
 
 
 def reordered(code: str, chance: random.Random) -> str:
-    """Returns the program with two of its parts exchanged."""
+    """Return the program with two of its parts exchanged."""
     lines = code.splitlines()
     heads = [number for number, line in enumerate(lines) if re.match(r"    \S", line)]
     half = heads[len(heads) // 2]

@@ -61,7 +61,7 @@ ANSWERED = {student.login: f"def warm_days(temperatures, limit):\n    return {st
 
 
 def course(folder: Path) -> Path:
-    """Makes a course with one assignment and nobody's hand-in, and returns its folder."""
+    """Make a course with one assignment and nobody's hand-in, and returns its folder."""
     made = folder / "course"
     make_course(made)
     for path in sorted((made / "submitted").rglob("*"), reverse=True):
@@ -70,7 +70,7 @@ def course(folder: Path) -> Path:
 
 
 def notebook(student: MadeStudent, text: str = "", source: str = "first") -> bytes:
-    """Returns what a student hands in: the notebook with an answer that nobody else has."""
+    """Return what a student hands in: the notebook with an answer that nobody else has."""
     cells = [nbformat.v4.new_code_cell(text or ANSWERED[student.login], metadata=_known("warm_days"))]
     cells += [
         nbformat.v4.new_code_cell("assert True", metadata=_known(name))
@@ -89,13 +89,13 @@ def _known(name: str) -> dict[str, object]:
 
 
 def answer_of(path: Path) -> str:
-    """Returns the first cell of a notebook, from which it is seen whose it is."""
+    """Return the first cell of a notebook, from which it is seen whose it is."""
     cell = json.loads(path.read_text("utf-8"))["cells"][0]["source"]
     return cell if isinstance(cell, str) else "".join(cell)
 
 
 def whose(course: Path) -> dict[str, str]:
-    """Returns for each folder in submitted/ the login of the student whose answer lies there."""
+    """Return for each folder in submitted/ the login of the student whose answer lies there."""
     of = {answer: login for login, answer in ANSWERED.items()}
     folders = [folder for folder in (course / "submitted").iterdir() if (folder / ASSIGNMENT).is_dir()]
     return {folder.name: of.get(answer_of(folder / ASSIGNMENT / NOTEBOOK), "?") for folder in folders}

@@ -17,7 +17,7 @@ MAX_POINTS = {"test_warm_days": 3.0, "summary": 2.0}
 
 
 def open_gradebook(course: Path) -> Gradebook:
-    """Returns the course's gradebook. The tables are made here; nbgrader would start the program `alembic` for them."""
+    """Return the course's gradebook. The tables are made here; nbgrader would start the program `alembic` for them."""
     address = f"sqlite:///{course / 'gradebook.db'}"
     engine = create_engine(address)
     api.Base.metadata.create_all(engine)
@@ -33,7 +33,7 @@ def give_grades(
     handed_in: Mapping[str, datetime.datetime] | None = None,
     comments: tuple[str, ...] = (),
 ) -> None:
-    """Writes a gradebook with the points of each student's cells (None: waits for a person), and a feedback page for each."""
+    """Write a gradebook with the points of each student's cells (None: waits for a person), and a feedback page for each."""
     with open_gradebook(course) as book:
         book.add_assignment(assignment)
         book.add_notebook(assignment, assignment)

@@ -27,7 +27,7 @@ class SimulatedStudent(NamedTuple):
 
 
 def code(exercise: str, answer: str | None, style: int) -> str:
-    """Returns an answer in one of several dresses that do the same: names, comments, layout."""
+    """Return an answer in one of several dresses that do the same: names, comments, layout."""
     body = {
         "copies the input": "x.clone()",
         "silences the counter": "x.data",
@@ -41,7 +41,7 @@ def code(exercise: str, answer: str | None, style: int) -> str:
 
 
 def simulate(folder: Path, count: int, seed: int = 0) -> list[SimulatedStudent]:
-    """Makes the course with the records of so many students, and returns what each did."""
+    """Make the course with the records of so many students, and returns what each did."""
     chance = random.Random(seed)
     exercises = [f"exercise_{number}" for number in range(EXERCISES)]
     _write_source(folder, exercises)
@@ -75,7 +75,7 @@ def _points(students: list[SimulatedStudent]) -> dict[str, dict[str, float]]:
 
 
 def _write_records(folder: Path, students: list[SimulatedStudent]) -> None:
-    """Writes what `grade` keeps (autograder/grade/batch/gradebook.py)."""
+    """Write what `grade` keeps (autograder/grade/batch/gradebook.py)."""
     rows = []
     for number, one in enumerate(students):
         cells = {name: _grade(name, answer, number) for name, answer in one.answers.items()}

@@ -24,12 +24,12 @@ def course(tmp_path):
 
 
 def times(course) -> dict[str, str]:
-    """Returns each student's time of handing in, as nbgrader reads it."""
+    """Return each student's time of handing in, as nbgrader reads it."""
     return {path.parts[-3]: path.read_text() for path in (course / "submitted").glob(f"*/{ASSIGNMENT}/timestamp.txt")}
 
 
 def contents(folder) -> dict[str, bytes]:
-    """Returns every file below a folder."""
+    """Return every file below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -206,7 +206,7 @@ def test_late_marks_without_a_time_are_asked_for(tmp_path, course):
 
 
 def fill(table, change) -> None:
-    """Fills in a table as a person does with a spreadsheet."""
+    """Fill in a table as a person does with a spreadsheet."""
     with open(table, encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     with open(table, "w", encoding="utf-8", newline="") as file:

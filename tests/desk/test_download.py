@@ -20,7 +20,7 @@ ANN, BEN = STUDENTS[20], STUDENTS[21]
 
 
 def zipped(files) -> bytes:
-    """Returns a zip of these files."""
+    """Return a zip of these files."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -29,14 +29,14 @@ def zipped(files) -> bytes:
 
 
 def link(name: str, to: str) -> zipfile.ZipInfo:
-    """Returns a zip's entry that is a symbolic link."""
+    """Return a zip's entry that is a symbolic link."""
     info = zipfile.ZipInfo(name)
     info.external_attr = (stat.S_IFLNK | 0o777) << 16
     return info
 
 
 def collected(tmp_path, files) -> dict[str, bytes]:
-    """Collects what Ann handed in, beside what Ben did, and returns everything that lies in the course's folders for hand-ins."""
+    """Collect what Ann handed in, beside what Ben did, and returns everything that lies in the course's folders for hand-ins."""
     course = made_class.course(tmp_path)
     before = {path for path in tmp_path.rglob("*")}
     names = {canvas_name(ANN, 100 + number, name): data for number, (name, data) in enumerate(files.items())}

@@ -59,7 +59,7 @@ def unpacked(tmp_path_factory):
 
 
 def submitted(folder: Path, files: dict[str, bytes]) -> dict:
-    """Returns the results of a submission of these files, as a reader of JSON finds them."""
+    """Return the results of a submission of these files, as a reader of JSON finds them."""
     shutil.rmtree(folder / "submission", ignore_errors=True)
     for name, data in files.items():
         (folder / "submission" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def submitted(folder: Path, files: dict[str, bytes]) -> dict:
 
 
 def hand_in(folder: Path, student: str, old: str = "", new: str = "") -> bytes:
-    """Returns what one of the course's made-up students handed in, with a change."""
+    """Return what one of the course's made-up students handed in, with a change."""
     text = (folder / "course" / "submitted" / student / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").read_text("utf-8")
     assert old in text
     return text.replace(old, new).encode()
@@ -174,7 +174,7 @@ def test_what_a_submission_writes_cannot_break_the_results():
 
 
 def terms(**changed: str) -> HarnessTerms:
-    """Returns terms as the command makes them."""
+    """Return terms as the command makes them."""
     words = {"assignment": "small", "isolation": "process", "hidden_tests": "name", "visibility": "visible"} | changed
     return HarnessTerms(limits=Limits(), plans={}, **words)
 

@@ -1,4 +1,4 @@
-"""A notebook is recognised under whatever name a browser, a system or a student gave it."""
+"""A notebook is recognized under whatever name a browser, a system or a student gave it."""
 
 import pytest
 
@@ -13,7 +13,7 @@ SHAPES = [
 
 
 def files(*paths: str, data: bytes | None = None) -> dict[str, DownloadedFile]:
-    """Returns files of these names that hold the first notebook, or what is given."""
+    """Return files of these names that hold the first notebook, or what is given."""
     content = notebook(STUDENTS[0]) if data is None else data
     return {path: DownloadedFile(path, lambda most: content) for path in paths}
 
@@ -27,7 +27,7 @@ def files(*paths: str, data: bytes | None = None) -> dict[str, DownloadedFile]:
     ],
 )  # fmt: skip
 def test_like_names_are_recognised(name):
-    """Copies, other case, blanks, added endings; even where the cells have lost their ids."""
+    """Copy, other case, blanks, added endings; even where the cells have lost their ids."""
     for data in (None, b'{"cells": []}'):
         assert name == find_notebooks(files(name, data=data), SHAPES, {}).found["first"].path
 

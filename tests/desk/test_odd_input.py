@@ -38,12 +38,12 @@ def place(made, tmp_path, monkeypatch):
 
 
 def contents(folder):
-    """Returns every path below a folder, and the bytes of files."""
+    """Return every path below a folder, and the bytes of files."""
     return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 def said(words: str, capsys) -> str:
-    """Runs a command that cannot be carried out, and returns the one line that it says."""
+    """Run a command that cannot be carried out, and returns the one line that it says."""
     try:
         code = cli.main([*words.split(), "--course", "course"])
     except SystemExit as error:  # the parser's
@@ -54,12 +54,12 @@ def said(words: str, capsys) -> str:
 
 
 def damaged(path):
-    """Makes the gradebook a file of something else."""
+    """Make the gradebook a file of something else."""
     path.write_text("no gradebook" * 100)
 
 
 def older(path):
-    """Makes the gradebook one of an nbgrader that did not know yet who is who on a platform (0.6 added that column)."""
+    """Make the gradebook one of an nbgrader that did not know yet who is who on a platform (0.6 added that column)."""
     with sqlite3.connect(path) as book:
         book.execute("ALTER TABLE student DROP COLUMN lms_user_id")
     book.close()

@@ -10,7 +10,7 @@ from tests.desk import downloads
 
 
 def read(platform: str, *paths: str):
-    """Returns the hand-ins that a platform sees in files of these names."""
+    """Return the hand-ins that a platform sees in files of these names."""
     files = [DownloadedFile(path, lambda most: b"") for path in paths]
     return PLATFORMS[platform].hand_ins(Download(files, []), datetime.UTC, "first")
 

@@ -26,7 +26,7 @@ def course(tmp_path):
 
 
 def files(folder):
-    """Returns every file below a folder and its bytes."""
+    """Return every file below a folder and its bytes."""
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 

@@ -40,12 +40,12 @@ def course(tmp_path):
 
 
 def table(path) -> list[dict[str, str]]:
-    """Returns the rows of a table, as Python's csv module reads them."""
+    """Return the rows of a table, as Python's csv module reads them."""
     return list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"))))
 
 
 def fill(path, column: str, **values) -> None:
-    """Fills in cells of a column by the answer's code, as a person would in a spreadsheet, and other columns with `comment_CODE`."""
+    """Fill in cells of a column by the answer's code, as a person would in a spreadsheet, and other columns with `comment_CODE`."""
     rows = table(path)
     for row in rows:
         row[column] = values.get(row["answer"], row[column])
@@ -59,7 +59,7 @@ def fill(path, column: str, **values) -> None:
 
 
 def grades(course) -> dict[str, tuple[float | None, bool, str | None]]:
-    """Returns what nbgrader's gradebook says of each student's summary."""
+    """Return what nbgrader's gradebook says of each student's summary."""
     with open_gradebook(course) as book:
         place = ("summary", ASSIGNMENT, ASSIGNMENT)
         return {
@@ -73,7 +73,7 @@ def grades(course) -> dict[str, tuple[float | None, bool, str | None]]:
 
 
 def student_of(row: dict[str, str]) -> str:
-    """Returns who wrote the answer of a row: each text is the student's name backwards."""
+    """Return who wrote the answer of a row: each text is the student's name backwards."""
     return row["text"].removeprefix("by ")[::-1]
 
 

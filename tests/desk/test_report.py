@@ -196,7 +196,7 @@ def test_a_notebook_shows_the_page_in_a_frame(simulated):
 @pytest.mark.parametrize("width", [360, 900])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_fits_a_screen(simulated, browser, width, scheme):
-    """Nothing stands out to the right, on a telephone either; text and paper differ in both colour schemes."""
+    """Nothing stands out to the right, on a telephone either; text and paper differ in both color schemes."""
     folder, _, _ = simulated
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page.set_content(report_html(*whole_report(ASSIGNMENT, folder)))

@@ -22,12 +22,12 @@ NUMBER = {student.number: student for student in STUDENTS}
 
 
 def points(number: int) -> float:
-    """Returns the points that the student of this number has; another for each."""
+    """Return the points that the student of this number has; another for each."""
     return number / 16
 
 
 def graded(tmp_path, download, roster):
-    """Returns a course whose class was collected and graded, and its roster's file."""
+    """Return a course whose class was collected and graded, and its roster's file."""
     course, listed = made_class.course(tmp_path), roster(tmp_path / "worksheet.csv")
     collect(download(tmp_path / "download"), ASSIGNMENT, course, read_roster(listed))
     marks = {student: points(int(login[1:])) for student, login in made_class.whose(course).items()}
@@ -36,21 +36,21 @@ def graded(tmp_path, download, roster):
 
 
 def cells(data: bytes) -> list[list[str]]:
-    """Returns the rows that Python's csv module reads, whatever the encoding."""
+    """Return the rows that Python's csv module reads, whatever the encoding."""
     text = data.decode("utf-16") if data.startswith(b"\xff\xfe") else data.decode("utf-8-sig")
     first = text.partition("\n")[0]
     return list(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count)))
 
 
 def differences(before: bytes, after: bytes) -> dict[tuple[int, int], str]:
-    """Returns the cells that changed."""
+    """Return the cells that changed."""
     old, new = cells(before), cells(after)
     assert [len(row) for row in old] == [len(row) for row in new]
     return {(r, c): cell for r, row in enumerate(new) for c, cell in enumerate(row) if cell != old[r][c]}
 
 
 def pages(out) -> dict[str, str]:
-    """Returns the files of the zip."""
+    """Return the files of the zip."""
     with zipfile.ZipFile(out / "feedback.zip") as archive:
         return {name: archive.read(name).decode() for name in archive.namelist()}
 
@@ -84,7 +84,7 @@ def test_canvas_reads_every_grade_back(tmp_path):
 
 
 def moodle_user(name: str, participants: dict[int, str]) -> str | None:
-    """Returns whose file it is, as Moodle decides (importziplib.php, is_valid_filename_for_import)."""
+    """Return whose file it is, as Moodle decides (importziplib.php, is_valid_filename_for_import)."""
     for part in name.split("/"):
         info = part.split("_", 4)
         if (

@@ -17,7 +17,7 @@ from tests.desk.made_class import _known as known  # noqa: E402
 
 
 def class_with_copies(size: int, steps: int, seed: int) -> tuple[dict[str, str], dict[tuple[str, str], str]]:
-    """Returns the answers of a class, and the disguise of each planted pair."""
+    """Return the answers of a class, and the disguise of each planted pair."""
     chance = random.Random(seed)
     answers = {f"s{number:03}": independent(chance, steps) for number in range(size)}
     planted = {}
@@ -58,7 +58,7 @@ def test_what_most_write_is_no_evidence():
 
 
 def others(count: int) -> dict[str, list[str]]:
-    """Returns answers of others."""
+    """Return answers of others."""
     return {f"s{number}": [independent(random.Random(100 + number))] for number in range(count)}
 
 
@@ -109,7 +109,7 @@ def test_the_command_writes_a_page(tmp_path, capsys):
 
 
 def write(path, code) -> None:
-    """Writes a notebook with one answer and one test."""
+    """Write a notebook with one answer and one test."""
     path.parent.mkdir(parents=True, exist_ok=True)
     test = known("test")["nbgrader"] | {"grade": True, "solution": False, "points": 1}
     cells = [

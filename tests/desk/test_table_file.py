@@ -14,12 +14,12 @@ CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_siz
 
 
 def table_of(path, data: bytes) -> TableFile:
-    """Returns the table in some bytes."""
+    """Return the table in some bytes."""
     return TableFile(path / "grades.csv", data)
 
 
 def written(rows, **options) -> str:
-    """Returns what Python's csv module writes."""
+    """Return what Python's csv module writes."""
     text = io.StringIO(newline="")
     csv.writer(text, **options).writerows(rows)
     return text.getvalue()

@@ -12,7 +12,7 @@ EACH_LEVEL = ["bubblewrap", *(pytest.param(level, marks=pytest.mark.slow) for le
 
 @pytest.fixture(scope="session")
 def bubblewrap():
-    """Skips a test of the isolation on a machine that does not have it."""
+    """Skip a test of the isolation on a machine that does not have it."""
     if LEVELS["bubblewrap"].obstacle:
         pytest.skip(LEVELS["bubblewrap"].obstacle)
 

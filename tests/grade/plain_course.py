@@ -20,7 +20,7 @@ MODEL = {
 
 
 def source() -> nbformat.NotebookNode:
-    """Returns the teacher's notebook."""
+    """Return the teacher's notebook."""
     text, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
     cells = [
         text("# Vectors\n\nThe mean of $x$ is $\\frac{1}{n}\\sum_i x_i$, and $a<b$."),
@@ -47,7 +47,7 @@ def source() -> nbformat.NotebookNode:
 
 
 def answered(answers: dict[str, str]) -> nbformat.NotebookNode:
-    """Returns a hand-in with these texts in the cells of these grade_ids; the others hold the model answers."""
+    """Return a hand-in with these texts in the cells of these grade_ids; the others hold the model answers."""
     notebook = source()
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
@@ -56,7 +56,7 @@ def answered(answers: dict[str, str]) -> nbformat.NotebookNode:
 
 
 def make_class(folder: Path, hand_ins: dict[str, nbformat.NotebookNode | bytes]) -> Path:
-    """Writes a course with the hand-ins of these students, and returns its folder."""
+    """Write a course with the hand-ins of these students, and returns its folder."""
     _write(folder / "source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", source())
     for student, notebook in hand_ins.items():
         _write(folder / "submitted" / student / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", notebook)
@@ -64,12 +64,12 @@ def make_class(folder: Path, hand_ins: dict[str, nbformat.NotebookNode | bytes])
 
 
 def grade_class(folder: Path, **options: object) -> list[StudentRow]:
-    """Grades the class with feedback, and returns a row for each student."""
+    """Grade the class with feedback, and returns a row for each student."""
     return grade_assignment(ASSIGNMENT, folder, Options(**{"feedback": "name", "jobs": 1} | options))  # type: ignore[arg-type]
 
 
 def page(folder: Path, student: str) -> Path:
-    """Returns where a student's feedback page is."""
+    """Return where a student's feedback page is."""
     return folder / "feedback" / student / ASSIGNMENT / f"{ASSIGNMENT}.html"
 
 
@@ -81,7 +81,7 @@ def _write(path: Path, content: nbformat.NotebookNode | bytes) -> None:
 def known(
     cell: nbformat.NotebookNode, name: str, *, solution: bool = False, points: int | None = None
 ) -> nbformat.NotebookNode:
-    """Returns the cell with nbgrader's metadata (schema 3)."""
+    """Return the cell with nbgrader's metadata (schema 3)."""
     cell.metadata["nbgrader"] = {
         "grade_id": name, "solution": solution, "grade": points is not None, "locked": not solution,
         "task": False, "schema_version": 3, "cell_type": cell.cell_type,

@@ -11,29 +11,29 @@ KNOWN = {"grade": False, "solution": False, "locked": False, "schema_version": 3
 
 
 def teacher(text: str) -> nbformat.NotebookNode:
-    """Returns a teacher's cell that nbgrader does not know."""
+    """Return a teacher's cell that nbgrader does not know."""
     return nbformat.v4.new_code_cell(text)
 
 
 def answer(name: str, text: str) -> nbformat.NotebookNode:
-    """Returns an answer cell; `text` is the model solution, or what a learner wrote."""
+    """Return an answer cell; `text` is the model solution, or what a learner wrote."""
     text = f"### BEGIN SOLUTION\n{text}\n### END SOLUTION"
     return nbformat.v4.new_code_cell(text, metadata={"nbgrader": KNOWN | {"grade_id": name, "solution": True}})
 
 
 def graded_cell(name: str, text: str, points: float = 1, **metadata: object) -> nbformat.NotebookNode:
-    """Returns a test cell."""
+    """Return a test cell."""
     known = KNOWN | {"grade_id": name, "grade": True, "locked": True, "points": points}
     return nbformat.v4.new_code_cell(text, metadata={"nbgrader": known, **metadata})
 
 
 def source(*cells: nbformat.NotebookNode, files: dict[str, bytes] | None = None) -> AssignmentSource:
-    """Returns a source of these cells, with files beside it."""
+    """Return a source of these cells, with files beside it."""
     return AssignmentSource("small", nbformat.v4.new_notebook(cells=list(cells)), files)
 
 
 def hand_in(of: AssignmentSource, answers: dict[str, str] | None = None) -> bytes:
-    """Returns a hand-in: these answers, elsewhere what was released; None stands for all model answers."""
+    """Return a hand-in: these answers, elsewhere what was released; None stands for all model answers."""
     cells = []
     for cell in of.cells:
         model = cell.full if answers is None else answers.get(cell.id, cell.visible)
@@ -43,7 +43,7 @@ def hand_in(of: AssignmentSource, answers: dict[str, str] | None = None) -> byte
 
 
 def points(graded: NotebookGrade) -> dict[str, float | None]:
-    """Returns the points of each cell."""
+    """Return the points of each cell."""
     return {name: cell.points for name, cell in graded.cells.items()}
 
 

@@ -40,13 +40,13 @@ def known(tmp_path_factory):
 
 
 def scores(folder):
-    """Returns every student's points for every cell, as the gradebook has them, and the hash of the hand-in."""
+    """Return every student's points for every cell, as the gradebook has them, and the hash of the hand-in."""
     with closing(sqlite3.connect(folder / "gradebook.db")) as book:
         return book.execute(SCORES).fetchall()
 
 
 def graded(known, folder, together):
-    """Returns the rows of the class, and what the gradebook has, with as many results at once."""
+    """Return the rows of the class, and what the gradebook has, with as many results at once."""
     shutil.copytree(known, folder)
     rows = grade_assignment("small", folder, Options(), place=StandInPlace(together))
     return [row.student for row in rows], scores(folder)
@@ -62,7 +62,7 @@ def test_together_or_one_by_one_is_the_same_gradebook(known, tmp_path):
 
 
 def change_grades(folder, change, *values):
-    """Changes rows of the gradebook, as another program would."""
+    """Change rows of the gradebook, as another program would."""
     with closing(sqlite3.connect(folder / "gradebook.db")) as book, book:
         book.execute(f"UPDATE grade SET {change}", values)
 

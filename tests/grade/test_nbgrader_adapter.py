@@ -40,7 +40,7 @@ PLACE = {"notebook": "nb", "assignment": "ps", "student": "ann"}
 
 
 def cell(name: str, text: str = "pass", *, points: float | None = None, **shape: bool) -> nbformat.NotebookNode:
-    """Returns a cell with nbgrader's metadata."""
+    """Return a cell with nbgrader's metadata."""
     known = {
         "grade_id": name,
         "grade": points is not None and not shape.get("task"),
@@ -54,7 +54,7 @@ def cell(name: str, text: str = "pass", *, points: float | None = None, **shape:
 
 
 def graded_cell(name: str, points: float = 1, text: str = "assert f()") -> nbformat.NotebookNode:
-    """Returns a test."""
+    """Return a test."""
     return cell(name, text, points=points, locked=True)
 
 
@@ -64,7 +64,7 @@ TASK = cell("task", "draw", points=4, task=True)
 
 
 def notebook(*cells: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Returns a notebook of copies of these cells, with checksums."""
+    """Return a notebook of copies of these cells, with checksums."""
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     made = nbformat.v4.new_notebook(cells=copy.deepcopy(list(cells)), metadata=kernel)
     return ComputeChecksums().preprocess(made, {})[0]
@@ -93,14 +93,14 @@ GENERATE = GenerateAssignment.preprocessors.default_args[0]
 
 
 def stored(course: Config, tmp_path, *cells: nbformat.NotebookNode, tests=None) -> str | None:
-    """Adds the assignment with these cells, and returns nbgrader's reason if it refuses them."""
+    """Add the assignment with these cells, and returns nbgrader's reason if it refuses them."""
     path = tmp_path / "nb.ipynb"
     nbformat.write(notebook(*cells), path)
     return add_assignment(copy.deepcopy(course), "ps", [path], tests or {})
 
 
 def opened(course: Config) -> Gradebook:
-    """Opens the gradebook."""
+    """Open the gradebook."""
     return open_gradebook(course.CourseDirectory.db_url, "default_course")
 
 
@@ -115,7 +115,7 @@ def graded(course, tmp_path):
 
 
 def rows(book: Gradebook) -> dict[str, tuple]:
-    """Returns ann's automatic and manual points and whether a person is waited for, by cell."""
+    """Return ann's automatic and manual points and whether a person is waited for, by cell."""
     submitted = book.find_submission_notebook("nb", "ps", "ann")
     return {grade.name: (grade.auto_score, grade.manual_score, grade.needs_manual_grade) for grade in submitted.grades}
 
@@ -332,7 +332,7 @@ def test_autotest_lines_become_nbgraders_tests_without_a_kernel(tmp_path):
 
 
 def private_uses(tree: ast.Module) -> set[str]:
-    """Returns the private names of nbgrader and IPython that a module imports, reads or overrides."""
+    """Return the private names of nbgrader and IPython that a module imports, reads or overrides."""
     theirs, found = {}, set()
     for node in ast.walk(tree):
         module = getattr(node, "module", None) or ""

@@ -39,7 +39,7 @@ class Ran(NamedTuple):
 
 @functools.cache
 def ran(path: Path) -> tuple[Ran, ...]:
-    """Returns every code cell of a source notebook, run from top to bottom in one namespace, answers and checks left out."""
+    """Return every code cell of a source notebook, run from top to bottom in one namespace, answers and checks left out."""
     learner = Namespace()
     cells = []
     for cell in read(path).cells:
@@ -57,13 +57,13 @@ def ran(path: Path) -> tuple[Ran, ...]:
 
 
 def names_of_programs(source: str) -> list[str]:
-    """Returns the functions in a cell that one of the course's decorators runs."""
+    """Return the functions in a cell that one of the course's decorators runs."""
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     return [function.name for function in functions if any(_name(d) in SHOWN for d in function.decorator_list)]
 
 
 def undecorated(source: str) -> str:
-    """Returns the cell with its programs defined but not run; the line numbers stay."""
+    """Return the cell with its programs defined but not run; the line numbers stay."""
     lines = source.splitlines()
     for node in ast.parse(source).body:
         for decorator in getattr(node, "decorator_list", []):
@@ -73,7 +73,7 @@ def undecorated(source: str) -> str:
 
 
 def outcome_of(program: Callable) -> Outcome:
-    """Returns what plain PyTorch makes of a program without arguments, nothing of this package in between.
+    """Return what plain PyTorch makes of a program without arguments, nothing of this package in between.
 
     The right gradients are those of a second run in which every saved tensor is a copy that no later write can reach.
     """
@@ -90,7 +90,7 @@ def outcome_of(program: Callable) -> Outcome:
 
 
 def agree(first: dict, second: dict) -> bool:
-    """Returns whether two sets of gradients are the same to four decimals, a missing one only like a missing one."""
+    """Return whether two sets of gradients are the same to four decimals, a missing one only like a missing one."""
     return first.keys() == second.keys() and all(
         (first[name] is None) == (second[name] is None)
         and (first[name] is None or torch.allclose(first[name], second[name], atol=5e-5))

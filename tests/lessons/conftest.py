@@ -8,7 +8,7 @@ from autograder.check.programs import outcome
 
 @pytest.fixture
 def shown(monkeypatch):
-    """Returns the recordings that checks show, as a notebook would draw them."""
+    """Return the recordings that checks show, as a notebook would draw them."""
     recordings = []
     for module in (attempt_picture, outcome):
         monkeypatch.setattr(module, "draws_here", lambda: True)

@@ -45,14 +45,14 @@ class Judge:
         self._asked = (kind, options)
 
     def after(self, answer: str) -> Namespace:
-        """Returns a learner's names once the lesson's imports and the answer have run; raises what the answer raises."""
+        """Return a learner's names once the lesson's imports and the answer have run; raises what the answer raises."""
         learner = Namespace()
         learner.names = dict(self._names)
         learner.run(answer)
         return learner
 
     def is_right(self, answer: str) -> bool:
-        """Returns whether the answer does what the exercise's check cell asks for."""
+        """Return whether the answer does what the exercise's check cell asks for."""
         kind, options = self._asked
         try:
             target = self.after(answer).names.get(self.exercise.id)
@@ -65,7 +65,7 @@ class Judge:
         return kind == "outcome" and _comes_to(options["is"], options.get("without", ()), answer, self._shown(answer))
 
     def _shown(self, answer: str) -> str:
-        """Returns the demonstration's assignments that an answer reads: it runs in the notebook that holds them."""
+        """Return the demonstration's assignments that an answer reads: it runs in the notebook that holds them."""
         names = [node for node in ast.walk(ast.parse(answer)) if isinstance(node, ast.Name)]
         own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
         wanted = {node.id for node in names} - own
@@ -92,7 +92,7 @@ def _computes_the_same(target: Any, options: dict[str, Any]) -> bool:
 
 
 def _writing(like: Any, afterwards: Any) -> Any:
-    """Returns the reference as a function that writes into its arguments what the check cell says of them."""
+    """Return the reference as a function that writes into its arguments what the check cell says of them."""
 
     def written(**handed: torch.Tensor) -> Any:
         left, value = afterwards(**handed), like(**handed)
@@ -150,7 +150,7 @@ class _Ran(NamedTuple):
 
 
 def _run(target: Any, plain: dict[str, Any], points: dict[str, torch.Tensor], kinds: dict[str, str]) -> _Ran:
-    """Runs a function, or builds a module and loads what carries its parameters' names; without kinds nothing is recorded."""
+    """Run a function, or builds a module and loads what carries its parameters' names; without kinds nothing is recorded."""
     trained = ("leaf", "result", "frozen")
     leaves = {name: points[name].clone().requires_grad_() for name, kind in kinds.items() if kind in trained}
     handed = {name: leaves.get(name, point.clone()) for name, point in points.items()}
@@ -213,7 +213,7 @@ def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def _comes_to(outcome: str, without: tuple[str, ...], answer: str, shown: str) -> bool:
-    """Returns whether a program without arguments runs, avoids the words, and leaves right or wrong gradients as asked."""
+    """Return whether a program without arguments runs, avoids the words, and leaves right or wrong gradients as asked."""
     tree = ast.parse(answer)
     function = tree.body[-1]
     if words_of(tree) & set(without) or not isinstance(function, ast.FunctionDef):
@@ -232,7 +232,7 @@ def _comes_to(outcome: str, without: tuple[str, ...], answer: str, shown: str) -
 
 
 def words_of(tree: ast.AST) -> set[str]:
-    """Returns every name and attribute in a piece of code."""
+    """Return every name and attribute in a piece of code."""
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return names | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
 

@@ -15,7 +15,7 @@ from tests.lessons.namespace import Namespace
 
 
 def verdict(path: Path, exercise: AuthorExercise, answer: str) -> Unsolved | None:
-    """Returns what the exercise's check cell raises after this answer, None where it passes."""
+    """Return what the exercise's check cell raises after this answer, None where it passes."""
     learner = Namespace()
     learner.run(setup(path))
     learner.run(answer)
@@ -27,7 +27,7 @@ def verdict(path: Path, exercise: AuthorExercise, answer: str) -> Unsolved | Non
 
 
 def candidates(exercise: AuthorExercise) -> list[str]:
-    """Returns answers that a prediction may have: the four outcomes, each line of the program below it, or its value and others."""
+    """Return answers that a prediction may have: the four outcomes, each line of the program below it, or its value and others."""
     name = exercise.stub.partition(" ")[0]
     if "@predicted_value" in exercise.check:
         return [f"{name} = {value!r}" for value in values(exercise.check)]
@@ -35,7 +35,7 @@ def candidates(exercise: AuthorExercise) -> list[str]:
 
 
 def values(check: str) -> list:
-    """Returns what the program of a check cell returns in plain PyTorch, and other values of that kind."""
+    """Return what the program of a check cell returns in plain PyTorch, and other values of that kind."""
     learner = Namespace()
     learner.run("import warnings\n\nimport torch\nfrom torch import nn")
     learner.run(undecorated(check))
@@ -46,7 +46,7 @@ def values(check: str) -> list:
 
 
 def right_answers(path: Path) -> dict[str, str]:
-    """Returns an answer to every exercise and prediction of a lesson, by its id."""
+    """Return an answer to every exercise and prediction of a lesson, by its id."""
     answers = {}
     for exercise in exercises(path):
         author = exercise.of_kind("answer")
@@ -56,7 +56,7 @@ def right_answers(path: Path) -> dict[str, str]:
 
 
 def answered(released: NotebookNode, answers: dict[str, str]) -> NotebookNode:
-    """Returns the released notebook with these answers in their cells."""
+    """Return the released notebook with these answers in their cells."""
     notebook = copy.deepcopy(released)
     for cell in notebook.cells:
         grading = cell.metadata.get("nbgrader", {})

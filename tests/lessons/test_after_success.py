@@ -26,7 +26,7 @@ REPAIRS = [name for name, (_, exercise) in KNOWN.items() if "\ncheck(" in exerci
 
 @pytest.fixture
 def shown(monkeypatch):
-    """Returns what is displayed after a pass, as in a notebook."""
+    """Return what is displayed after a pass, as in a notebook."""
     found = []
     monkeypatch.setattr(events, "draws_here", lambda: True)
     monkeypatch.setattr(after_success, "display", found.append)
@@ -36,7 +36,7 @@ def shown(monkeypatch):
 
 
 def answered(monkeypatch, exercise, answer):
-    """Puts an answer where a notebook keeps its names."""
+    """Put an answer where a notebook keeps its names."""
     learner = Namespace()
     learner.run(answer)
     monkeypatch.setattr(after_success, "current_names", lambda: learner)

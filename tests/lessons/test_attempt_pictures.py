@@ -112,7 +112,7 @@ def require_no_repair_of_gradients(exercise, told):
 
 
 def scene_line(recording) -> int:
-    """Returns the number of the line at which a picture opens."""
+    """Return the number of the line at which a picture opens."""
     scene = build_scene(recording)
     return int(scene.frames[scene.start].line.removeprefix("line0."))
 

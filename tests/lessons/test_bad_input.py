@@ -33,21 +33,21 @@ OTHER = [parameters for parameters in EXERCISES if parameters not in WORDS]
 
 @functools.cache
 def beginning(path) -> dict:
-    """Returns the names after the cells before the first exercise."""
+    """Return the names after the cells before the first exercise."""
     learner = Namespace()
     quietly(learner, setup(path))
     return learner.names
 
 
 def started(path) -> Namespace:
-    """Returns a learner who has run the cells before the first exercise."""
+    """Return a learner who has run the cells before the first exercise."""
     learner = Namespace()
     learner.names = dict(beginning(path))
     return learner
 
 
 def quietly(learner: Namespace, source: str) -> Exception | None:
-    """Runs one cell, and returns what it raised."""
+    """Run one cell, and returns what it raised."""
     with contextlib.redirect_stdout(io.StringIO()):
         try:
             learner.run(source)
@@ -57,7 +57,7 @@ def quietly(learner: Namespace, source: str) -> Exception | None:
 
 
 def names_of(exercise: AuthorExercise) -> list[str]:
-    """Returns the names that an exercise's answer cell defines: a function, a class, or words to predict."""
+    """Return the names that an exercise's answer cell defines: a function, a class, or words to predict."""
     nodes = ast.parse(exercise.stub).body
     assigned = [
         name.id
@@ -69,7 +69,7 @@ def names_of(exercise: AuthorExercise) -> list[str]:
 
 
 def told(error: Exception | None) -> str:
-    """Returns the text of a verdict; anything else fails the test."""
+    """Return the text of a verdict; anything else fails the test."""
     assert isinstance(error, Unsolved), repr(error)
     assert max(map(len, str(error).splitlines())) <= 76
     return str(error)
@@ -142,7 +142,7 @@ def test_no_two_exercises_share_a_name():
 
 
 def assigned(source: str) -> set[str]:
-    """Returns the names that a cell binds at its top level."""
+    """Return the names that a cell binds at its top level."""
     found = set()
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -164,7 +164,7 @@ def test_no_cell_of_ours_answers_or_shadows(path):
 
 
 def imported(source: str) -> list[ast.alias]:
-    """Returns every import of some code."""
+    """Return every import of some code."""
     return [
         alias
         for node in ast.walk(ast.parse(source))

@@ -103,17 +103,17 @@ CASES = {
 
 
 def cells_of(case: str) -> list[Ran]:
-    """Returns the executed code cells of all lessons that carry the case's tag."""
+    """Return the executed code cells of all lessons that carry the case's tag."""
     return [cell for path in lessons(SOLUTIONS) for cell in ran(path) if f"case-{case}" in cell.tags]
 
 
 def programs_of(case: str) -> list:
-    """Returns the programs in the case's cells."""
+    """Return the programs in the case's cells."""
     return [program for cell in cells_of(case) for program in cell.programs.values()]
 
 
 def meets(expected: Run, program) -> bool:
-    """Returns whether plain PyTorch and the recorder see the outcome, and plain PyTorch the gradients and the error."""
+    """Return whether plain PyTorch and the recorder see the outcome, and plain PyTorch the gradients and the error."""
     got = outcome_of(program)
     right = {name: None if value is None else torch.tensor(value).float() for name, value in expected.gradients.items()}
     return (

@@ -24,7 +24,7 @@ CULPRITS = [
 
 
 def recorded(path, exercise) -> Recording:
-    """Returns the recording of the cell's program."""
+    """Return the recording of the cell's program."""
     learner = Namespace()
     learner.run(setup(path))
     learner.run(re.sub(r"^@culprit\(.*\)\n", "", exercise.check))
@@ -33,7 +33,7 @@ def recorded(path, exercise) -> Recording:
 
 
 def harmful_lines(path, exercise) -> set[str]:
-    """Returns the lines that the recording of the cell's program blames."""
+    """Return the lines that the recording of the cell's program blames."""
     return {place.text for harm in recorded(path, exercise).verdict.harms for place in harm.mutated_at}
 
 
@@ -56,7 +56,7 @@ def test_what_is_handed_out_names_no_line(path, exercise):
 
 @pytest.mark.parametrize(("path", "exercise"), CULPRITS)
 def test_exactly_the_harmful_lines_pass(path, exercise, monkeypatch):
-    """Each line of the program is named in turn; one line is the culprit, and its neighbours are not."""
+    """Each line of the program is named in turn; one line is the culprit, and its neighbors are not."""
     harmful = harmful_lines(path, exercise)
     name = exercise.stub.partition(" ")[0]
     lines = [line.strip() for line in inspect.cleandoc(exercise.check).splitlines()[2:] if line.strip()]

@@ -84,7 +84,7 @@ RIGHT = {
 
 
 def passes(exercise, answer) -> list[bool]:
-    """Returns whether an answer passes its check, for each of 25 seeds."""
+    """Return whether an answer passes its check, for each of 25 seeds."""
     path, known = EXERCISES[exercise]
     judge, passed = Judge(known, setup(path)), []
     for seed in range(DRAWS):

@@ -61,7 +61,7 @@ PRINTED = {
 
 @pytest.mark.parametrize("lesson", PRINTED)
 def test_a_demonstration_prints_what_pytorch_does(lesson):
-    """Each line was worked out from PyTorch's documented behaviour; the lesson's text explains it below the cell."""
+    """Each line was worked out from PyTorch's documented behavior; the lesson's text explains it below the cell."""
     printed = "".join(cell.printed for cell in ran(SOLUTIONS / lesson / f"{lesson}.ipynb"))
     assert [] == [words for words in PRINTED[lesson] if words not in printed], printed
 

@@ -144,7 +144,7 @@ def three_states(state, step):
 
 
 def refused(exercise, answer):
-    """Returns what the check says of an answer, in one line; "" where it passes."""
+    """Return what the check says of an answer, in one line; "" where it passes."""
     path, known = EXERCISES[exercise]
     raised = verdict(path, known, answer)
     assert raised is None or isinstance(raised, Incorrect)

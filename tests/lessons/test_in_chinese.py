@@ -35,7 +35,7 @@ LESSONS = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS) if path.pa
 
 
 def translations_of(phrase: str) -> list[re.Pattern[str]]:
-    """Returns what the translations of all texts that can hold a phrase of an English message look like, with any values."""
+    """Return what the translations of all texts that can hold a phrase of an English message look like, with any values."""
     found = []
     for english, chinese in texts_in(SPOKEN).items():
         pieces = [piece.strip(" :,") for piece in re.split(r"\{\w*\}", english)]
@@ -59,7 +59,7 @@ def test_a_wrong_answer_is_refused_in_chinese(path: Path, exercise: AuthorExerci
 
 
 def run_in_chinese(lesson: Path, answers: dict[str, str], folder: Path) -> nbformat.NotebookNode:
-    """Returns a lesson as it is handed out in Chinese, with these answers, after a kernel ran it that only Jupyter told of its name."""
+    """Return a lesson as it is handed out in Chinese, with these answers, after a kernel ran it that only Jupyter told of its name."""
     notebook = answered(lesson_in_language(read(NOTEBOOKS / lesson), SPOKEN), answers)
     path = folder / lesson.name
     nbformat.write(notebook, path)
@@ -70,7 +70,7 @@ def run_in_chinese(lesson: Path, answers: dict[str, str], folder: Path) -> nbfor
 
 
 def messages(notebook: nbformat.NotebookNode) -> list[str]:
-    """Returns what each error of a notebook says."""
+    """Return what each error of a notebook says."""
     return [o.evalue for cell in notebook.cells for o in cell.get("outputs", []) if o.output_type == "error"]
 
 

@@ -16,7 +16,7 @@ from tests.lessons.cells import SHOWN
 SOURCES = [pytest.param(path, id=path.parent.name) for path in lessons(SOLUTIONS)]
 LONGEST_SENTENCE = 30  # words
 LONGEST_CELL = 12  # lines
-SMALL = 3  # words: "Stuck?" and "Plan 45 minutes." may share a line with their neighbour
+SMALL = 3  # words: "Stuck?" and "Plan 45 minutes." may share a line with their neighbor
 CODE = re.compile(r"```.*?```|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", re.DOTALL)
 LIST_MARK = re.compile(r"^(\d+\.|[-*]) ")
 SENTENCE_END = re.compile(r"""[.!?]["'”)*_]* +(?=["'“(*_]*[A-Z])""")
@@ -24,14 +24,14 @@ UNFINISHED = re.compile(r"""[\w,`*)"'”]$""")
 
 
 def prose(source: str) -> list[str]:
-    """Returns the lines of a markdown cell without headings and tables, each piece of code in it as one word."""
+    """Return the lines of a markdown cell without headings and tables, each piece of code in it as one word."""
     text = CODE.sub("code", source)
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("#", "|", "<"))]
     return [LIST_MARK.sub("", line) for line in lines]
 
 
 def broken_lines(source: str) -> list[str]:
-    """Returns the lines that hold two sentences, and those in which a sentence goes on in the next line."""
+    """Return the lines that hold two sentences, and those in which a sentence goes on in the next line."""
     two = [line for line in prose(source) if len(sentences(line)) > 1]
     text = CODE.sub("code", source)
     followed = re.findall(r"^(?![#|<])(.*\S)\n(?=[a-z])", text, re.MULTILINE)
@@ -39,17 +39,17 @@ def broken_lines(source: str) -> list[str]:
 
 
 def sentences(line: str) -> list[str]:
-    """Returns the sentences of a line, the small ones left out."""
+    """Return the sentences of a line, the small ones left out."""
     return [sentence for sentence in SENTENCE_END.split(line) if len(sentence.split()) > SMALL]
 
 
 def long_sentences(source: str) -> list[str]:
-    """Returns the lines with more words than a reader keeps in mind; dashes and list marks are no words."""
+    """Return the lines with more words than a reader keeps in mind; dashes and list marks are no words."""
     return [line for line in prose(source) if len(re.findall(r"\w[\w'’.-]*", line)) > LONGEST_SENTENCE]
 
 
 def long_cells(cells) -> list[str]:
-    """Returns the ids of code cells with too many lines; imports, checks, programs and authors' cells may be longer."""
+    """Return the ids of code cells with too many lines; imports, checks, programs and authors' cells may be longer."""
     free = {"stub", *AUTHOR_TAGS}
     return [
         f"{cell.id}: {len(cell.source.splitlines())} lines"

@@ -49,7 +49,7 @@ def _one_thread():
 
 
 def tried(exercise: AuthorExercise, judge: Judge) -> list[Tried]:
-    """Returns the verdict of the exercise's check on each mutant of its right answers."""
+    """Return the verdict of the exercise's check on each mutant of its right answers."""
     with use_seed(1), planning() as plans:
         judge.after("").run(exercise.check)
     return [
@@ -58,7 +58,7 @@ def tried(exercise: AuthorExercise, judge: Judge) -> list[Tried]:
 
 
 def verdict(mutant: Mutant, judge: Judge, plans: list[Plan]) -> tuple[bool, str]:
-    """Returns whether the check refuses the mutant, and what it says; an answer that does not even run never passes."""
+    """Return whether the check refuses the mutant, and what it says; an answer that does not even run never passes."""
     with contextlib.redirect_stdout(io.StringIO()):
         try:
             answer = judge.after(mutant.source)
@@ -72,7 +72,7 @@ def verdict(mutant: Mutant, judge: Judge, plans: list[Plan]) -> tuple[bool, str]
 
 
 def mutants_of(exercise: AuthorExercise) -> Iterator[Mutant]:
-    """Yields the mutants of all right answers."""
+    """Yield the mutants of all right answers."""
     for answer in exercise.of_kind("answer", "right"):
         yield from mutants(answer.source)
 

@@ -17,7 +17,7 @@ SECONDS_A_LESSON = 20  # on a machine that does nothing else
 
 
 def in_a_kernel(lesson: Path, answers: str):
-    """Returns a notebook as a parameter; `test` runs one as it is handed out, `test --all` every one, also with answers."""
+    """Return a notebook as a parameter; `test` runs one as it is handed out, `test --all` every one, also with answers."""
     marks = [] if (lesson.stem, answers) == ("02_mutating_a_saved_tensor", "stub") else [pytest.mark.slow]
     return pytest.param(lesson, answers, id=f"{lesson.stem}-{answers}", marks=marks)
 
@@ -26,7 +26,7 @@ KERNELS = [in_a_kernel(lesson, answers) for answers in ("stub", "answer") for le
 
 
 def errors(notebook) -> dict[str, str]:
-    """Returns the error of each cell that shows one, by its id."""
+    """Return the error of each cell that shows one, by its id."""
     return {
         cell.metadata.get("nbgrader", {}).get("grade_id", cell.source[:40]): output.ename
         for cell in notebook.cells

@@ -26,7 +26,7 @@ SHORTEST = 12
 
 
 def leaks(notebook: NotebookNode, known: list[AuthorExercise]) -> set[str]:
-    """Returns "kind: cell" for each cell that shows an answer before its question."""
+    """Return "kind: cell" for each cell that shows an answer before its question."""
     found: set[str] = set()
     for section in sections(notebook):
         for finder in (told_by_heading, told_by_demonstration, told_by_text, told_by_reference):
@@ -36,7 +36,7 @@ def leaks(notebook: NotebookNode, known: list[AuthorExercise]) -> set[str]:
 
 
 def sections(notebook: NotebookNode) -> list[list[NotebookNode]]:
-    """Returns the cells of each section; a section begins with its heading."""
+    """Return the cells of each section; a section begins with its heading."""
     found: list[list[NotebookNode]] = [[]]
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and cell.source.startswith("#"):
@@ -46,7 +46,7 @@ def sections(notebook: NotebookNode) -> list[list[NotebookNode]]:
 
 
 def told_by_heading(section: list[NotebookNode]) -> Iterator[NotebookNode]:
-    """Yields the heading if it says what the section asks."""
+    """Yield the heading if it says what the section asks."""
     heading = section[0].source.partition("\n")[0]
     asks = any(is_check(cell) or asks_to_predict(cell) for cell in section)
     if asks and heading.startswith("##") and not TASK.search(heading) and TELLING.search(heading):
@@ -54,7 +54,7 @@ def told_by_heading(section: list[NotebookNode]) -> Iterator[NotebookNode]:
 
 
 def told_by_demonstration(section: list[NotebookNode]) -> Iterator[NotebookNode]:
-    """Yields the cells that contain an expected value, or, directly below a question, a comment."""
+    """Yield the cells that contain an expected value, or, directly below a question, a comment."""
     for above, cell in zip([None, *section], section, strict=False):
         if cell.cell_type != "code" or is_check(cell) or "stub" in cell.metadata.get("tags", []):
             continue
@@ -64,7 +64,7 @@ def told_by_demonstration(section: list[NotebookNode]) -> Iterator[NotebookNode]
 
 
 def told_by_text(section: list[NotebookNode]) -> Iterator[NotebookNode]:
-    """Yields the cells above a prediction that name some of the four outcomes, and not all of them as the choice."""
+    """Yield the cells above a prediction that name some of the four outcomes, and not all of them as the choice."""
     last = max((number for number, cell in enumerate(section) if "@predicted(" in cell.source), default=0)
     for cell in section[:last]:
         shown = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)  # of the prediction above it
@@ -74,7 +74,7 @@ def told_by_text(section: list[NotebookNode]) -> Iterator[NotebookNode]:
 
 
 def told_by_reference(section: list[NotebookNode]) -> Iterator[NotebookNode]:
-    """Yields the check cells with a function that modifies or copies as a right answer does: neither the original nor a program."""
+    """Yield the check cells with a function that modifies or copies as a right answer does: neither the original nor a program."""
     for cell in filter(is_check, section):
         shown = {"given", "Given", *re.findall(r"\b(?:given|asked)=(\w+)", cell.source)}
         own = [node for node in definitions(cell.source) if not node.decorator_list and node.name not in shown]
@@ -83,7 +83,7 @@ def told_by_reference(section: list[NotebookNode]) -> Iterator[NotebookNode]:
 
 
 def told_by_copy(section: list[NotebookNode], known: list[AuthorExercise]) -> Iterator[NotebookNode]:
-    """Yields the texts and checks with a line of a right answer that is neither in the exercise nor in a program of its text."""
+    """Yield the texts and checks with a line of a right answer that is neither in the exercise nor in a program of its text."""
     here = {cell.metadata.nbgrader.grade_id for cell in filter(is_check, section)}
     texts = "\n".join(cell.source for cell in section if cell.cell_type == "markdown")
     asked = "".join(re.findall(r"```.*?```", texts, re.DOTALL))
@@ -96,22 +96,22 @@ def told_by_copy(section: list[NotebookNode], known: list[AuthorExercise]) -> It
 
 
 def is_check(cell: NotebookNode) -> bool:
-    """Returns whether a cell judges an answer."""
+    """Return whether a cell judges an answer."""
     return cell.cell_type == "code" and bool(cell.metadata.get("nbgrader", {}).get("grade"))
 
 
 def asks_to_predict(cell: NotebookNode) -> bool:
-    """Returns whether a text asks for a prediction."""
+    """Return whether a text asks for a prediction."""
     return cell.cell_type == "markdown" and "predict" in cell.source.lower()
 
 
 def has_comment(source: str) -> bool:
-    """Returns whether code has a comment."""
+    """Return whether code has a comment."""
     return any(one.type == tokenize.COMMENT for one in tokenize.generate_tokens(io.StringIO(source).readline))
 
 
 def modifies_or_copies(node: ast.AST) -> bool:
-    """Returns whether a part of a program modifies a tensor in place, or takes a copy or an alias of one."""
+    """Return whether a part of a program modifies a tensor in place, or takes a copy or an alias of one."""
     if isinstance(node, ast.Attribute):
         return node.attr in COPIES or (node.attr.endswith("_") and not node.attr.startswith("_"))
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
@@ -119,12 +119,12 @@ def modifies_or_copies(node: ast.AST) -> bool:
 
 
 def definitions(source: str) -> list[ast.FunctionDef | ast.ClassDef]:
-    """Returns the functions and classes of a cell."""
+    """Return the functions and classes of a cell."""
     return [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
 
 
 def lines(source: str) -> list[str]:
-    """Returns the lines of code that are long enough to be told from others."""
+    """Return the lines of code that are long enough to be told from others."""
     rows = [line.strip() for line in source.splitlines()]
     return [row for row in rows if len(row) >= SHORTEST and not row.startswith("#")]
 
@@ -136,12 +136,12 @@ def test_nothing_is_given_away(lesson):
 
 
 def heading(cell, text):
-    """Puts another title over a section."""
+    """Put another title over a section."""
     cell.source = f"## 3 · {text}\n{cell.source.partition(chr(10))[2]}"
 
 
 def added(cell, text):
-    """Adds lines to a cell."""
+    """Add lines to a cell."""
     cell.source = f"{cell.source}\n{text}"
 
 
@@ -169,13 +169,13 @@ FIRST = LESSONS[0]
 
 
 def answer_line(exercise):
-    """Returns a line of the model answer that the stub does not have."""
+    """Return a line of the model answer that the stub does not have."""
     known = next(one for one in exercises(SOLUTIONS / FIRST) if one.id == exercise)
     return next(line for line in lines(known.of_kind("answer")[0].source) if line not in known.stub)
 
 
 def place(notebook, exercise, where):
-    """Returns the cell of that id, or the heading, the stub or the check of an exercise."""
+    """Return the cell of that id, or the heading, the stub or the check of an exercise."""
     if exercise is None:
         return next(cell for cell in notebook.cells if cell.id == where)
     ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]

@@ -34,7 +34,7 @@ class Group(NamedTuple):
     beliefs: dict[str, dict[str, str]]
 
     def plans(self) -> list[Plan]:
-        """Returns the plans of the check cell."""
+        """Return the plans of the check cell."""
         author = Namespace()
         author.run(setup(self.path))
         with planning() as plans:
@@ -42,7 +42,7 @@ class Group(NamedTuple):
         return plans
 
     def compare(self, plans: list[Plan], **choices: str) -> tuple[str, Incorrect | None]:
-        """Returns what the plans print and raise; a prediction without a choice is right."""
+        """Return what the plans print and raise; a prediction without a choice is right."""
         learner, printed = Namespace(), io.StringIO()
         for name in self.names:
             learner.names[name] = choices.get(name) or next(iter(set(OUTCOMES) - self.beliefs[name].keys()))
@@ -56,7 +56,7 @@ class Group(NamedTuple):
 
 
 def groups() -> list[Group]:
-    """Returns the predictions of all lessons, by check cell."""
+    """Return the predictions of all lessons, by check cell."""
     known = {lesson.name: lesson.predictions for lesson in catalogue.lessons()}
     found = []
     for lesson, path in LESSONS.items():
@@ -121,7 +121,7 @@ def test_every_belief_is_used_and_every_prediction_exists():
 
 
 def in_view_after_a_prediction(cells) -> list[str]:
-    """Returns the unfolded text between each prediction's cell and the next heading or prediction that tells an outcome."""
+    """Return the unfolded text between each prediction's cell and the next heading or prediction that tells an outcome."""
     told, watching = [], False
     for cell in cells:
         text = FOLDED.sub("", cell.source)

@@ -11,12 +11,12 @@ NAMES = [path.stem for path in lessons(NOTEBOOKS) if path.stem[:2].isdigit()]
 
 
 def written(notebook):
-    """Returns the cells that a person grades."""
+    """Return the cells that a person grades."""
     return [cell for cell in notebook.cells if cell.cell_type == "markdown" and is_grade(cell) and is_solution(cell)]
 
 
 def released(name):
-    """Returns a lesson's notebook as it is handed out."""
+    """Return a lesson's notebook as it is handed out."""
     return canonical.read(NOTEBOOKS / name / f"{name}.ipynb")
 
 

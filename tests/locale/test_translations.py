@@ -49,24 +49,24 @@ PICTURE = {
 
 
 def quoted(text: str) -> list[str]:
-    """Returns the quotes of pictures in an English text as the picture says them in the language that is spoken."""
+    """Return the quotes of pictures in an English text as the picture says them in the language that is spoken."""
     return [
         translated(words, **found.groupdict()) for form, words in PICTURE.items() for found in re.finditer(form, text)
     ]
 
 
 def kept(text: str) -> Counter[str]:
-    """Returns what a translation takes over as it is, without quotes of pictures."""
+    """Return what a translation takes over as it is, without quotes of pictures."""
     return Counter(one for one in KEPT.findall(text) if not re.match(r"`\[\S* \w+ \[\S*\]`$", one))
 
 
 def marked(text: str) -> str:
-    """Returns a stand-in for a translation, of the same number of lines."""
+    """Return a stand-in for a translation, of the same number of lines."""
     return "\n".join(f"«{line}»" for line in text.split("\n"))
 
 
 def program(cell: NotebookNode) -> str:
-    """Returns a code cell's syntax tree; magics are compared as text."""
+    """Return a code cell's syntax tree; magics are compared as text."""
     magic, _, code = cell.source.partition("\n") if cell.source.startswith("%%") else ("", "", cell.source)
     code = "\n".join(f"# {line}" if line.lstrip().startswith(("%", "!")) else line for line in code.split("\n"))
     return magic + ast.dump(ast.parse(code))

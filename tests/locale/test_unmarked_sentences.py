@@ -41,7 +41,7 @@ FILES = [
 
 
 def unmarked(source: str) -> Iterator[str]:
-    """Yields the texts of a module that read like a sentence and that no call marks; docstrings are none."""
+    """Yield the texts of a module that read like a sentence and that no call marks; docstrings are none."""
     tree = ast.parse(source)
     seen = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

@@ -46,7 +46,7 @@ def unordered() -> PlayProgram:
 
 
 def outcome_in_plain_pytorch(text: str) -> str:
-    """Returns the outcome of a text that binds a leaf `w`: `w.grad` beside the central differences of the tensor that backward began at."""
+    """Return the outcome of a text that binds a leaf `w`: `w.grad` beside the central differences of the tensor that backward began at."""
 
     def value(shift: torch.Tensor) -> torch.Tensor:
         shifted = text.replace("requires_grad=True)", "dtype=torch.float64) + shift").replace(".backward()", "")

@@ -21,7 +21,7 @@ WRITES = [
 
 
 def left_by(text: str) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Returns what the name holds after a line, what the old memory holds, and the count of the old tensor."""
+    """Return what the name holds after a line, what the old memory holds, and the count of the old tensor."""
     old = torch.tensor([1.0, 2.0, 3.0]) * 1
     space = {"torch": torch, "h": old}
     exec(text, space)

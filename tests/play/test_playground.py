@@ -29,12 +29,12 @@ class Picture:
         self.scene: dict = {"place": "here"}
 
     def observe(self, listener, name: str) -> None:
-        """Keeps what listens to the one trait that the front end sets."""
+        """Keep what listens to the one trait that the front end sets."""
         assert "arrangement" == name
         self.listener = listener
 
     def send(self, **request) -> dict:
-        """Sets the trait as the front end does, and returns the board that came back."""
+        """Set the trait as the front end does, and returns the board that came back."""
         self.listener(types.SimpleNamespace(new=request))
         return self.scene["board"]
 
@@ -55,7 +55,7 @@ def picture(program):
 
 
 def lines(program: PlayProgram) -> list[dict]:
-    """Returns the program as given, as the front end sends it."""
+    """Return the program as given, as the front end sends it."""
     return [msgspec.to_builtins(line) for line in program.as_given.lines]
 
 
@@ -73,7 +73,7 @@ def test_operations_that_use_several_threads_end_in_the_fork_too():
 
 
 def outcome(scene) -> tuple[str, str]:
-    """Returns why a scene shows no run, "" where it does, and the outcome of the run."""
+    """Return why a scene shows no run, "" where it does, and the outcome of the run."""
     return scene.board.problem, scene.outcome
 
 

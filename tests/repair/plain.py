@@ -25,7 +25,7 @@ def plain(
     dtype: torch.dtype = torch.float32,
     moved: tuple[str, int, float] | None = None,
 ) -> Plain:
-    """Returns what the text does; with `moved`, one number of a leaf is shifted as soon as the leaf is made."""
+    """Return what the text does; with `moved`, one number of a leaf is shifted as soon as the leaf is made."""
     losses: list[float] = []
     backward = Tensor.backward
 
@@ -54,7 +54,7 @@ def plain(
 
 
 def shifted(text: str, moved: tuple[str, int, float] | None) -> str:
-    """Returns the text with a line after the leaf's first assignment that shifts it, invisibly to autograd."""
+    """Return the text with a line after the leaf's first assignment that shifts it, invisibly to autograd."""
     if moved is None:
         return text
     name, place, distance = moved
@@ -64,7 +64,7 @@ def shifted(text: str, moved: tuple[str, int, float] | None) -> str:
 
 
 def slopes(text: str, leaf: str, count: int, step: float = 1e-5) -> list[float]:
-    """Returns the central differences, in float64, of the sum of all losses along each number of a leaf."""
+    """Return the central differences, in float64, of the sum of all losses along each number of a leaf."""
 
     def loss(place: int, distance: float) -> float:
         return sum(plain(text, dtype=torch.float64, moved=(leaf, place, distance)).losses)
@@ -73,5 +73,5 @@ def slopes(text: str, leaf: str, count: int, step: float = 1e-5) -> list[float]:
 
 
 def flat(value: list | float) -> list[float]:
-    """Returns nested lists as one."""
+    """Return nested lists as one."""
     return [number for one in value for number in flat(one)] if isinstance(value, list) else [float(value)]

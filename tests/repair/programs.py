@@ -38,13 +38,13 @@ class Broken:
 
 
 def broken_programs() -> list[Broken]:
-    """Returns the programs in the order of the file."""
+    """Return the programs in the order of the file."""
     text = (Path(__file__).parent / "broken.txt").read_text(encoding="utf-8")
     return [broken(*cell.split("\n", 1)) for cell in re.split(r"^# %% ", text, flags=re.MULTILINE)[1:]]
 
 
 def broken(name: str, body: str) -> Broken:
-    """Returns one program from its cell."""
+    """Return one program from its cell."""
     facts = {key: value.replace(" ⏎ ", "\n") for key, value in FACT.findall(body)}
     module, function = name.split(".")
     kind = getattr(importlib.import_module(f"autograder.tape.repair.kinds.{module}"), function)

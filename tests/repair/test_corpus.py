@@ -26,7 +26,7 @@ LONGEST = {"forward_hooks[silent]", "episode_reset[bug]"}
 
 
 def case(program: Program):
-    """Returns a program as a parameter; most modules are slow."""
+    """Return a program as a parameter; most modules are slow."""
     left_out = zlib.crc32(program.name.encode()) % SAMPLE != 0 or program.name in LONGEST
     marks = [pytest.mark.slow] if program.function and left_out else []
     return pytest.param(
@@ -40,7 +40,7 @@ SLOPES_OF_WHAT_RAN = {"facts_aliases/data_then_detached": {"a": 2 * torch.tensor
 
 
 def rights(program: Program) -> list[Gradients]:
-    """Returns the gradients that independent witnesses call right for the program as it was written."""
+    """Return the gradients that independent witnesses call right for the program as it was written."""
     cloned = run(program, clone_on_save=True)
     if cloned.raised:
         return []  # it does not fail for a write into a saved tensor, and nobody knows what it was to compute

@@ -110,7 +110,7 @@ class Run:
 
 
 def plain(text: str, monkeypatch) -> Run:
-    """Returns what a text does in plain PyTorch; of each backward the gradients in the leaves that it reached."""
+    """Return what a text does in plain PyTorch; of each backward the gradients in the leaves that it reached."""
     losses, gradients, leaves = [], [], {}  # type: ignore[var-annotated]
     backward = torch.Tensor.backward
 
@@ -133,7 +133,7 @@ def plain(text: str, monkeypatch) -> Run:
 
 
 def repairs(text: str) -> Repairs:
-    """Returns what is offered for a text."""
+    """Return what is offered for a text."""
     factory = factory_of_text(text, "train.py")
     return find_repairs(factory, record_program(factory.original).verdict)
 
@@ -323,7 +323,7 @@ for step in range(2):
 
 
 def test_a_write_that_the_loss_contains_unseen_is_repaired_in_a_loop_too():
-    """Copies of the saved tensors give slopes of another loss, and so other updates: the repair trains as plain PyTorch does by hand."""
+    """Copy of the saved tensors give slopes of another loss, and so other updates: the repair trains as plain PyTorch does by hand."""
     factory = factory_of_text(UNSEEN, "train.py")
     first = find_repairs(factory, record_program(factory.original).verdict).fixes[0]
 

@@ -16,7 +16,7 @@ UNTRACKED = {"mark_dirty"}
 
 
 def repaired(broken: Broken, monkeypatch) -> Repairs:
-    """Returns what the one kind can do for the program."""
+    """Return what the one kind can do for the program."""
     monkeypatch.setattr(candidates, "KINDS", (broken.kind,))
     factory = factory_of_text(broken.source, "broken.py", function=broken.function)
     return find_repairs(factory, record_program(factory.original).verdict)

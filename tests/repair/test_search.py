@@ -21,7 +21,7 @@ BROKEN = HEAD + "h = w.exp()\nh += 1\nh.sum().backward()\n"
 
 
 def repairs_of(source: str):
-    """Returns the repairs of a text that runs from top to bottom."""
+    """Return the repairs of a text that runs from top to bottom."""
     return find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict)
 
 
@@ -177,7 +177,7 @@ y = Triple.apply(h)
 
 
 def by_differences(source: str) -> Verdict:
-    """Returns a verdict in which the right gradient is that of finite differences."""
+    """Return a verdict in which the right gradient is that of finite differences."""
     try:
         got, true = plain(source).gradients["w"], slopes(source, "w", 2)
     except RuntimeError:

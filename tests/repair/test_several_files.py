@@ -32,7 +32,7 @@ for step in range(2):
 
 
 def fixes_of(script: Script, folder: Path) -> tuple[Fix, ...]:
-    """Returns what is offered for a script, from a process that stands in its folder."""
+    """Return what is offered for a script, from a process that stands in its folder."""
     script.write(folder)
 
     def found() -> tuple[Fix, ...]:
@@ -47,7 +47,7 @@ def fixes_of(script: Script, folder: Path) -> tuple[Fix, ...]:
 
 
 def patched(script: Script, fix: Fix, folder: Path) -> str | None:
-    """Returns how a script with a fix, made by `patch`, trains otherwise than its twin; None where it does not."""
+    """Return how a script with a fix, made by `patch`, trains otherwise than its twin; None where it does not."""
     script.write(folder)
     subprocess.run(["patch", "-p1"], input=fix.diff, text=True, cwd=folder, check=True, capture_output=True)
     return same_training(run_script(script.twin), run_script(script, folder=folder))

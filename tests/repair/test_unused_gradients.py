@@ -26,7 +26,7 @@ for step in range({rounds}):
 
 
 def meant(**parts: object) -> MeantRun:
-    """Returns the run as it was meant, of the loop with two losses."""
+    """Return the run as it was meant, of the loop with two losses."""
     text = HEAD.format(**({"rounds": 2, "cleared": "one.zero_grad()", "late": ""} | parts))
     run = MeantRun()
     run_trial(factory_of_text(text, "train.py").original, run)

@@ -20,7 +20,7 @@ from tests.translations.readme import readme_file, readme_in
 
 
 def main() -> None:
-    """Prints a line for each language."""
+    """Print a line for each language."""
     fresh = templates()
     for spoken in LANGUAGES.keys() - {SOURCE}:
         folder = FOLDER / spoken.replace("-", "_")
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def update(file: Path, template: Catalog, spoken: str) -> None:
-    """Writes one PO file with the template's texts and the translations that it had."""
+    """Write one PO file with the template's texts and the translations that it had."""
     catalog = (
         read_po(file) if file.exists() else Catalog(locale=spoken.replace("-", "_"), project="Autograder", fuzzy=False)
     )

@@ -38,7 +38,7 @@ MARKS = {*KEYWORDS, *KEPT}
 
 
 def templates() -> dict[str, Catalog]:
-    """Returns a catalog without translations for each folder of lessons, and one for what the package says."""
+    """Return a catalog without translations for each folder of lessons, and one for what the package says."""
     found: dict[str, Catalog] = {}
     for path in lessons(NOTEBOOKS):
         catalog = found.setdefault(path.parent.name, _empty())
@@ -64,7 +64,7 @@ def _empty() -> Catalog:
 
 
 def _sentences(data: object) -> Iterator[str]:
-    """Yields the texts of a lesson's data: its title, and what has a blank; names of exercises and lessons have none."""
+    """Yield the texts of a lesson's data: its title, and what has a blank; names of exercises and lessons have none."""
     if isinstance(data, dict):
         yield from filter(None, [data.get("title", "")])
         data = list(data.values())
@@ -105,17 +105,17 @@ def _sentences_of_the_package() -> Catalog:
 
 
 def conditions() -> list[str]:
-    """Returns when operations keep what they do not always keep, as the atlas says it."""
+    """Return when operations keep what they do not always keep, as the atlas says it."""
     return sorted({keep.when for one in load_atlas().operations for keep in one.keeps if keep.when})
 
 
 def page_templates() -> list[Path]:
-    """Returns the templates of all pages: of the book, of feedback and of a report."""
+    """Return the templates of all pages: of the book, of feedback and of a report."""
     return sorted([*(PACKAGE / "book" / "templates").iterdir(), *PACKAGE.rglob("*.j2")])
 
 
 def spoken_in(file: Path, keywords: Mapping[str, Sequence[int]] = KEYWORDS) -> list[str]:
-    """Returns the texts that a Python file marks for translation, those of calls inside an f-string included.
+    """Return the texts that a Python file marks for translation, those of calls inside an f-string included.
 
     From the syntax tree: Babel 2.18 reads tokens, and up to Python 3.11 an f-string is one token.
     """
@@ -143,6 +143,6 @@ def _unmarked(given: ast.expr) -> bool:
 
 
 def spoken_in_template(file: Path) -> list[str]:
-    """Returns the texts that a template of the book hands to `_`."""
+    """Return the texts that a template of the book hands to `_`."""
     found = extract("jinja2.ext:babel_extract", io.BytesIO(file.read_bytes()), keywords={"_": None})
     return [str(text) for _, text, _, _ in found if text]

@@ -15,11 +15,11 @@ LINK = re.compile(r'(?<=\]\()(?!\w+:|#)[^)#]+|(?<=src=")[^"]+|(?<=srcset=")[^"]+
 
 
 def readme_file(spoken: str) -> Path:
-    """Returns where the README of a language lies."""
+    """Return where the README of a language lies."""
     return ROOT / "docs" / f"README.{spoken}.md"
 
 
 def readme_in(spoken: str) -> str:
-    """Returns the README in a language; links lead from `docs` to where they led."""
+    """Return the README in a language; links lead from `docs` to where they led."""
     text = markdown_in_language(SOURCE_FILE.read_text("utf-8"), spoken)
     return LINK.sub(lambda found: posixpath.relpath(found[0], "docs"), text)

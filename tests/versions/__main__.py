@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
-    """Returns the options of the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.versions", description=__doc__.splitlines()[0])
     parser.add_argument("versions", nargs="+", metavar="VERSION", help="a release of PyTorch, such as 2.13.0")
     parser.add_argument(
@@ -55,7 +55,7 @@ def parsed() -> argparse.Namespace:
 
 
 def measured(python: Path, sample: int, workers: int) -> dict:
-    """Returns what `tests.versions.measure` found with the PyTorch of one environment."""
+    """Return what `tests.versions.measure` found with the PyTorch of one environment."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "report.json"
         command = [python, "-m", "tests.versions.measure", output, str(sample), str(workers)]

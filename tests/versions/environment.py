@@ -21,7 +21,7 @@ class EnvironmentFailure(Exception):
 
 
 def python_with(version: str, folder: Path) -> Path:
-    """Returns an interpreter that has this release of PyTorch: our own, or that of an environment in `folder`, made if needed.
+    """Return an interpreter that has this release of PyTorch: our own, or that of an environment in `folder`, made if needed.
 
     Raises:
         EnvironmentFailure: it is no version, or could not be installed.

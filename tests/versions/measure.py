@@ -24,7 +24,7 @@ FACTS = ("tests/tape/internals/test_facts.py", "tests/tape/internals/test_intern
 
 
 def main(output: str, sample: str, workers: str) -> None:
-    """Writes the report of this environment."""
+    """Write the report of this environment."""
     from tests.corpus.programs import programs
 
     names = [program.name for program in programs()][:: int(sample)]
@@ -36,7 +36,7 @@ def main(output: str, sample: str, workers: str) -> None:
 
 
 def judgement_of(name: str) -> dict:
-    """Returns the judgement of one program, whether it is repaired (None: it is right), and what plain PyTorch does instead."""
+    """Return the judgement of one program, whether it is repaired (None: it is right), and what plain PyTorch does instead."""
     from tests.corpus.judgement import judged, recorded
 
     declared = corpus()[name]
@@ -47,14 +47,14 @@ def judgement_of(name: str) -> dict:
 
 @functools.cache
 def corpus() -> dict:
-    """Returns the programs by name."""
+    """Return the programs by name."""
     from tests.corpus.programs import programs
 
     return {program.name: program for program in programs()}
 
 
 def as_here(program):
-    """Returns the program as this PyTorch runs it, and what that is where it is not what is declared."""
+    """Return the program as this PyTorch runs it, and what that is where it is not what is declared."""
     from tests.corpus.oracles import run
 
     plain = run(program)
@@ -65,7 +65,7 @@ def as_here(program):
 
 
 def repaired(name: str) -> bool | None:
-    """Returns whether a broken program has a proven repair; None where there is nothing to repair, or nothing that we could."""
+    """Return whether a broken program has a proven repair; None where there is nothing to repair, or nothing that we could."""
     from tests.repair.test_corpus import BROKEN, repairs_of
 
     broken = {program.name: program for program in BROKEN}
@@ -73,7 +73,7 @@ def repaired(name: str) -> bool | None:
 
 
 def facts() -> dict[str, int]:
-    """Returns how many tests of PyTorch's facts there are, and how many fail."""
+    """Return how many tests of PyTorch's facts there are, and how many fail."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "facts.xml"
         command = [sys.executable, "-m", "pytest", *FACTS, f"--junitxml={result}", "-p", "no:cacheprovider"]

@@ -13,13 +13,13 @@ WRONG = {"alarm": "false alarms", "innocent": "innocent lines", "disturbed": "ob
 
 
 def heading() -> str:
-    """Returns the table's two first lines."""
+    """Return the table's two first lines."""
     names = ("PyTorch", "facts", *RIGHT.values(), *WRONG.values(), "programs that differ")
     return f"| {' | '.join(names)} |\n|{' --- |' * len(names)}"
 
 
 def row(report: dict) -> str:
-    """Returns "right/asked" for what should be found, and how often what should not be was."""
+    """Return "right/asked" for what should be found, and how often what should not be was."""
     facts, programs = report["facts"], list(report["programs"].values())
     passed = facts["tests"] - facts["failures"] - facts["errors"]
     cells = [report["torch"], f"{passed}/{facts['tests']}", *(share(programs, name) for name in RIGHT)]
@@ -28,13 +28,13 @@ def row(report: dict) -> str:
 
 
 def share(programs: list[dict], name: str, *, wanted: bool = True) -> str:
-    """Returns how many have it as wanted, of those that were asked."""
+    """Return how many have it as wanted, of those that were asked."""
     asked = [program[name] for program in programs if program[name] is not None]
     return f"{sum(value is wanted for value in asked)}/{len(asked)}"
 
 
 def differing(report: dict) -> dict[str, list[str]]:
-    """Returns for each program that differs what is not as declared; an empty list where plain PyTorch itself differs."""
+    """Return for each program that differs what is not as declared; an empty list where plain PyTorch itself differs."""
     found = {}
     for name, one in report["programs"].items():
         wrong = [words for key, words in RIGHT.items() if key != "repaired" and one[key] is False]
@@ -46,7 +46,7 @@ def differing(report: dict) -> dict[str, list[str]]:
 
 
 def differences(report: dict) -> tuple[list[str], int]:
-    """Returns a line for each program that differs or is not repaired, and how many are not explained by plain PyTorch."""
+    """Return a line for each program that differs or is not repaired, and how many are not explained by plain PyTorch."""
     lines, programs = [f"\nPyTorch {report['torch']}"], report["programs"]
     for name, wrong in differing(report).items():
         reasons = [programs[name]["instead"], *programs[name]["notes"]]

@@ -16,7 +16,7 @@ SCRIPT = '"><img src=x onerror=alert(1)></text><script>alert(2)</script>&lt;'
 
 
 def stored(name: str) -> Recording:
-    """Returns a stored recording."""
+    """Return a stored recording."""
     return from_json((FOLDER / f"{name}.json").read_bytes())
 
 

@@ -10,7 +10,7 @@ CELL = '"""Two programs."""\n\n\n@observed\ndef first():\n    a = 1\n\n\n@observ
 
 
 def run_of(*lines: int, source: str = CELL) -> tuple[Recording, SourceFile]:
-    """Returns a recording in which these lines ran, and its program."""
+    """Return a recording in which these lines ran, and its program."""
     program = SourceFile("cell", source)
     steps = tuple(Step(number, Place("cell", line, "")) for number, line in enumerate(lines))
     recording = Recording(1, "2.13.0", (program,), steps, (), (), (), (), (), Verdict("correct"))

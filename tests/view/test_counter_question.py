@@ -48,7 +48,7 @@ def initialized():
 
 
 def counted_by_pytorch(program):
-    """Returns the version of each tensor that a function's variables name when it returns, as PyTorch counts it."""
+    """Return the version of each tensor that a function's variables name when it returns, as PyTorch counts it."""
     found = {}
 
     def watch(frame, event, _):
@@ -65,7 +65,7 @@ def counted_by_pytorch(program):
 
 
 def asked(program):
-    """Returns the scene that asks for the versions."""
+    """Return the scene that asks for the versions."""
     return build_scene(record(program), counters=True)
 
 

@@ -15,12 +15,12 @@ COPIES, DIFFERENCES = "copies of saved tensors", "finite differences"
 
 
 def with_verdict(recording: Recording, **fields: object) -> Recording:
-    """Returns the recording with other fields in its verdict."""
+    """Return the recording with other fields in its verdict."""
     return msgspec.structs.replace(recording, verdict=msgspec.structs.replace(recording.verdict, **fields))
 
 
 def harm_at(harm: Harm, *lines: int) -> Harm:
-    """Returns the harm as if these lines had done it."""
+    """Return the harm as if these lines had done it."""
     file = harm.saved_at.file
     return msgspec.structs.replace(harm, mutated_at=tuple(Place(file, line, f"h{line}.mul_(2)") for line in lines))
 

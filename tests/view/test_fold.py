@@ -12,7 +12,7 @@ scopes = st.lists(st.sampled_from([(), ("net",), ("net", "0"), ("net", "1")]), m
 
 
 def nodes(at: list[int], within: list[tuple[str, ...]]) -> list[Node]:
-    """Returns nodes made at lines, within scopes."""
+    """Return nodes made at lines, within scopes."""
     return [Node(i, "AddBackward0", (), None, Place("f", line, ""), within[i]) for i, line in enumerate(at)]
 
 
@@ -46,7 +46,7 @@ def test_a_thousand_rounds_open_in_a_few_clicks():
 
 
 def deepest(entries: list) -> int:
-    """Returns the largest number of blocks that one opened fold shows."""
+    """Return the largest number of blocks that one opened fold shows."""
     return max([len(entries), *(deepest(entry.inside) for entry in entries if isinstance(entry, Fold))])
 
 

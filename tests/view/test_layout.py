@@ -10,7 +10,7 @@ from autograder.view.scene.layout import place_blocks
 
 @st.composite
 def graphs(draw):
-    """Draws sizes and links of an acyclic graph."""
+    """Draw sizes and links of an acyclic graph."""
     count = draw(st.integers(1, 25))
     size = st.tuples(st.floats(60, 300), st.floats(20, 120))
     sizes = {f"n{i}": draw(size) for i in range(count)}

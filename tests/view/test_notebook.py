@@ -18,7 +18,7 @@ class Kernel:
     kernel = True
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
-        """Takes the place of IPython's shell and display."""
+        """Take the place of IPython's shell and display."""
         self.outputs: list[dict] = []
         self.request = 0
         self.cell = "first"
@@ -28,7 +28,7 @@ class Kernel:
         monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
 
     def get_parent(self) -> dict:
-        """Returns the request that is running."""
+        """Return the request that is running."""
         return {"header": {"msg_id": str(self.request)}, "metadata": {"cellId": self.cell}}
 
 
@@ -39,7 +39,7 @@ def kernel(monkeypatch) -> Kernel:
 
 
 def live(cell: str = "first") -> list:
-    """Returns the widgets that are open for a cell."""
+    """Return the widgets that are open for a cell."""
     return [picture for picture in notebook._open.get(cell, ("", []))[1] if picture.comm is not None]
 
 

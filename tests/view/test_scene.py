@@ -24,12 +24,12 @@ TAGS = {"g", "rect", "path", "text", "tspan", "circle", "title"}
 
 
 def version(part: str, number: int) -> str:
-    """Returns the key of a part's version."""
+    """Return the key of a part's version."""
     return str(Key(part, number, "version"))
 
 
 def shapes(scene: Scene) -> Iterator[list]:
-    """Yields every shape of a scene."""
+    """Yield every shape of a scene."""
 
     def walk(tree: list) -> Iterator[list]:
         yield tree

@@ -24,7 +24,7 @@ class Tags(HTMLParser):
     """Collects the tags of a page, and the text inside each of `script` and `style`."""
 
     def __init__(self, page: str):
-        """Reads a page."""
+        """Read a page."""
         super().__init__()
         self.tags: list[tuple[str, dict]] = []
         self.inside: dict[str, str] = {}
@@ -32,12 +32,12 @@ class Tags(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        """Adds a tag with its attributes."""
+        """Add a tag with its attributes."""
         self.tags.append((tag, dict(attrs)))
         self.within = f"{tag} {dict(attrs).get('type', '')}".strip()
 
     def handle_data(self, data):
-        """Adds a text to those of its tag."""
+        """Add a text to those of its tag."""
         self.inside[self.within] = self.inside.get(self.within, "") + data
 
     def handle_endtag(self, tag):
@@ -115,7 +115,7 @@ def test_a_saved_output_is_small(recorded, name):
 
 
 def test_colours_are_written_out(recorded):
-    """No viewer needs CSS variables, and both colour schemes are there."""
+    """No viewer needs CSS variables, and both color schemes are there."""
     picture = view.as_svg(recorded("raises_backward"))
 
     assert "var(" not in picture

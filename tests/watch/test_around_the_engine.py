@@ -37,7 +37,7 @@ def groups_kept():
 
 
 def watched(program: Program, check: str) -> tuple[JobWatch, BaseException | None]:
-    """Runs a program under a watch; returns the watch, and what the program raised."""
+    """Run a program under a watch; returns the watch, and what the program raised."""
     torch.compiler.reset()
     linecache.cache[program.file] = (0, None, program.source.splitlines(keepends=True), program.file)
     watching, error = autograder.watch(check), None
@@ -51,7 +51,7 @@ def watched(program: Program, check: str) -> tuple[JobWatch, BaseException | Non
 
 
 def names_of(some: list[Program]):
-    """Returns the parametrisation that calls each program by its name."""
+    """Return the parametrisation that calls each program by its name."""
     return pytest.mark.parametrize("program", some, ids=lambda program: program.name)
 
 

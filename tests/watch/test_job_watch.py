@@ -25,12 +25,12 @@ from autograder.tape.watch.saved_bytes import sampled
 
 
 def leaf(*values: float) -> torch.Tensor:
-    """Returns a leaf that requires grad."""
+    """Return a leaf that requires grad."""
     return torch.tensor(values or (1.0, 2.0), requires_grad=True)
 
 
 def marked(function, mark: str) -> set[int]:
-    """Returns the lines of a function of this file that end in a mark."""
+    """Return the lines of a function of this file that end in a mark."""
     lines, first = inspect.getsourcelines(function)
     return {first + index for index, line in enumerate(lines) if line.rstrip().endswith(f"# {mark}")}
 
@@ -334,7 +334,7 @@ def test_a_graph_from_before_the_watch():
 
 
 def everything():
-    """Returns what tells whether a watch has left anything behind."""
+    """Return what tells whether a watch has left anything behind."""
     return (
         torch.overrides._get_current_function_mode_stack(),
         torch.autograd._engine_run_backward,

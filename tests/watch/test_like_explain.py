@@ -23,12 +23,12 @@ OTHER_SAVE = {"swiglu_backward_reuses_buffers[bug]", "swish_inplace_bwd[bug]", "
 
 
 def program_of(program):
-    """Returns what runs."""
+    """Return what runs."""
     return from_source(program.source, program.file, None, program.function)
 
 
 def slow_but_for_a_sample(all_programs):
-    """Returns the programs as parameters, with one of SAMPLE left unmarked."""
+    """Return the programs as parameters, with one of SAMPLE left unmarked."""
     marks = [() if index % SAMPLE == 0 else pytest.mark.slow for index in range(len(all_programs))]
     return [pytest.param(one, id=one.name, marks=mark) for one, mark in zip(all_programs, marks, strict=True)]
 

@@ -52,7 +52,7 @@ class TestRight:
 
 
 def run(folder: Path, *words: str) -> str:
-    """Returns what pytest prints over TESTS."""
+    """Return what pytest prints over TESTS."""
     (folder / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "autograder.pytest_plugin", *words]
     # Where the package is installed, its entry point would register the plugin a second time.

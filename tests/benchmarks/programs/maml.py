@@ -8,7 +8,7 @@ from torch.nn import functional
 
 
 def parameters(sizes):
-    """Returns weights and biases in turn."""
+    """Return weights and biases in turn."""
     made = []
     for before, after in zip(sizes, sizes[1:], strict=False):
         made += [nn.Parameter(torch.randn(after, before) / before**0.5), nn.Parameter(torch.zeros(after))]
@@ -16,14 +16,14 @@ def parameters(sizes):
 
 
 def network(x, weights):
-    """Returns the network's output with these weights."""
+    """Return the network's output with these weights."""
     for place in range(0, len(weights) - 2, 2):
         x = torch.relu(functional.linear(x, weights[place], weights[place + 1]))
     return functional.linear(x, weights[-2], weights[-1])
 
 
 def adapted(weights, x, y, steps=5, rate=0.01):
-    """Returns the weights after the inner steps, with their history."""
+    """Return the weights after the inner steps, with their history."""
     for _ in range(steps):
         gradients = torch.autograd.grad(functional.mse_loss(network(x, weights), y), weights, create_graph=True)
         weights = [weight - rate * gradient for weight, gradient in zip(weights, gradients, strict=True)]

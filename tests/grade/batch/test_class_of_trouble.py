@@ -41,13 +41,13 @@ POINTS = {"right": 1, "wrong": 0, "hungry": 0, "dies": 0, "leaves a child": 1, "
 
 
 def jobs(students):
-    """Yields the hand-ins of these students."""
+    """Yield the hand-ins of these students."""
     for student in students:
         yield Job(student, SMALL.name, hand_in(SMALL, {"f": CLASS[student]}), {})
 
 
 def row(result):
-    """Returns what a student and a teacher read of one result, without what the clock says."""
+    """Return what a student and a teacher read of one result, without what the clock says."""
     # Which limit of memory a program reaches first is a matter of moments; that it gets nothing is not.
     reasons = {name: "" if result.student == "hungry" else cell.reason for name, cell in result.grade.cells.items()}
     return {name: (cell.status, cell.points, reasons[name]) for name, cell in result.grade.cells.items()}

@@ -23,7 +23,7 @@ c.CourseDirectory.db_url = "sqlite:///book/marks.db"
 
 
 def configured(folder, *lines):
-    """Returns the limits in a course whose configuration has these lines."""
+    """Return the limits in a course whose configuration has these lines."""
     (folder / "nbgrader_config.py").write_text("\n".join(["c = get_config()", *lines]))
     return limits_of(read_config(folder), {})
 

@@ -33,7 +33,7 @@ def course(tmp_path, monkeypatch):
 
 
 def exported(course, setting: str, *words) -> str:
-    """Returns what `nbgrader export` wrote, with the exporter that a setting names."""
+    """Return what `nbgrader export` wrote, with the exporter that a setting names."""
     (course / "nbgrader_config.py").write_text(f"c = get_config()\n{setting}\n")
     home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PYTHONPATH": os.getcwd()}
     done = subprocess.run(

@@ -12,19 +12,19 @@ pytestmark = pytest.mark.thorough
 
 
 def grade(course, *words) -> int:
-    """Runs the command."""
+    """Run the command."""
     return cli.main(["grade", ASSIGNMENT, "--course", str(course), "--jobs", "1", *words])
 
 
 def files(course) -> dict[str, bytes]:
-    """Returns everything in the course's folder but what Python keeps of the configuration."""
+    """Return everything in the course's folder but what Python keeps of the configuration."""
     return {
         str(path): path.read_bytes() for path in course.rglob("*") if path.is_file() and "__pycache__" not in path.parts
     }
 
 
 def change_test(course, old: str, new: str) -> None:
-    """Changes the test in the teacher's source."""
+    """Change the test in the teacher's source."""
     path = course / "source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"
     notebook = nbformat.read(path, 4)
     for cell in notebook.cells:
@@ -33,14 +33,14 @@ def change_test(course, old: str, new: str) -> None:
 
 
 def moved(course, capsys) -> dict[str, tuple[float | None, float]]:
-    """Returns whose marks a run would move."""
+    """Return whose marks a run would move."""
     capsys.readouterr()
     grade(course, "--dry-run", "--json")
     return {one["student"]: (one["before"], one["after"]) for one in json.loads(capsys.readouterr().out)["moved"]}
 
 
 def scores(course, capsys) -> dict[str, float]:
-    """Grades, and returns everybody's score."""
+    """Grade, and returns everybody's score."""
     capsys.readouterr()
     grade(course, "--json")
     return {one["student"]: one["score"] for one in json.loads(capsys.readouterr().out)["students"]}

@@ -36,12 +36,12 @@ def test_what_a_test_takes_away_is_there_for_the_next_student(grader, needs, for
 
 
 def graded(grader, of, answers=None):
-    """Returns the points of each cell of a hand-in."""
+    """Return the points of each cell of a hand-in."""
     return points(grader.grade(of, hand_in(of, answers), {}, 7))
 
 
 def in_every_order(grader, make, hand_ins):
-    """Returns the points of each hand-in, which are the same in whatever order the class is graded."""
+    """Return the points of each hand-in, which are the same in whatever order the class is graded."""
     found = []
     for order in itertools.permutations(range(len(hand_ins))):
         of = make()

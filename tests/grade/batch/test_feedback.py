@@ -36,7 +36,7 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri
 
 
 def covered(level: str, hidden: bool = True):
-    """Returns the test's cell as its feedback shows it at a level, after its error came from a hidden line or a visible one."""
+    """Return the test's cell as its feedback shows it at a level, after its error came from a hidden line or a visible one."""
     cell = nbformat.v4.new_code_cell(
         TEXT, outputs=[nbformat.from_dict(dict(ERROR))], metadata={"autograder": {"hidden": hidden}}
     )
@@ -167,13 +167,13 @@ def folder(tmp_path_factory, bubblewrap):
 
 
 def shown(folder, student, level="name") -> BeautifulSoup:
-    """Returns a student's page, written afresh."""
+    """Return a student's page, written afresh."""
     assert {} == write_feedback(open_class(folder, plain_course.ASSIGNMENT), [student], level, jobs=1)
     return BeautifulSoup(plain_course.page(folder, student).read_text("utf-8"), "html.parser")
 
 
 def words(element) -> str:
-    """Returns an element's text with single spaces."""
+    """Return an element's text with single spaces."""
     return " ".join(element.text.split())
 
 

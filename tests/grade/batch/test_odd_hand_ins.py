@@ -125,7 +125,7 @@ def graded(bubblewrap, tmp_path_factory):
 
 
 def _occupied(folder):
-    """Puts something where graded work or a hand-in should be."""
+    """Put something where graded work or a hand-in should be."""
     for student in ("file", "link", "student_file"):
         hand_in(folder, f"target is a {student}", RIGHT)
     for parent in ("autograded", "feedback"):

@@ -46,7 +46,7 @@ def course(tmp_path):
 
 
 def penalties(course, policy: str | None) -> dict[str, float]:
-    """Applies a policy as `grade` does to what has not changed, and returns what each student loses."""
+    """Apply a policy as `grade` does to what has not changed, and returns what each student loses."""
     path = course / "policy.toml"
     path.unlink(missing_ok=True)
     if policy is not None:

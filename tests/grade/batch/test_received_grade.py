@@ -21,13 +21,13 @@ GRADE = NotebookGrade(cells={"test_f": CELL}, comments={"f": None}, notebook=NOT
 
 
 def received(**changes) -> JobResult:
-    """Returns a result as it arrives: encoded and decoded again."""
+    """Return a result as it arrives: encoded and decoded again."""
     result = JobResult("ann", "small", msgspec.structs.replace(GRADE, **changes))
     return msgspec.msgpack.decode(msgspec.msgpack.encode(result), type=JobResult)
 
 
 def cells(**changes) -> dict[str, dict[str, CellGrade]]:
-    """Returns the change to a grade in which its one cell has these values."""
+    """Return the change to a grade in which its one cell has these values."""
     return {"cells": {"test_f": msgspec.structs.replace(CELL, **changes)}}
 
 

@@ -34,13 +34,13 @@ def course(request, tmp_path):
 
 
 def scores(course: Path, capsys) -> dict[str, float]:
-    """Returns the scores that `autograder report` finds, by student."""
+    """Return the scores that `autograder report` finds, by student."""
     assert 0 == cli.main(["report", COURSES[course.name], "--course", str(course), "--json"])
     return json.loads(capsys.readouterr().out)["report"]["scores"]
 
 
 def exported(course: Path) -> dict[str, float]:
-    """Returns the scores that `nbgrader export` writes, by student."""
+    """Return the scores that `nbgrader export` writes, by student."""
     place = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PYTHONPATH": os.getcwd()}
     words = [sys.executable, "-m", "nbgrader", "export"]
     done = subprocess.run(words, cwd=course, env=os.environ | place, capture_output=True, text=True)
@@ -50,7 +50,7 @@ def exported(course: Path) -> dict[str, float]:
 
 
 def cells(course: Path) -> list[tuple]:
-    """Returns each student's points by cell, as nbgrader keeps them, read without nbgrader."""
+    """Return each student's points by cell, as nbgrader keeps them, read without nbgrader."""
     query = """SELECT a.student_id, c.name, g.auto_score, g.manual_score, g.needs_manual_grade FROM grade g
         JOIN base_cell c ON c.id = g.cell_id JOIN submitted_notebook n ON n.id = g.notebook_id
         JOIN submitted_assignment a ON a.id = n.assignment_id ORDER BY 1, 2"""
@@ -79,7 +79,7 @@ def test_grading_again_changes_no_points(bubblewrap, course, capsys):
 
 
 def change_source(course: Path, old: str, new: str) -> None:
-    """Replaces a text in the source notebook."""
+    """Replace a text in the source notebook."""
     [path] = (course / "source").glob("*/*.ipynb")
     text = path.read_text("utf-8")
     assert old in text

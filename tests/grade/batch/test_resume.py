@@ -34,7 +34,7 @@ STUDENTS = {f"s{number}": RIGHT if number % 2 else WRONG | {"scaled": RIGHT["sca
 
 
 def enrolled(folder):
-    """Returns the folder as a class of eight."""
+    """Return the folder as a class of eight."""
     write_source(folder)
     for student, answers in STUDENTS.items():
         hand_in(folder, student, answers)
@@ -42,7 +42,7 @@ def enrolled(folder):
 
 
 def rows(folder) -> set:
-    """Returns all grades and comments, by student and cell."""
+    """Return all grades and comments, by student and cell."""
     query = """
         SELECT s.student_id, c.name, g.auto_score, g.needs_manual_grade
         FROM grade g JOIN base_cell c ON g.cell_id = c.id JOIN submitted_notebook n ON g.notebook_id = n.id
@@ -107,13 +107,13 @@ def test_ctrl_c_ends_with_one_sentence_and_resumes(undisturbed, tmp_path):
 
 
 def command_for(folder) -> list[str]:
-    """Returns the command that grades the class with one process."""
+    """Return the command that grades the class with one process."""
     options = ["--course", str(folder), "--feedback", "off", "--jobs", "1"]
     return [sys.executable, "-m", "autograder", "grade", ASSIGNMENT, *options]
 
 
 def _wait_for_grades(run, folder, pause) -> list[psutil.Process]:
-    """Waits until the run has written one more grade, and a little longer; returns its child processes."""
+    """Wait until the run has written one more grade, and a little longer; returns its child processes."""
     before = len(list((folder / "autograded").glob("*"))) if (folder / "autograded").exists() else 0
     until = time.monotonic() + 90
     while run.poll() is None and time.monotonic() < until:

@@ -28,20 +28,20 @@ def course(bubblewrap, tmp_path):
 
 
 def graded(course, **options):
-    """Returns the student's row after one more run."""
+    """Return the student's row after one more run."""
     [row] = grade_assignment(ASSIGNMENT, course, Options(jobs=1, **options))
     return row
 
 
 def in_gradebook(course, change):
-    """Changes the assignment's row."""
+    """Change the assignment's row."""
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         change(gradebook)
         gradebook.db.commit()
 
 
 def due(course, year):
-    """Sets the due date."""
+    """Set the due date."""
     in_gradebook(
         course, lambda book: setattr(book.find_assignment(ASSIGNMENT), "duedate", datetime.datetime(year, 1, 1))
     )

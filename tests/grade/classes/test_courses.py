@@ -27,7 +27,7 @@ STUDENTS = {
 
 
 def nbgrader(course, *words):
-    """Runs a plain nbgrader command in a course."""
+    """Run a plain nbgrader command in a course."""
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PATH": path}
     done = subprocess.run(
@@ -37,7 +37,7 @@ def nbgrader(course, *words):
 
 
 def write_quickstart(course):
-    """Writes nbgrader's example course with hand-ins."""
+    """Write nbgrader's example course with hand-ins."""
     nbgrader(course.parent, "quickstart", course.name)
     for source in (course / "source" / "ps1").glob("*.ipynb"):
         notebook = nbformat.read(source, 4)
@@ -56,7 +56,7 @@ def write_quickstart(course):
 
 
 def scores(course) -> dict:
-    """Returns the automatic score of every graded cell, by student and cell, from the database itself."""
+    """Return the automatic score of every graded cell, by student and cell, from the database itself."""
     query = """
         SELECT s.student_id, c.name, g.auto_score FROM grade g JOIN base_cell c ON g.cell_id = c.id
         JOIN submitted_notebook n ON g.notebook_id = n.id JOIN submitted_assignment s ON n.assignment_id = s.id"""

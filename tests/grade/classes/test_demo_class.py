@@ -77,7 +77,7 @@ def test_its_readme_leads_from_the_zip_to_returned_grades(tmp_path, monkeypatch,
 
 
 def grades() -> dict[str, float]:
-    """Returns the points by Canvas' ids, as they stand in the file that goes back."""
+    """Return the points by Canvas' ids, as they stand in the file that goes back."""
     with open("returned/grades.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))[2:]
     return {row[1]: float(row[4]) for row in rows if row[4]}

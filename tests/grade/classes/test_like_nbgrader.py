@@ -34,7 +34,7 @@ def _cell(kind, text, name, **known):
 
 
 def source() -> nbformat.NotebookNode:
-    """Returns a notebook with every kind of cell that nbgrader knows."""
+    """Return a notebook with every kind of cell that nbgrader knows."""
     return nbformat.v4.new_notebook(
         metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
         cells=[
@@ -63,12 +63,12 @@ STUDENTS = {
 
 
 def released(course) -> nbformat.NotebookNode:
-    """Returns the notebook as it was released."""
+    """Return the notebook as it was released."""
     return nbformat.read(course / "release" / ASSIGNMENT / "mixed.ipynb", as_version=4)
 
 
 def nbgrader(course, *words):
-    """Runs a plain nbgrader command in a course."""
+    """Run a plain nbgrader command in a course."""
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PATH": path}
     done = subprocess.run(
@@ -103,7 +103,7 @@ def courses(tmp_path_factory):
 
 
 def rows(course) -> dict:
-    """Returns every row of grade and comment, by student and cell, from the database itself."""
+    """Return every row of grade and comment, by student and cell, from the database itself."""
     query = """
         SELECT s.student_id, c.name, g.auto_score, g.manual_score, g.extra_credit, g.needs_manual_grade
         FROM {table} g JOIN base_cell c ON g.cell_id = c.id JOIN submitted_notebook n ON g.notebook_id = n.id

@@ -38,7 +38,7 @@ def course(tmp_path):
 
 
 def make_varied_course(course):
-    """Makes a course whose assignment varies, with a roster and the three submissions of a new course."""
+    """Make a course whose assignment varies, with a roster and the three submissions of a new course."""
     make_course(course)
     rows = (course / "source" / ASSIGNMENT / "temperatures.csv").read_text().splitlines()
     cold = sum(float(row.split(",")[-1]) < 15 for row in rows[1:])
@@ -50,27 +50,27 @@ def make_varied_course(course):
 
 
 def release(course, *options):
-    """Runs the command that hands out a notebook to each student."""
+    """Run the command that hands out a notebook to each student."""
     words = ["release", ASSIGNMENT, "--for-each", str(course / "roster.csv"), "--course", str(course)]
     return cli.main([*words, *options])
 
 
 def own_source(course, student):
-    """Returns a student's notebook with the model answer in it."""
+    """Return a student's notebook with the model answer in it."""
     changes = read_changes(course / "source")[ASSIGNMENT]
     seed = read_record(course).students(ASSIGNMENT, changes)[student]
     return vary(read(course / "source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"), seed, changes)
 
 
 def answer(notebook):
-    """Returns the text of the answer cell."""
+    """Return the text of the answer cell."""
     return next(
         cell.source for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == "warm_days"
     )
 
 
 def hand_in(course, student, text, *, notebook=None):
-    """Puts an answer into what a student was handed, and hands that in."""
+    """Put an answer into what a student was handed, and hands that in."""
     folder = course / "handouts" / (notebook or student) / ASSIGNMENT
     handed_out = nbformat.read(folder / f"{ASSIGNMENT}.ipynb", 4)
     for cell in handed_out.cells:
@@ -83,7 +83,7 @@ def hand_in(course, student, text, *, notebook=None):
 
 
 def scores(course, capsys):
-    """Grades, and returns everybody's points for the test."""
+    """Grade, and returns everybody's points for the test."""
     capsys.readouterr()
     cli.main(["grade", ASSIGNMENT, "--course", str(course), "--jobs", "1", "--json"])
     rows = json.loads(capsys.readouterr().out)["students"]

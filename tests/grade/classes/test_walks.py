@@ -34,13 +34,13 @@ def solved(monkeypatch):
 
 
 def own_table(path):
-    """Writes the table of a teacher who has no platform's."""
+    """Write the table of a teacher who has no platform's."""
     rows = [["student_id", "name", "points"], *([one.login, one.sortable, ""] for one in STUDENTS)]
     return downloads.write_csv(path, rows)
 
 
 def gradescope_table(path):
-    """Writes a table by Gradescope's numbers, as its roster has them."""
+    """Write a table by Gradescope's numbers, as its roster has them."""
     rows = [["SID", "Email", "points"], *([str(one.number), one.email, ""] for one in STUDENTS)]
     return downloads.write_csv(path, rows)
 
@@ -63,7 +63,7 @@ TIMES_KNOWN = ("moodle", "blackboard")
 
 
 def student_id(platform: str, student: MadeStudent) -> str:
-    """Returns the name that a student gets in the gradebook: the first of the roster's columns that everybody has."""
+    """Return the name that a student gets in the gradebook: the first of the roster's columns that everybody has."""
     return {"moodle": student.email, "gradescope": str(student.number)}.get(platform, student.login)
 
 
@@ -102,7 +102,7 @@ def test_from_the_download_to_returned_grades(platform, tmp_path, capsys, solved
 
 
 def points(student: MadeStudent, platform: str) -> float | str:
-    """Returns what should come back: a word where Canvas has one; nothing for who is excused elsewhere."""
+    """Return what should come back: a word where Canvas has one; nothing for who is excused elsewhere."""
     if student == EXCUSED:
         return "EX" if platform == "canvas" else ""
     if platform == "canvas" and student.number in (20, 21):
@@ -114,7 +114,7 @@ def points(student: MadeStudent, platform: str) -> float | str:
 
 
 def returned(path, number_of, column) -> dict[int, float | str]:
-    """Returns the cells of the grade's column, by the student's number."""
+    """Return the cells of the grade's column, by the student's number."""
     data = path.read_bytes()
     text = data.decode("utf-16") if data.startswith(b"\xff\xfe") else data.decode("utf-8-sig")
     header, *rows = csv.reader(io.StringIO(text), delimiter="\t" if "\t" in text.partition("\n")[0] else ",")

@@ -31,7 +31,7 @@ from tests.view.conftest import NAMES, stored
 
 
 def png(wide: int = 2, high: int = 2) -> str:
-    """Returns a real PNG in base64."""
+    """Return a real PNG in base64."""
     file = io.BytesIO()
     Image.new("RGB", (wide, high), "red").save(file, "PNG")
     return base64.b64encode(file.getvalue()).decode()
@@ -96,7 +96,7 @@ FORBIDDEN = [
 
 
 def dangers(page: str) -> list[str]:
-    """Returns what could act in a page: elements, event handlers, styles, and addresses other than links and pictures made of pixels."""
+    """Return what could act in a page: elements, event handlers, styles, and addresses other than links and pictures made of pixels."""
     soup = BeautifulSoup(page, "html.parser")
     found = [element.name for element in soup.find_all(FORBIDDEN)]
     for name, value in ((n, str(v)) for element in soup.find_all(True) for n, v in element.attrs.items()):
@@ -292,7 +292,7 @@ def test_a_recording_is_drawn_as_it_would_be_in_the_notebook(name):
 
 
 def hostile_recordings() -> list[str]:
-    """Returns recordings with markup in every text, with ids that lead nowhere, and with absurd numbers."""
+    """Return recordings with markup in every text, with ids that lead nowhere, and with absurd numbers."""
     plain = msgspec.to_builtins(stored(NAMES[0]))
 
     def changed(value, replace):
@@ -418,6 +418,6 @@ def test_markdown_that_takes_the_square_of_its_length_becomes_code(text):
 
 
 def test_too_many_colours_are_taken_out():
-    """nbconvert copies the rest of the text at each change of colour; a traceback's are kept."""
+    """nbconvert copies the rest of the text at each change of color; a traceback's are kept."""
     assert "\x1b" not in harmless_text("\x1b[31ma" * 200_000)
     assert harmless_text("\x1b[31ma" * 5_000) == "\x1b[31ma" * 5_000

@@ -49,7 +49,7 @@ WRONG = {
 
 
 def source() -> NotebookNode:
-    """Returns the teacher's notebook, model answers included."""
+    """Return the teacher's notebook, model answers included."""
     cells = [nbformat.v4.new_code_cell(SETUP)]
     for name, test in (("scaled", CHECK), ("mean_square", TEST), ("number", NUMBER)):
         cells.append(_cell(RIGHT[name], f"answer_{name}", solution=True))
@@ -60,7 +60,7 @@ def source() -> NotebookNode:
 
 
 def submitted(answers: dict[str, str]) -> NotebookNode:
-    """Returns a student's notebook with these answers, hidden tests left out."""
+    """Return a student's notebook with these answers, hidden tests left out."""
     notebook = source()
     for cell in notebook.cells:
         known = cell.metadata.get("nbgrader", {})
@@ -73,7 +73,7 @@ def submitted(answers: dict[str, str]) -> NotebookNode:
 
 
 def write_source(folder: Path) -> None:
-    """Writes the assignment into nbgrader's source folder."""
+    """Write the assignment into nbgrader's source folder."""
     target = folder / "source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"
     target.parent.mkdir(parents=True)
     target.write_text(nbformat.writes(source()), "utf-8")

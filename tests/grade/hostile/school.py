@@ -46,12 +46,12 @@ def listener() -> Iterator[None]:
 
 
 def case_of(threat: str, name: str, deserved: float) -> Case:
-    """Returns the case; the student's name sorts it between its controls."""
+    """Return the case; the student's name sorts it between its controls."""
     return Case(f"{threat}-{re.sub('[^a-z0-9]+', '-', name.lower())}-2", threat, name, deserved)
 
 
 def enrol(folder: Path, *, only: Collection[str] = ()) -> list[Case]:
-    """Writes the source, the cases and their controls into a class folder, and returns the cases.
+    """Write the source, the cases and their controls into a class folder, and returns the cases.
 
     Args:
         folder: the class's folder, empty.
@@ -77,7 +77,7 @@ def enrol(folder: Path, *, only: Collection[str] = ()) -> list[Case]:
 
 
 def answers(attack: Attack) -> dict[str, str]:
-    """Returns the answers that an attack submits."""
+    """Return the answers that an attack submits."""
     given = {"scaled": attack.scaled, "mean_square": attack.mean_square, "number": attack.number}
     return {name: text or WRONG[name] for name, text in given.items()} | (
         {"number": "number = globals().get('number', 0)"} if not attack.number else {}
@@ -85,23 +85,23 @@ def answers(attack: Attack) -> dict[str, str]:
 
 
 def right_beside(case: Case) -> str:
-    """Returns the student with the right answers who is graded just before the case."""
+    """Return the student with the right answers who is graded just before the case."""
     return case.student[:-1] + "1"
 
 
 def wrong_beside(case: Case) -> str:
-    """Returns the student with the wrong answers who is graded just after the case."""
+    """Return the student with the wrong answers who is graded just after the case."""
     return case.student[:-1] + "3"
 
 
 def hand_in(folder: Path, student: str, given: dict[str, str]) -> None:
-    """Writes one plain submission."""
+    """Write one plain submission."""
     target = place(folder, student) / f"{ASSIGNMENT}.ipynb"
     target.write_text(nbformat.writes(submitted(given)), "utf-8")
 
 
 def place(folder: Path, student: str) -> Path:
-    """Returns a student's folder for the assignment, made where it is missing."""
+    """Return a student's folder for the assignment, made where it is missing."""
     target = folder / "submitted" / student / ASSIGNMENT
     target.mkdir(parents=True, exist_ok=True)
     return target

@@ -31,7 +31,7 @@ class AddedLevel(IsolationLevel):
         self.problem = problem
 
     def probe(self):
-        """Finds what it was made with."""
+        """Find what it was made with."""
         return self.problem
 
     def command(self, server):
@@ -40,7 +40,7 @@ class AddedLevel(IsolationLevel):
 
 
 def isolation_finding():
-    """Returns what `doctor` says of isolation."""
+    """Return what `doctor` says of isolation."""
     return next(finding for finding in examine() if finding.what == "isolation")
 
 

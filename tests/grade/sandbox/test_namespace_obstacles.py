@@ -33,13 +33,13 @@ assert libc.prctl(22, 2, ctypes.byref(Program(len(program) // 8, ctypes.addresso
 
 @pytest.fixture
 def isolated():
-    """Skips where bubblewrap does not work anyway."""
+    """Skip where bubblewrap does not work anyway."""
     if LEVELS["bubblewrap"].obstacle:
         pytest.skip(LEVELS["bubblewrap"].obstacle)
 
 
 def probed(*start: str, program: str = PROBE) -> str:
-    """Returns what the probe of the level says in a process that is started with other rights."""
+    """Return what the probe of the level says in a process that is started with other rights."""
     return subprocess.check_output([*start, sys.executable, "-c", program], text=True, cwd=ROOT).strip()
 
 

@@ -149,7 +149,7 @@ while True:
 
 @contextlib.contextmanager
 def busy(count: int, processor: int):
-    """Keeps one processor busy with other processes, as a neighbour would."""
+    """Keep one processor busy with other processes, as a neighbor would."""
     processes = [
         multiprocessing.get_context("fork").Process(target=_spin, args=(processor,), daemon=True) for _ in range(count)
     ]

@@ -132,7 +132,7 @@ def test_calls_of_another_architecture_end_the_process(server):
 
 @pytest.mark.parametrize("name", [name for calls in seccomp.CALLS for name in calls.names.split()])
 def test_the_list_has_no_name_that_does_not_exist(name):
-    """A misspelt name would forbid nothing: libseccomp 2.5.4 knows each one, though this architecture may not have it."""
+    """A misspelled name would forbid nothing: libseccomp 2.5.4 knows each one, though this architecture may not have it."""
     later = {"open_tree_attr"}  # Linux 6.15; refused as a call that libseccomp does not know
     assert name in later or seccomp.call_number(name) != -1
 
@@ -255,7 +255,7 @@ def test_the_kernel_refuses_too_many_processes(bubblewrap, bomb):
 
 
 def _most_processes(seconds: float) -> int:
-    """Returns how many processes of the machine there were at once."""
+    """Return how many processes of the machine there were at once."""
     end, most = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         most = max(most, len(psutil.pids()))

@@ -32,12 +32,12 @@ def strict(bubblewrap):
 
 
 def outputs(worker, text: str) -> list[dict]:
-    """Returns the outputs of a cell that ran in the worker."""
+    """Return the outputs of a cell that ran in the worker."""
     return json.loads(worker.ask(messages.RunCell(text), messages.CellRan).outputs)
 
 
 def printed(worker, text: str) -> str:
-    """Returns what a cell wrote to stdout."""
+    """Return what a cell wrote to stdout."""
     return "".join(output["text"] for output in outputs(worker, text) if output.get("name") == "stdout")
 
 

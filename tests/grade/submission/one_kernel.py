@@ -19,7 +19,7 @@ SETUP = (
 
 
 def alone(text: str, test: str) -> tuple[str, str]:
-    """Returns how a test ends in the answer's own namespace: "passed", or the name of its exception; and what it printed."""
+    """Return how a test ends in the answer's own namespace: "passed", or the name of its exception; and what it printed."""
     space = {"__name__": "__main__"}
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
@@ -36,13 +36,13 @@ def alone(text: str, test: str) -> tuple[str, str]:
 
 
 def judged(server, text: str, test: str, model: str | None = None) -> CellGrade:
-    """Returns the grade of a test for an answer, as the text of the source says; `model` is its model answer, or the same."""
+    """Return the grade of a test for an answer, as the text of the source says; `model` is its model answer, or the same."""
     of = source(teacher(SETUP), answer("a", model or text), graded_cell("t", test))
     return SubmissionGrader(server, LIMITS).grade(of, hand_in(of, {"a": text}), {}, 5).cells["t"]
 
 
 def graded(server, text: str, test: str, model: str | None = None) -> bool:
-    """Returns whether an answer gets the points of a test.
+    """Return whether an answer gets the points of a test.
 
     Where the model answer does not pass outside the submission's process, the validation of the source has the test judged in
     process, and so does this.

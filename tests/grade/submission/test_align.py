@@ -14,12 +14,12 @@ HIDDEN = "\n### BEGIN HIDDEN TESTS: more\nassert f(2) == 2\n### END HIDDEN TESTS
 
 
 def locked(name, text, make=CODE):
-    """Returns a cell that only the teacher writes."""
+    """Return a cell that only the teacher writes."""
     return make(text, metadata={"nbgrader": KNOWN | {"grade_id": name, "locked": True}})
 
 
 def written(name, text="Because.", make=TEXT):
-    """Returns an answer that a person grades."""
+    """Return an answer that a person grades."""
     return known(make(text), name, solution=True, points=2)
 
 
@@ -39,7 +39,7 @@ SOURCE = source(
 
 
 def submission(change=lambda cells: cells):
-    """Returns the cells of a submission that differs from what was handed out; `change` gets them by name or number."""
+    """Return the cells of a submission that differs from what was handed out; `change` gets them by name or number."""
     cells = {}
     for number, cell in enumerate(SOURCE.cells):
         make = CODE if cell.cell.cell_type == "code" else TEXT
@@ -49,7 +49,7 @@ def submission(change=lambda cells: cells):
 
 
 def names(aligned):
-    """Returns the aligned cells' names, or the texts of those that the source does not know by a name."""
+    """Return the aligned cells' names, or the texts of those that the source does not know by a name."""
     return [item.source.id if item.source else item.cell.source for item in aligned]
 
 
@@ -130,7 +130,7 @@ def test_equal_texts_are_not_taken_for_each_other():
 
 
 def after(name, *added):
-    """Returns a change: cells without metadata come after the one of a name, which may be `None` for the end."""
+    """Return a change: cells without metadata come after the one of a name, which may be `None` for the end."""
 
     def change(cells):
         found = {}
@@ -144,12 +144,12 @@ def after(name, *added):
 
 
 def without(*gone):
-    """Returns a change: these cells are removed."""
+    """Return a change: these cells are removed."""
     return lambda cells: {name: cell for name, cell in cells.items() if name not in gone}
 
 
 def both(*changes):
-    """Returns a change: these, one after another."""
+    """Return a change: these, one after another."""
 
     def change(cells):
         for one in changes:
@@ -173,7 +173,7 @@ RETYPED = {
 
 
 def state(item):
-    """Returns the points that nbgrader gives a cell that a person grades: None if it waits for the person."""
+    """Return the points that nbgrader gives a cell that a person grades: None if it waits for the person."""
     return determine_grade(item.cell)[0]
 
 

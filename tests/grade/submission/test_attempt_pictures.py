@@ -54,7 +54,7 @@ def grader(server):
 
 
 def graded(grader, text, pictures=True):
-    """Returns the points of both tests, and the HTML that the first one shows."""
+    """Return the points of both tests, and the HTML that the first one shows."""
     grade = grader.grade(SOURCE, hand_in(SOURCE, {"answer": text, "later": "later = 1"}), {}, 7, pictures=pictures)
     cells = {cell.metadata.nbgrader.grade_id: cell for cell in nbformat.reads(grade.notebook, 4).cells[1:]}
     html = [output.data.get("text/html", "") for output in cells["double_gate"].outputs if "data" in output]

@@ -31,7 +31,7 @@ LINES = """assert area(1) == 3
 
 
 def source(test=LINES, solution="def area(r):\n    return 3 * r * r\ncube = 2.5"):
-    """Returns a source notebook with one test."""
+    """Return a source notebook with one test."""
     cells = [teacher("import helper"), answer("a", solution), graded_cell("t", test)]
     return nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
 
@@ -45,7 +45,7 @@ def folder(tmp_path):
 
 
 def instantiated(notebook, folder):
-    """Returns the notebook as this grader makes it."""
+    """Return the notebook as this grader makes it."""
     files = {path.name: path.read_bytes() for path in folder.glob("*.py")}
     with AutotestRunner(LEVELS["bubblewrap"], LIMITS, Config(), folder) as runner:
         return runner.instantiate(copy.deepcopy(notebook), folder, files)

@@ -6,7 +6,7 @@ from autograder.grade.submission.cell_analysis import SubmissionText, bound_name
 
 
 def names(text: str) -> set[str]:
-    """Returns the names that a cell binds."""
+    """Return the names that a cell binds."""
     return set().union(*map(bound_names, statements(text)))
 
 
@@ -30,7 +30,7 @@ def test_names_a_cell_binds(text, expected):
 
 
 def test_definitions_are_what_later_cells_may_use():
-    """Imports, functions and classes, without decorators; no statement that does something."""
+    """Import, functions and classes, without decorators; no statement that does something."""
     text = definitions("import math\nprint(1)\n@cache\ndef f():\n    return 2\nx = f()")
     space = {}
     exec(text, space)

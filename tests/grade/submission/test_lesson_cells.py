@@ -22,7 +22,7 @@ LOADED = "import sys\nprint(sorted(name for name in sys.modules if name.partitio
 
 
 def printed(worker, text):
-    """Returns what a cell printed."""
+    """Return what a cell printed."""
     return [one["text"] for one in json.loads(worker.ask(messages.RunCell(text), messages.CellRan).outputs)]
 
 

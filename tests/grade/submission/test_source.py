@@ -79,7 +79,7 @@ CELLS = [
 
 
 def course(folder, settings):
-    """Writes a course with one assignment and returns its settings."""
+    """Write a course with one assignment and returns its settings."""
     written = {
         "source/one/n.ipynb": CELLS,
         "parts/h.ipynb": [teacher("import sys"), answer("h", "header = 1")],
@@ -97,7 +97,7 @@ def course(folder, settings):
 
 
 def read(folder, config):
-    """Returns the source as the grader reads it."""
+    """Return the source as the grader reads it."""
     with AutotestRunner(LEVELS["process"], LIMITS, config, folder) as autotests:
         return AssignmentSource.read(folder / "source" / "one" / "n.ipynb", autotests)
 

@@ -29,7 +29,7 @@ FORGED = {
 
 
 def pictures(grader, answers):
-    """Returns the forms of the demonstration in the graded notebook."""
+    """Return the forms of the demonstration in the graded notebook."""
     graded = grader.grade(SOURCE, hand_in(SOURCE, answers), {}, 7)
     cells = nbformat.reads(graded.notebook, 4).cells
     return next(cell for cell in cells if "@observed" in cell.source).outputs[0].data

@@ -22,7 +22,7 @@ SOURCE = 'x = {"outputs": [1, "]"]}\nprint("\\"outputs\\": [")'
 
 
 def notebook(outputs, **more):
-    """Returns a notebook's bytes, with outputs in its one code cell."""
+    """Return a notebook's bytes, with outputs in its one code cell."""
     cell = {"cell_type": "code", "source": SOURCE, "metadata": {}, "execution_count": 1, "outputs": outputs}
     return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5} | more).encode()
 

@@ -25,7 +25,7 @@ SOLUTION = answer("a", "def f(x):\n    return x * x\nhistory = lambda: repr(In)"
 
 
 def outputs(graded):
-    """Returns everything that the graded notebook shows below its cells."""
+    """Return everything that the graded notebook shows below its cells."""
     return str([cell.get("outputs") for cell in nbformat.reads(graded.notebook, 4).cells])
 
 

@@ -92,7 +92,7 @@ def test_a_trivial_answer_keeps_names_and_signatures_and_no_solution(trivial):
 
 
 def called(name, text, *arguments):
-    """Returns what a trivial answer's `f` returns."""
+    """Return what a trivial answer's `f` returns."""
     (trivial,) = (known for known in trivial_answers([], tensors=True) if known.name == name)
     names = {}
     exec(made_trivial(text, trivial), names)
@@ -147,7 +147,7 @@ def test_a_trivial_answer_reads_the_constants_of_visible_tests():
 
 
 def mutation_report(*cells, sample=200, on_step=ignore_step):
-    """Returns the mutation test of a source with these cells."""
+    """Return the mutation test of a source with these cells."""
     source = AssignmentSource("n", nbformat.v4.new_notebook(cells=list(cells)))
     terms = GradingTerms({"n": source}, LEVELS["bubblewrap"], LIMITS, 7)
     with LocalBackend(terms.level, 1) as backend, backend.graders(terms) as graders:

@@ -37,7 +37,7 @@ LONG = "the value is not what it should be " * 6 + "at all"
 
 
 def notebook(*tests):
-    """Returns a source notebook with one answer, `f`, and these tests."""
+    """Return a source notebook with one answer, `f`, and these tests."""
     return nbformat.v4.new_notebook(cells=[teacher("import math"), answer("a", "def f(x):\n    return x * x"), *tests])
 
 
@@ -70,7 +70,7 @@ def backend(bubblewrap):
 
 @pytest.fixture(scope="module")
 def graded(backend):
-    """Returns the grades of made-up submissions of a source."""
+    """Return the grades of made-up submissions of a source."""
 
     def grade(source, submissions):
         with backend.graders(terms_of(source)) as graders:
@@ -81,7 +81,7 @@ def graded(backend):
 
 @pytest.fixture(scope="module")
 def validated(backend):
-    """Returns the report on a source."""
+    """Return the report on a source."""
 
     def validate(cells, on_step=ignore_step, **options):
         source = AssignmentSource("n", cells)
@@ -98,12 +98,12 @@ def cells(validated):
 
 
 def terms_of(source):
-    """Returns the terms by which a source is graded here."""
+    """Return the terms by which a source is graded here."""
     return GradingTerms({"n": source}, LEVELS["bubblewrap"], LIMITS, 7)
 
 
 def in_short(cell):
-    """Returns the points, the kind and the findings of a test."""
+    """Return the points, the kind and the findings of a test."""
     return cell.model, cell.release, cell.kind, cell.findings
 
 

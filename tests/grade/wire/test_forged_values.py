@@ -39,7 +39,7 @@ def test_words_of_the_worker_are_short():
 
 
 def stream(text: str = "x") -> dict:
-    """Returns an output."""
+    """Return an output."""
     return {"output_type": "stream", "name": "stdout", "text": text}
 
 

@@ -26,7 +26,7 @@ ODD = JSON | st.sampled_from(["scaled", "number", "answer_scaled", "code", "mark
 
 
 def attempt(data):
-    """Returns the cells and "", or None and the reason."""
+    """Return the cells and "", or None and the reason."""
     try:
         return parse(data), ""
     except UnreadableSubmission as error:
@@ -53,7 +53,7 @@ def test_a_version_that_is_none_loses_no_cell(version):
 
 @st.composite
 def notebooks(draw):
-    """Draws a submission with some of its JSON replaced."""
+    """Draw a submission with some of its JSON replaced."""
     notebook = json.loads(nbformat.writes(submitted(WRONG)))
     for cell in notebook["cells"]:
         for key in draw(st.lists(st.sampled_from(KEYS), max_size=2)):
@@ -68,7 +68,7 @@ def notebooks(draw):
 
 
 def examples(few: int, many: int):
-    """Returns the numbers of examples as a parameter: a few always, many where slow tests run."""
+    """Return the numbers of examples as a parameter: a few always, many where slow tests run."""
     return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.slow)])
 
 

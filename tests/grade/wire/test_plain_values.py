@@ -221,7 +221,7 @@ CYCLE += [CYCLE, CYCLE]
     ids=lambda value: value if isinstance(value, str) and value.isprintable() else "",
 )
 def test_anything_else_is_refused_by_the_name_of_its_type(value, name):
-    """Code, iterators, objects with a behaviour of their own, and values without an end."""
+    """Code, iterators, objects with a behavior of their own, and values without an end."""
     with pytest.raises(NotPlain, match=name):
         encode(value)
 

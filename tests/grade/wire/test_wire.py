@@ -104,13 +104,13 @@ def test_a_side_that_reads_slowly_gets_everything(ends):
 
 
 def counted(value) -> int:
-    """Returns how many values there are in plain data, itself included."""
+    """Return how many values there are in plain data, itself included."""
     inner = [*value.keys(), *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
     return 1 + sum(counted(one) for one in inner)
 
 
 def made_up(chance, depth):
-    """Returns plain data with values of every form and length that msgpack has."""
+    """Return plain data with values of every form and length that msgpack has."""
     sizes = [0, 1, 15, 16, 31, 32, 255, 256, 65_535, 65_536]
     forms = [
         lambda: chance.choice([None, True, False, 0.5]),

@@ -22,7 +22,7 @@ ATLAS = load_atlas("2.13.0")
 
 
 def kept(word: str) -> set[str]:
-    """Returns what the only operation of a name keeps."""
+    """Return what the only operation of a name keeps."""
     (operation,) = find_operations(ATLAS, word)
     return {keep.what for keep in operation.keeps}
 

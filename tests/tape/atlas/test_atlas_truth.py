@@ -24,7 +24,7 @@ pytestmark = [
 
 
 def randomness() -> random.Random:
-    """Returns a generator whose seed is printed, so that a failure can be repeated; op_db's samples set the global one."""
+    """Return a generator whose seed is printed, so that a failure can be repeated; op_db's samples set the global one."""
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")  # pytest shows it where the test fails
     return random.Random(seed)
@@ -43,7 +43,7 @@ def test_random_writes_do_in_plain_pytorch_what_the_atlas_says():
 
 
 def comparison(stored, name: str, generator: random.Random) -> tuple[str, bool, bool] | None:
-    """Returns a tensor of a call, both drawn, whether PyTorch raises after a write to it, and whether the atlas says so.
+    """Return a tensor of a call, both drawn, whether PyTorch raises after a write to it, and whether the atlas says so.
 
     None where the sample has no gradient or its tensor cannot be written, or where the atlas only counts calls.
     """
@@ -64,14 +64,14 @@ def comparison(stored, name: str, generator: random.Random) -> tuple[str, bool, 
 
 
 def stated(stored, what: str, gradient: str, facts: dict[str, bool]) -> bool | None:
-    """Returns whether the atlas says that backward raises; None where its condition only counts calls."""
+    """Return whether the atlas says that backward raises; None where its condition only counts calls."""
     rows = [keep for keep in stored.keeps if keep.what == what and gradient in keep.gradients and keep.guarded]
     answers = [holds(keep.when, facts) for keep in rows]
     return True if True in answers else None if None in answers else False
 
 
 def raises_after_write(ends: list[torch.Tensor], tensors: list[torch.Tensor]) -> bool:
-    """Returns whether PyTorch itself refuses to go backward after each tensor was written, with the values that it had."""
+    """Return whether PyTorch itself refuses to go backward after each tensor was written, with the values that it had."""
     with torch.no_grad():
         for tensor in tensors:
             tensor.copy_(tensor.clone())

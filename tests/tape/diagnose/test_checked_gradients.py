@@ -59,17 +59,17 @@ for _ in range(3):
 
 
 def checked(source: str) -> Verdict:
-    """Returns the verdict on a text whose gradients are compared with finite differences."""
+    """Return the verdict on a text whose gradients are compared with finite differences."""
     return autograder.explain(source, repair=False, check_gradients=True).recording.verdict
 
 
 def answers(verdict: Verdict) -> dict[str, str]:
-    """Returns what each oracle answered."""
+    """Return what each oracle answered."""
     return {check.oracle: check.answer for check in verdict.checks}
 
 
 def test_a_forgotten_factor_is_told_and_nothing_is_called_right():
-    """Copies of saved tensors say nothing of a formula: no gradient below it has a right one, and a note names the backward."""
+    """Copy of saved tensors say nothing of a formula: no gradient below it has a right one, and a note names the backward."""
     verdict = record(FORGOTTEN, file="bug.py").verdict
 
     assert ("correct", None) == (verdict.outcome, verdict.gradients["w"].true)
@@ -109,7 +109,7 @@ def test_what_agrees_is_called_right(source):
 
 
 def is_wrong_in_pytorch() -> bool:
-    """Returns whether PyTorch's own check finds the derivative of as_strided_scatter wrong in this release."""
+    """Return whether PyTorch's own check finds the derivative of as_strided_scatter wrong in this release."""
     inputs = [
         torch.randn(6, dtype=torch.double, requires_grad=True),
         torch.ones(2, 2, dtype=torch.double, requires_grad=True),

@@ -14,7 +14,7 @@ WRITTEN = HEAD + "h = w.exp()\n{}\nh.sum().backward()\n"
 
 
 def evidence_of(source: str, monkeypatch):
-    """Returns the evidence that a recording was made from."""
+    """Return the evidence that a recording was made from."""
     gathered = []
 
     def kept(evidence):

@@ -15,7 +15,7 @@ EACH = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.
 
 
 def verdict_of(source: str) -> Verdict:
-    """Returns the verdict on a text."""
+    """Return the verdict on a text."""
     return record(source, file="bug.py").verdict
 
 

@@ -11,7 +11,7 @@ EACH = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
 def plain(source: str) -> dict[str, list[float]] | None:
-    """Returns the gradients that plain PyTorch leaves (or `run` returns), None where it raises."""
+    """Return the gradients that plain PyTorch leaves (or `run` returns), None where it raises."""
     names: dict = {}
     try:
         exec(compile(source, "example", "exec"), names)
@@ -22,7 +22,7 @@ def plain(source: str) -> dict[str, list[float]] | None:
 
 
 def without(source: str, lines: list[int]) -> str:
-    """Returns the source in which nothing stands on the lines but the value of the expression, or nothing at all."""
+    """Return the source in which nothing stands on the lines but the value of the expression, or nothing at all."""
     kept = source.splitlines()
     for line in lines:
         indent = kept[line - 1][: len(kept[line - 1]) - len(kept[line - 1].lstrip())]

@@ -9,7 +9,7 @@ from autograder.tape.oracle.gradient_comparison import Gradients, aligned, first
 
 
 def run_of(calls: int, *, turned: bool = False) -> Gradients:
-    """Returns what a run left that made so many calls, each with two targets of its own; `turned`: each pair the other way round."""
+    """Return what a run left that made so many calls, each with two targets of its own; `turned`: each pair the other way round."""
     generator, made = torch.Generator().manual_seed(1), Gradients()
     for number in range(calls):
         values = torch.randn(2, 3, generator=generator)

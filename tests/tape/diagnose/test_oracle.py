@@ -19,7 +19,7 @@ HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n"
 
 
 def program(body: str):
-    """Returns a program whose leaf is w = [1, 2]."""
+    """Return a program whose leaf is w = [1, 2]."""
     return from_source(HEAD + body, "text.py")
 
 

@@ -31,7 +31,7 @@ from tests.tape.heard import Heard
 
 
 def leaf(*values: float) -> torch.Tensor:
-    """Returns a leaf that requires grad."""
+    """Return a leaf that requires grad."""
     return torch.tensor(values, requires_grad=True)
 
 
@@ -241,7 +241,7 @@ OPERATIONS = {
 
 
 def packed_by(operation, *inputs) -> list[torch.Tensor]:
-    """Returns what PyTorch itself hands to a pack hook: every tensor that an operation saves."""
+    """Return what PyTorch itself hands to a pack hook: every tensor that an operation saves."""
     found = []
     torch.manual_seed(0)
     with saved_tensors_hooks(lambda t: found.append(t.detach().clone()) or t, lambda t: t):
@@ -250,7 +250,7 @@ def packed_by(operation, *inputs) -> list[torch.Tensor]:
 
 
 def states(node) -> list[tuple[str, object]]:
-    """Returns name and state of each saved tensor of a node."""
+    """Return name and state of each saved tensor of a node."""
     found = []
     for name in saved_variables.saved_names(type(node)):
         state = saved_variables.saved_state(node, name)

@@ -16,7 +16,7 @@ INDUCTOR = [pytest.mark.slow, NEEDS_COMPILER]
 
 
 def each(some: list[Program]):
-    """Returns the parametrisation by program; those for inductor take seconds each."""
+    """Return the parametrisation by program; those for inductor take seconds each."""
     marked = [pytest.param(one, id=one.name, marks=INDUCTOR if "inductor" in one.name else []) for one in some]
     return pytest.mark.parametrize("program", marked)
 

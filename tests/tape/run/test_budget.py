@@ -44,7 +44,7 @@ HARM = 8
 
 
 def training(steps: int = 12, harmed: str = "== 8", write: str = "data.mul_(2)") -> str:
-    """Returns a training loop that writes into a saved output in some steps."""
+    """Return a training loop that writes into a saved output in some steps."""
     return TRAINING.format(steps=steps, harmed=harmed, write=write)
 
 

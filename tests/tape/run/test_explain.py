@@ -101,7 +101,7 @@ def test_a_module_that_runs_nothing_has_its_run_called(bug):
 
 
 def test_a_script_runs_as_main(tmp_path):
-    """`if __name__ == "__main__"` holds, a neighbour can be imported and followed, and is forgotten afterwards."""
+    """`if __name__ == "__main__"` holds, a neighbor can be imported and followed, and is forgotten afterwards."""
     (tmp_path / "neighbour_of_bug.py").write_text("def double(h):\n    h.mul_(2)\n")
     file = tmp_path / "script.py"
     file.write_text(

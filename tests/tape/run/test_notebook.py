@@ -145,7 +145,7 @@ def test_the_last_error_is_explained_where_it_happened(shell, monkeypatch):
 
 
 def graph_of_an_earlier_cell() -> dict:
-    """Returns what a notebook holds after a cell that computed a loss and shared the memory of what exp keeps."""
+    """Return what a notebook holds after a cell that computed a loss and shared the memory of what exp keeps."""
     space: dict = {}
     exec(
         "import torch\nw = torch.ones(3, requires_grad=True)\nk = w.exp()\nn = k.detach().numpy()\nloss = k.sum()",

@@ -252,7 +252,7 @@ def test_save_writes_what_the_suffix_says(tmp_path):
 
 
 def defined(folder, text):
-    """Returns the names that a module's text defines, as an import would."""
+    """Return the names that a module's text defines, as an import would."""
     file = folder / "module.py"
     file.write_text(textwrap.dedent(text).lstrip())
     names: dict = {"__name__": "module"}

@@ -40,7 +40,7 @@ h.sum().backward()
 
 @pytest.fixture
 def project(tmp_path, monkeypatch) -> Path:
-    """A folder with a script that writes, the files it needs, and a neighbour."""
+    """A folder with a script that writes, the files it needs, and a neighbor."""
     folder, beside = tmp_path / "project", tmp_path / "beside"
     for made in (folder, beside, folder / ".git"):
         made.mkdir()
@@ -53,13 +53,13 @@ def project(tmp_path, monkeypatch) -> Path:
 
 
 def listing(folder: Path) -> dict[str, tuple[int, str]]:
-    """Returns every file below a folder with its last change and its text."""
+    """Return every file below a folder with its last change and its text."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".pyc"]
     return {str(path): (path.stat().st_mtime_ns, path.read_text()) for path in files}
 
 
 def copied(root: Path, file: str = "train.py"):
-    """Returns the program that runs in a copy below `root`, and the copy."""
+    """Return the program that runs in a copy below `root`, and the copy."""
     root.mkdir()
     scratch = ScratchFolder(str(root))
     return from_file(file, None, CommandLine(scratch=scratch)), scratch

@@ -66,11 +66,11 @@ class SlowPart(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds one more module of PyTorch, which takes longer to load than the limit."""
 
     def find_spec(self, name, path, target=None):
-        """Finds the one module."""
+        """Find the one module."""
         return importlib.machinery.ModuleSpec(name, self) if name == "torch.slow_part" else None
 
     def exec_module(self, module):
-        """Takes its time."""
+        """Take its time."""
         time.sleep(0.3)
         module.is_complete = True
 
