@@ -18,6 +18,10 @@ class AutograderError(Exception):
 
     words = ""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows for the error: the sentence, without frames of this package."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class InputError(AutograderError, ValueError):
     """A program, notebook, recording, course or option that the user gave cannot be used."""

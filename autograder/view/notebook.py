@@ -27,6 +27,7 @@ from autograder.view.draw.html import as_image, describe_picture, essence_html
 from autograder.view.scene.board import Choices
 from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.layout import load_igraph
+from autograder.view.text.first_screen import MORE_IN_PYTHON, as_screen
 from autograder.view.text.report import as_text
 
 STEPS, BRIEF = 16, 4
@@ -70,8 +71,14 @@ def drawn_mimebundle(
 ) -> dict[str, str]:
     """Return "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps.
 
-    If both take more than 30 kB, the picture has fewer steps in words, down to zero.
+    If both take more than 30 kB, the picture has fewer steps in words, down to zero. A recording without steps, as a watch
+    makes it, has no picture: "text/html" is the text of the first screen.
     """
+    if not recording.steps:
+        return {
+            "text/html": f"<pre>{escape(as_screen(recording, MORE_IN_PYTHON))}</pre>",
+            "text/plain": as_text(recording),
+        }
     scene, brief = build_scene(recording, predict, counters=counters), as_text(recording, BRIEF)
     top = "" if predict or counters else essence_html(recording)
     for steps in (STEPS, STEPS // 2, BRIEF, 1, 0):
@@ -143,6 +150,9 @@ def show(
     if _shell() is None:
         print(as_text(recording), end="")
         return
+    if not recording.steps:
+        show_forms(lambda place: mimebundle(recording), None)
+        return
 
     def alive(place: str) -> Any:
         attach = playground() if playground is not None else None
@@ -154,18 +164,18 @@ def show(
     show_forms(lambda place: mimebundle(recording, predict, place, counters), alive)
 
 
-def show_forms(forms: Callable[[str], dict[str, str]], alive: Callable[[str], Any]) -> None:
+def show_forms(forms: Callable[[str], dict[str, str]], alive: Callable[[str], Any] | None) -> None:
     """Display the forms that a notebook saves, and replace them in the page by a live widget if possible.
 
     Args:
         forms: takes a class name, or "", and returns the saved forms in an element of that class.
-        alive: takes a class name and returns the widget that replaces the element of that class.
+        alive: takes a class name and returns the widget that replaces the element of that class; None without a widget.
     """
     from IPython.display import display
 
-    place = f"autograder-{secrets.token_hex(6)}" if _can_live() else ""
+    place = f"autograder-{secrets.token_hex(6)}" if alive is not None and _can_live() else ""
     display(forms(place), raw=True)
-    if place:
+    if alive is not None and place:
         _replace(_shell(), alive(place))
 
 

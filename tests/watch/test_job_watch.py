@@ -521,6 +521,10 @@ def test_an_error_is_explained_after_the_fact():
     found = autograder.explain(seen.value)
     assert ("raises-backward", watching.harms, ()) == (found.outcome, found.harms, found.fixes)
     assert "was written through d at" in found.steps
+    assert "its bytes" not in found.steps  # a watch does not compare them
+    html = found._repr_mimebundle_()["text/html"]
+    assert "<img" not in html
+    assert f"line {found.harms[0].mutated_at[0].line}" in html
     above = ValueError("epoch 3")
     above.__cause__ = seen.value
     assert watching.harms == autograder.explain(above).harms

@@ -81,8 +81,8 @@ def as_html(recording: Recording, predict: bool = False) -> str:
 
 
 def essence_html(recording: Recording) -> str:
-    """Return the first harm and the best fix, for the top of a page; "" without a fix."""
-    return f"<pre>{escape(essence(recording))}</pre>" if recording.verdict.fixes else ""
+    """Return the first harm and the best fix, for the top of a page; "" if there is neither a fix nor an empty picture."""
+    return f"<pre>{escape(essence(recording))}</pre>" if recording.verdict.fixes or not recording.steps else ""
 
 
 def _hash(text: str) -> str:

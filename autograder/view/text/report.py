@@ -30,7 +30,8 @@ def as_text(recording: Recording, most: int | None = None) -> str:
         gap = "     " + translated("… {count} more steps …", count=len(steps) - 2 * (most // 2))
         steps = [*steps[: most // 2], [gap], *steps[-(most // 2) :]]
     lines = [line for step in steps for line in step]
-    return "\n".join([*_head(recording), *_tail(recording), "", translated("step by step:"), *lines]) + "\n"
+    story = ["", translated("step by step:"), *lines] if lines else []
+    return "\n".join([*_head(recording), *_tail(recording), *story]) + "\n"
 
 
 def _head(recording: Recording) -> list[str]:
@@ -85,7 +86,7 @@ def _tail(recording: Recording) -> list[str]:
     """Return the harms, the gradients, the notes, the fixes and the number of runs, each under a heading."""
     verdict = recording.verdict
     parts = [
-        (translated("harmed"), _harms(verdict.harms, recording.programs[0].file)),
+        (translated("harmed"), _harms(recording)),
         (
             translated("gradients"),
             [gradient_line(name, gradient, is_compared(verdict)) for name, gradient in verdict.gradients.items()],
@@ -97,17 +98,19 @@ def _tail(recording: Recording) -> list[str]:
     return [line for title, lines in parts if lines for line in ["", f"{title}:", *(f"  {line}" for line in lines)]]
 
 
-def _harms(harms: tuple[Harm, ...], file: str) -> list[str]:
+def _harms(recording: Recording) -> list[str]:
     """Return each harm on a line, then the explanation of each kind of harm, and the tensors that the saving operations keep.
 
     Recordings of release 0.1.0 do not contain kinds.
     """
+    harms, file = recording.verdict.harms, recording.programs[0].file
+    compares_bytes = bool(recording.steps)  # a watch does not
     explanations = dict.fromkeys(translated(harm.explanation) for harm in harms if harm.explanation)
     kept = dict.fromkeys(words_on_node(harm.saved_by) for harm in harms if harm.edge is not None)
-    return [*dict.fromkeys(_harm(harm, file) for harm in harms), *explanations, *filter(None, kept)]
+    return [*dict.fromkeys(_harm(harm, file, compares_bytes) for harm in harms), *explanations, *filter(None, kept)]
 
 
-def _harm(harm: Harm, file: str) -> str:
+def _harm(harm: Harm, file: str, compares_bytes: bool) -> str:
     """Return one harm as one line."""
     lines = ", ".join(dict.fromkeys(f"{where(place, file)}: {place.text}" for place in harm.mutated_at))
     changed = translated("its bytes changed") if harm.bytes_changed else translated("its bytes did not change")
@@ -115,7 +118,7 @@ def _harm(harm: Harm, file: str) -> str:
         "{tensor}, {holder} ({saved}), was written{through} at {lines}",
         tensor=harmed_tensor(harm), holder=_holder(harm), saved=where(harm.saved_at, file), through=through(harm), lines=lines,
     )  # fmt: skip
-    return translated("; ").join(filter(None, [what, _versions(harm), changed]))
+    return translated("; ").join(filter(None, [what, _versions(harm), changed if compares_bytes else ""]))
 
 
 def _holder(harm: Harm) -> str:
