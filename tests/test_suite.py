@@ -89,8 +89,9 @@ def test_named_files_and_tests_exist():
     assert [] == [
         name for name in (*units.LONGEST, *units.CORPUS, *units.THOROUGH, *slow) if not (tests / name).exists()
     ]
-    kept = [(file, name.partition("[")[0]) for file in slow for name in units.SLOW[file]]
-    assert [] == [(file, name) for file, name in kept if f"def {name}(" not in (tests / file).read_text("utf-8")]
+    named = [(file, name.partition("[")[0]) for file in slow for name in units.SLOW[file]]
+    named += [tuple(test.split("::")) for test in units.SLOW_TESTS]
+    assert [] == [(file, name) for file, name in named if f"def {name}(" not in (tests / file).read_text("utf-8")]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,8 @@ def test_named_files_and_tests_exist():
         ("tests/grade/batch/test_what_decides.py::test_nothing_changed", False),
         ("tests/grade/batch/test_what_decides.py::test_the_teachers_files[data.csv]", False),
         ("tests/grade/batch/test_what_decides.py::test_the_teachers_files[img/a.png]", True),
-        ("tests/view/test_text.py::test_text", False),
+        ("tests/grade/sandbox/test_walls.py::test_the_kernel_refuses_too_many_processes[children]", True),
+        ("tests/grade/sandbox/test_walls.py::test_one_server_serves_all_submissions", False),
     ],
 )
 def test_a_slow_file_keeps_some_tests_in_the_plain_run(node, slow):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
+from functools import cache
 
 CORPUS = (
     "corpus/test_tape.py",
@@ -42,6 +43,24 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
 }
 """Units and files that only `test --slow` and `test --all` run, each with the tests that `test` runs all the same."""
+
+SLOW_TESTS = (
+    "course/test_help.py::test_nearly_every_exercise_has_a_twin_whose_own_answer_passes",
+    "grade/batch/test_odd_hand_ins.py::test_folders_that_go_while_others_are_graded_are_a_reason",
+    "grade/batch/test_odd_hand_ins.py::test_odd_things_beside_the_source_are_named",
+    "grade/batch/test_regrade.py::test_a_source_that_gained_and_lost_cells_is_accepted_on_request",
+    "grade/batch/test_regrade.py::test_a_submission_time_is_read_or_listed",
+    "grade/classes/test_demo_class.py::test_its_readme_leads_from_the_zip_to_returned_grades",
+    "grade/sandbox/test_walls.py::test_the_kernel_refuses_too_many_processes",
+    "grade/validation/test_validate.py::test_a_test_that_fails_as_planned_gives_points_to_nobody",
+    "grade/validation/test_validate.py::test_a_test_that_the_release_passes_only_in_process_is_named",
+    "grade/validation/test_validate.py::test_a_test_without_a_model_answer_shows_no_points_for_it",
+    "grade/validation/test_validate.py::test_a_warning_moves_no_test_into_the_process",
+    "grade/validation/test_validate.py::test_all_tests_in_process_need_no_reason",
+    "grade/validation/test_validate.py::test_an_answer_that_a_person_grades_is_a_model_answer_too",
+    "grade/validation/test_validate.py::test_made_up_submissions_are_graded_like_others",
+)
+"""Slow tests of other files."""
 
 EXHAUSTIVE = ("corpus 9", "corpus 10", "corpus 11")
 """Slow units in no part of `.ci/run`: programs of kinds that the other shares contain, too. The weekly `test --all` runs them."""
@@ -113,6 +132,7 @@ LONGEST = (
 """Folders and files that take longest stand first: one that begins last would leave the other core idle."""
 
 
+@cache
 def unit_of(node: str) -> str:
     """Return what stays together on one worker: a share of the corpus, the tests with a browser, or a file."""
     file, _, rest = node.removeprefix("tests/").partition("::")
@@ -125,8 +145,9 @@ def unit_of(node: str) -> str:
 def is_slow(node: str) -> bool:
     """Return whether only `test --slow` and `test --all` run a test."""
     file, _, name = node.removeprefix("tests/").partition("::")
+    test = name.partition("[")[0]
     unit = next((one for one in (unit_of(node), file) if one in SLOW), None)
-    return unit is not None and not {name, name.partition("[")[0]} & set(SLOW[unit])
+    return f"{file}::{test}" in SLOW_TESTS or (unit is not None and not {name, test} & set(SLOW[unit]))
 
 
 def part_of(unit: str) -> int:
