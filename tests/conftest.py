@@ -16,6 +16,8 @@ from tests.units import EXHAUSTIVE, QUICK, THOROUGH, is_slow, part_of, rank, ski
 os.environ["AUTOGRADER_PROGRESS"] = str(Path(tempfile.mkdtemp(prefix="autograder-tests-")) / "progress.json")
 # Small tensors gain nothing from threads; threads of kernels and commands that wait for a busy core cost much.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# jsonschema, which nbformat imports, builds grammars for a second to check IRIs, which no notebook has; it can do without.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 ELSEWHERE = {"browser", "jupyterlab", "bubblewrap", "made_once"}
 """Fixtures that start other programs."""
@@ -53,9 +55,18 @@ def pytest_runtest_protocol(item: pytest.Item):
             asyncio._set_running_loop(loop)
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection():
+    """Collect without the garbage collector, which would examine each of thousands of tests again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
-    """Thousands of collected tests need no look of the garbage collector at every turn."""
-    gc.collect()
+    """Leave the collected tests out of later garbage collections."""
     gc.freeze()
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from tests.atlas.parameter_names import parameter_names
@@ -93,7 +92,7 @@ def _sampled(op: Any, function: Callable, dtype: torch.dtype, in_place: bool) ->
     for number, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=True)):
         yield _call(op, function, sample, in_place)
         if number == 0 and getattr(op, "supports_rhs_python_scalar", False) and len(sample.args) == 1:
-            yield _call(op, function, SampleInput(sample.input, args=(PYTHON_NUMBER,), kwargs=sample.kwargs), in_place)
+            yield _call(op, function, type(sample)(sample.input, args=(PYTHON_NUMBER,), kwargs=sample.kwargs), in_place)
 
 
 def in_place_form(op: Any) -> tuple[str, Callable | None]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -68,6 +69,11 @@ class Program:
 
 def programs(folder: Path = HERE) -> list[Program]:
     """Returns every program of the corpus under `folder`, snippets first, in the order of the files' names."""
+    return list(_programs(folder))
+
+
+@cache
+def _programs(folder: Path) -> list[Program]:
     snippets = [
         program
         for file in sorted((folder / "snippets").glob("*.py"))

@@ -24,13 +24,17 @@ from autograder.course.variants.variant_outcomes import check_numbers
 from tests.lessons.namespace import Namespace
 
 SEEDS = range(20)
-VARIED = [path for path in lessons(SOLUTIONS) if any(TAG in cell.metadata.get("tags", []) for cell in read(path).cells)]
+TAGGED = {
+    path: [cell.source for cell in read(path).cells if TAG in cell.metadata.get("tags", [])]
+    for path in lessons(SOLUTIONS)
+}
+"""The cells of each lesson in which numbers vary."""
+VARIED = [path for path, cells in TAGGED.items() if cells]
 EXERCISES = [
     pytest.param(path, exercise, id=exercise.id)
     for path in VARIED
     for exercise in exercises(path)
-    if exercise.answers
-    and any(TAG in c.metadata.tags and c.source == exercise.check for c in read(path).cells if "tags" in c.metadata)
+    if exercise.answers and exercise.check in TAGGED[path]
 ]
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from autograder.check.message import Unsolved
-from autograder.course.author_cells import AuthorExercise, exercises, setup
+from autograder.course.author_cells import AuthorExercise, setup
 from autograder.course.variants import variant_proof
 from tests.lessons.cells import names_of_programs, undecorated
 from tests.lessons.namespace import Namespace
+from tests.lessons.sources import exercises
 
 
 def verdict(path: Path, exercise: AuthorExercise, answer: str) -> Unsolved | None:

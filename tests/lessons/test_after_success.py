@@ -10,7 +10,6 @@ from autograder.check import attempt_picture, events
 from autograder.check import exercise as check_line
 from autograder.check.message import VALIDATING
 from autograder.check.subject.learner_code import normal_form
-from autograder.course.author_cells import exercises
 from autograder.course.learner import after_success
 from autograder.course.paths import ROOT, SOLUTIONS, lessons
 from autograder.locale.languages import speaking
@@ -18,6 +17,7 @@ from autograder.view.notebook import drawn_mimebundle
 from autograder.view.text.gradient_values import is_wrong
 from tests.lessons.namespace import Namespace
 from tests.lessons.solving import verdict
+from tests.lessons.sources import exercises
 
 KNOWN = {exercise.id: (path, exercise) for path in lessons(SOLUTIONS) for exercise in exercises(path)}
 WITHOUT_PICTURE = {"read_counters"}  # it returns numbers

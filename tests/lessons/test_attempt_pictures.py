@@ -7,12 +7,12 @@ import pytest
 
 from autograder.check import events
 from autograder.check.message import Incorrect
-from autograder.course.author_cells import exercises
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.view.notebook import drawn_mimebundle
 from autograder.view.scene.composition import build_scene
 from autograder.view.text.gradient_values import is_wrong
 from tests.lessons.solving import verdict
+from tests.lessons.sources import exercises
 
 WRONG = [
     pytest.param(path, exercise, answer, id=f"{exercise.id}: {answer.name}")

@@ -7,13 +7,14 @@ import re
 import pytest
 
 from autograder.check.message import Incorrect, NotAttempted
-from autograder.course.author_cells import exercises, setup
+from autograder.course.author_cells import setup
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.view.notebook import drawn_mimebundle
 from tests.lessons.namespace import Namespace
 from tests.lessons.solving import verdict
+from tests.lessons.sources import exercises
 
 CULPRITS = [
     pytest.param(path, exercise, id=exercise.id)

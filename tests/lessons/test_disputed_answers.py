@@ -5,9 +5,9 @@ import re
 import pytest
 
 from autograder.check.message import Incorrect
-from autograder.course.author_cells import exercises
 from autograder.course.paths import SOLUTIONS, lessons
 from tests.lessons.solving import verdict
+from tests.lessons.sources import exercises
 
 EXERCISES = {exercise.id: (path, exercise) for path in lessons(SOLUTIONS) for exercise in exercises(path)}
 

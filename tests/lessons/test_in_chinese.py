@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from autograder.check.message import Incorrect
-from autograder.course.author_cells import Answer, AuthorExercise, exercises
+from autograder.course.author_cells import Answer, AuthorExercise
 from autograder.course.canonical import read
 from autograder.course.glossary_links import lesson_in_language
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
@@ -19,6 +19,7 @@ from autograder.locale.languages import VARIABLE, speaking
 from autograder.locale.line_breaks import BLANK, columns, join_lines
 from autograder.locale.translations import texts_in
 from tests.lessons.solving import answered, right_answers, verdict
+from tests.lessons.sources import exercises
 from tests.lessons.test_notebooks import errors
 
 SPOKEN = "zh-CN"

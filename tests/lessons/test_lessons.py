@@ -6,9 +6,9 @@ import pytest
 
 from autograder.check.message import Incorrect, NotAttempted
 from autograder.course import catalogue
-from autograder.course.author_cells import exercises
 from autograder.course.paths import SOLUTIONS, lessons
 from tests.lessons.solving import candidates, verdict
+from tests.lessons.sources import exercises
 
 LESSONS = {path.parent.name: path for path in lessons(SOLUTIONS)}
 EXERCISES = [

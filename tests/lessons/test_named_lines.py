@@ -2,10 +2,10 @@
 
 import pytest
 
-from autograder.course.author_cells import exercises
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.view.scene.composition import build_scene
 from tests.lessons.solving import verdict
+from tests.lessons.sources import exercises
 
 EXERCISES = {exercise.id: (path, exercise) for path in lessons(SOLUTIONS) for exercise in exercises(path)}
 

@@ -7,10 +7,10 @@ import nbclient
 import pytest
 
 from autograder.course import catalogue
-from autograder.course.author_cells import exercises
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from tests.lessons.solving import answered, right_answers
+from tests.lessons.sources import exercises
 
 LESSONS = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS)]
 SECONDS_A_LESSON = 20  # on a machine that does nothing else

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import pytest
 from nbformat import NotebookNode
 
-from autograder.course.author_cells import AuthorExercise, exercises
+from autograder.course.author_cells import AuthorExercise
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.tape.recording.verdict_types import OUTCOMES
+from tests.lessons.sources import exercises
 
 LESSONS = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS) if path.stem[0].isdigit()]
 TASK = re.compile(r"\?$|\"|(Fix|Exercise|Transfer|Write one|Put the lines)\b")

@@ -11,11 +11,12 @@ import pytest
 from autograder.check.message import Incorrect
 from autograder.check.plan import Plan, planning
 from autograder.course import catalogue
-from autograder.course.author_cells import exercises, setup
+from autograder.course.author_cells import setup
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.tape.recording.verdict_types import OUTCOMES
 from tests.lessons.namespace import Namespace
+from tests.lessons.sources import exercises
 
 LESSONS = {path.parent.name: path for path in lessons(SOLUTIONS)}
 FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
