@@ -1,8 +1,7 @@
 """`python3 -m autograder VERB`: create the environment if it is missing, and run the command in it.
 
 This module may import only the standard library and use only the syntax of Python 3.6, so that an old Python can print
-the
-required version.
+the required version.
 """
 
 import os

@@ -128,18 +128,15 @@ def explain(
 
     Args:
         program: a function, source text, or the path of a Python file or notebook (a `pathlib.Path`). It runs several
-            times, each
-            time with the same seed, and its output is not shown; a file runs in a copy of the working folder. If it is
-            an exception that
-            a backward raised under `autograder.watch()`, nothing is run, and the harms are those that the watch
-            detected.
+            times, each time with the same seed, and its output is not shown; a file runs in a copy of the working
+            folder. If it is an exception that a backward raised under `autograder.watch()`, nothing is run, and the
+            harms are those that the watch detected.
         function: the function of the text or file to run, as in `FILE::FUNCTION`; for a notebook, the last cell to run.
         repair: whether to search for source changes that fix the program, and run each; this takes up to 20 seconds. A
-            function is
-            fixed in the file or cell that defines it; if its source is not available, `notes` contains the reason.
+            function is fixed in the file or cell that defines it; if its source is not available, `notes` contains the
+            reason.
         check_gradients: whether to compare every gradient with finite differences of its loss, in double precision:
-            leaf by leaf along
-            a random direction, and entry by entry if a gradient is wrong and small.
+            leaf by leaf along a random direction, and entry by entry if a gradient is wrong and small.
         names: tensors and other values for the program, as globals of a text or arguments of a function; each run gets
             copies.
 
@@ -165,8 +162,7 @@ def load_magic(shell: Any) -> None:
     """Register the magics `%%explain` and `%explain` in an IPython shell.
 
     `%%explain` runs the cell once, in the notebook's namespace, and shows the explanation below its output. `%explain`
-    explains the
-    last error of a cell that ran under `autograder.watch()`.
+    explains the last error of a cell that ran under `autograder.watch()`.
     """
 
     def explain_magic(line: str, cell: str) -> None:

@@ -1,8 +1,7 @@
 """The exceptions whose message is one sentence for the user: the problem, the expectation, and what to do.
 
 Code that shows errors to a user (the command line, a notebook) catches `AutograderError`; any other exception is a bug
-in
-this package or in the program that it runs. Verdicts on a student's answer are not errors: see
+in this package or in the program that it runs. Verdicts on a student's answer are not errors: see
 `autograder.check.message`.
 """
 

@@ -12,8 +12,7 @@ def printable(text: str) -> str:
     r"""Return the text with control, formatting and undecodable characters as visible escapes such as `\x1b`.
 
     In a terminal, escape sequences would be executed, and directional marks would reorder the text. The result can be
-    encoded as
-    UTF-8. Text that begins or ends with a space, and empty text, is quoted.
+    encoded as UTF-8. Text that begins or ends with a space, and empty text, is quoted.
     """
     shown = "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
     return shown if shown and shown == shown.strip() else f"'{shown}'"

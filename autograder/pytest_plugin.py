@@ -1,8 +1,8 @@
 """pytest plug-in: the fixture and the marker `autograd_guard`, which watch the backward calls of a test.
 
 An error in backward gets a note with the line that modified a tensor in place. A test in which a saved tensor was
-modified without
-an error fails, with a sentence that names the line. A test that expects an error (`pytest.raises`) passes as before.
+modified without an error fails, with a sentence that names the line. A test that expects an error (`pytest.raises`)
+passes as before.
 """
 
 from __future__ import annotations

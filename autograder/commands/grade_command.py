@@ -83,8 +83,7 @@ def has_pending_work(course: Path, assignment: str) -> bool:
     """Return whether a student's submission was never graded or is newer than its grade.
 
     This only decides whether the host process starts early, while the grader is being imported. The grader itself
-    compares the
-    contents of the files.
+    compares the contents of the files.
     """
     return any(_is_pending(folder) for folder in course.glob(f"submitted/*/{glob.escape(assignment)}"))
 

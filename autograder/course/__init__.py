@@ -1,8 +1,7 @@
 """The course: its catalogue, hints, progress, practice, and the release of its notebooks.
 
 The names in `__all__` are imported on first use, so that `autograder lab` starts without PyTorch. The first cell of a
-lesson,
-`from autograder.course import can_now, hint`, imports them; from then on, passed exercises are recorded.
+lesson, `from autograder.course import can_now, hint`, imports them; from then on, passed exercises are recorded.
 """
 
 from __future__ import annotations

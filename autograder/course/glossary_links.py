@@ -1,12 +1,9 @@
 """Links to the glossary: in each section of a lesson, the first use of a term links to its entry.
 
 The headings of the glossary's notebook, or their translations, define the terms. The links are added when a lesson is
-released,
-so that authors do not write them, and again after a lesson is translated. The title of a link, which appears on hover,
-is the
-first sentence of the entry, because JupyterLab 4.6 opens the glossary at its top the first time: it searches for the
-heading
-before the cells have been rendered.
+released, so that authors do not write them, and again after a lesson is translated. The title of a link, which appears
+on hover, is the first sentence of the entry, because JupyterLab 4.6 opens the glossary at its top the first time: it
+searches for the heading before the cells have been rendered.
 """
 
 from __future__ import annotations
@@ -99,8 +96,7 @@ class GlossaryLinks:
         """Return the next Markdown cell with its links.
 
         Asterisks are moved inside a link, because they are not parsed as emphasis next to a Chinese letter and before a
-        bracket
-        (CommonMark 0.31, 6.2).
+        bracket (CommonMark 0.31, 6.2).
         """
         return STRESSED.sub(_stress_inside, self._pattern.sub(self._link, source))
 

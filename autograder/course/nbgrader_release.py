@@ -27,8 +27,7 @@ class KeepStubs(ClearSolutions):
     """Clears solutions as nbgrader does, but keeps a cell tagged "stub": the program that the student fixes.
 
     nbgrader 0.9.6 replaces a solution cell without BEGIN SOLUTION marks by `raise NotImplementedError()`, but an
-    exercise needs
-    the faulty program there.
+    exercise needs the faulty program there.
     """
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, cell_index: int) -> tuple[NotebookNode, Any]:

@@ -15,8 +15,7 @@ def find_folder(start: Path) -> Path:
     """Return the folder with a student's copies if the package was installed.
 
     This is the nearest folder, from `start` upwards, into which `lab` has copied the lessons, so that a notebook and a
-    command
-    also find it from inside `work/`; if there is no such folder, `start`.
+    command also find it from inside `work/`; if there is no such folder, `start`.
     """
     return next((folder for folder in (start, *start.parents) if (folder / HANDED_OUT).is_file()), start)
 

@@ -1,8 +1,7 @@
 """Fast reading of the course's own notebooks, as plain JSON.
 
 nbformat takes seconds to import on a busy machine, because it loads jsonschema (nbformat 5.10), and a student who has
-passed
-a check would have to wait. The files were validated by `release`.
+passed a check would have to wait. The files were validated by `release`.
 """
 
 from __future__ import annotations

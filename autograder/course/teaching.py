@@ -1,8 +1,7 @@
 """A generated page for teachers: aims, misconceptions and the wrong answers that show them, timing, points, ways to shorten.
 
 It lists wrong answers, so it is in solutions/ and not part of a release or of the package. Information that cannot be
-computed
-is in `solutions/teaching.toml`; the rest comes from the catalogue and the author's cells.
+computed is in `solutions/teaching.toml`; the rest comes from the catalogue and the author's cells.
 """
 
 from __future__ import annotations

@@ -138,8 +138,7 @@ def forget_incomplete(environment: Path) -> None:
     """Remove the metadata of packages with missing files, so that pip installs them again.
 
     pip 23 to 25 considers a package installed as soon as its metadata folder exists; a package whose installation was
-    interrupted
-    would otherwise stay broken.
+    interrupted would otherwise stay broken.
     """
     for metadata in _installed_in(environment):
         files = importlib.metadata.Distribution.at(metadata).files

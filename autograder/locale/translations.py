@@ -45,8 +45,8 @@ def translated(text: str, /, **values: object) -> str:
     """Return the text in the reader's language, with the values in place of their names in braces.
 
     A text without a translation, or with one of an older version, remains in English. Without values, braces are
-    literal. Spaces
-    next to full-width punctuation are removed, so a translation need not depend on how its values begin and end.
+    literal. Spaces next to full-width punctuation are removed, so a translation need not depend on how its values begin
+    and end.
     """
     found = texts_in(language()).get(text)
     if found is None:

@@ -1,9 +1,7 @@
 """The playground: a program whose lines can be reordered and rewritten, and whose arrangements are judged by running them.
 
-    program = program_from_text("early_write", source)
-    for arrangement in arrangements(program):
-        judged = run(program, arrangement)
-        judged.recording.verdict.outcome
+    program = program_from_text("early_write", source) for arrangement in arrangements(program):
+        judged = run(program, arrangement) judged.recording.verdict.outcome
 
 The names are imported on first use, so that importing this package does not load torch.
 """

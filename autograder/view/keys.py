@@ -1,8 +1,7 @@
 """Keys: the names of the parts of a picture that change from frame to frame.
 
 A frame gives every part that it changes a new state: a class name, or the words of a text element. Python code reads
-the fields
-of a key; in a drawing and in JSON, a key is an opaque text.
+the fields of a key; in a drawing and in JSON, a key is an opaque text.
 """
 
 from __future__ import annotations
@@ -18,10 +17,9 @@ class Key(NamedTuple):
 
     Attributes:
         part: "node", "fold" and "tensor" (one without a node) are blocks of the graph, and "outside" is the stub of a
-            node outside
-            an opened fold; "saved" is a saved tensor's row and line; "memory" is a storage in the memory pane and
-            "alias" a tensor in
-            it; "got", "right" and "stop" are texts above a block while backward visits it; "line" is a line of code.
+            node outside an opened fold; "saved" is a saved tensor's row and line; "memory" is a storage in the memory
+            pane and "alias" a tensor in it; "got", "right" and "stop" are texts above a block while backward visits it;
+            "line" is a line of code.
         number: the id in the recording; for a fold, the number of the view that it opens; for a line, its 1-based
             number.
         label: the text of the part; "" for the part itself.

@@ -1,12 +1,9 @@
 """The forms of a picture in a notebook: a live widget, a static picture and text, of which only the last two are saved.
 
 The output of a cell is the static picture, HTML with an SVG image, and its text. The live widget is not displayed
-itself: its
-model finds the picture by a class name and replaces it in the page. Therefore a notebook without a kernel, an export, a
-feedback
-page and an untrusted notebook all show the picture. A saved widget would show "Error displaying widget: model not
-found"
-(JupyterLab 4.6 with ipywidgets 8.1).
+itself: its model finds the picture by a class name and replaces it in the page. Therefore a notebook without a kernel,
+an export, a feedback page and an untrusted notebook all show the picture. A saved widget would show "Error displaying
+widget: model not found" (JupyterLab 4.6 with ipywidgets 8.1).
 """
 
 from __future__ import annotations
@@ -135,16 +132,14 @@ def show(
     """Display a recording: in a notebook the picture, live while a kernel runs; in a terminal the text.
 
     No widget is created if anywidget is missing (the extra `course` installs it), or while nbgrader executes a
-    notebook, for which
-    nbgrader 0.9.6 sets the environment variable NBGRADER_EXECUTION.
+    notebook, for which nbgrader 0.9.6 sets the environment variable NBGRADER_EXECUTION.
 
     Args:
         recording: the recording to show.
         predict: whether the reader chooses an outcome before the last steps are shown.
         from_start: whether a live picture opens at the first step instead of the decisive one.
         playground: called for a live picture; returns a function that attaches an editor to the widget, or None if the
-            program cannot
-            be edited.
+            program cannot be edited.
         counters: whether the reader sets the version counters before they are shown.
     """
     if _shell() is None:

@@ -1,10 +1,9 @@
 """Drawings as plain data: the static picture is written from them as SVG text, and the front-end module creates SVG elements.
 
 A shape is `[tag, attributes, *children]`; a child is a shape or a text. The tags and attributes are those of SVG, and
-three more:
-`k` is a key (keys.py) whose state, a class name or the words of a text element, changes from frame to frame; the shape
-is hidden
-until a frame sets the state. `s` is the storage that a shape belongs to; `opens` is the view that a fold opens.
+three more: `k` is a key (keys.py) whose state, a class name or the words of a text element, changes from frame to
+frame; the shape is hidden until a frame sets the state. `s` is the storage that a shape belongs to; `opens` is the view
+that a fold opens.
 """
 
 from __future__ import annotations

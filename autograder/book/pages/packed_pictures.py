@@ -54,8 +54,7 @@ def packed_script(name: str, content: dict[str, Any]) -> str:
     """Return a classic script that passes a picture's content to the page, compressed.
 
     A classic script works with `file://`, unlike `fetch` and modules. Because the content is compressed, a reader of
-    the page's
-    source does not see answers by accident.
+    the page's source does not see answers by accident.
     """
     packed = base64.b64encode(zlib.compress(msgspec.json.encode(content), 9)).decode()
     return f"book.receive({json.dumps(name)}, {json.dumps(packed)});\n"

@@ -75,8 +75,7 @@ class QuestionBlock(msgspec.Struct, frozen=True, tag=True):
     """A program, and the answers to choose from.
 
     The question is the program's outcome ("outcome"), the line that broke backward ("line"), or its return value
-    ("value"). For a
-    return value, the only choice is the right one.
+    ("value"). For a return value, the only choice is the right one.
 
     Attributes:
         id: the exercise's id, as in the notebook.

@@ -63,8 +63,7 @@ def own_question(path: Path) -> QuestionBlock:
 
     Raises:
         OwnProgramError: the file cannot be read, run or drawn, was recorded by a newer release, exceeds the time limit,
-            ends Python
-            itself, or does not contain a statement to run.
+            ends Python itself, or does not contain a statement to run.
     """
     if os.path.exists(path) and not os.path.isfile(path):  # reading a named pipe could block forever
         raise OwnProgramError(in_english("{file} is not a file. Name a program to add.", file=printable(str(path))))

@@ -30,8 +30,7 @@ def culprit(name: str) -> Callable[[Program], Program]:
 
     The picture is shown even before a line is named, because the student reads the answer from it. Until the answer is
     right, the picture omits the summary that would give it away. The answer is never a stored key: every line that
-    modified
-    a saved tensor before a backward used it, according to the recording, is right.
+    modified a saved tensor before a backward used it, according to the recording, is right.
 
     Args:
         name: the student's variable, which contains one line of the program as text; whitespace does not matter.

@@ -56,8 +56,8 @@ class KeptRecordings:
     """Recordings, by a hash of the inputs that determine them: the program's code, the libraries that it uses, and settings.
 
     A program that uses a value, function or class of another cell is recorded each time. The same applies to all
-    programs after
-    a part of `SPACES` was replaced; this is detected only if this module was imported before the replacement.
+    programs after a part of `SPACES` was replaced; this is detected only if this module was imported before the
+    replacement.
     """
 
     def __init__(self) -> None:

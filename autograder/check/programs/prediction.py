@@ -29,8 +29,7 @@ def predicted(name: str) -> Callable[[Program], Program]:
 
     Args:
         name: the student's variable that contains one of the four outcomes. While it is `...`, nothing is run or shown,
-            so that
-            the student predicts first.
+            so that the student predicts first.
 
     Raises:
         NotAttempted: the prediction is still `...`.

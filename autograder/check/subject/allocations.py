@@ -19,8 +19,7 @@ class Allocations(TorchFunctionMode):
     """Records every storage that a call from Python returns for the first time.
 
     A dispatch mode would also see temporaries inside an operation, but the first one in a process imports 800 modules,
-    which
-    takes a second (measured with PyTorch 2.13).
+    which takes a second (measured with PyTorch 2.13).
     """
 
     def __init__(self, target: Callable[..., Any]) -> None:

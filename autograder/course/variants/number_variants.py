@@ -1,12 +1,9 @@
 """Different numbers and lengths in the programs of a lesson, with the same faults and the same outcomes.
 
 Only cells with the author's tag "vary" change, and in them only lists of decimal numbers within `torch.tensor(...)`.
-The new
-list depends only on the seed and the old list, so a program that appears in several cells remains the same in all of
-them.
-Prose is not changed; a cell whose numbers are quoted in prose has no tag. Checks do not need variants, because they
-draw new
-inputs, including their sizes.
+The new list depends only on the seed and the old list, so a program that appears in several cells remains the same in
+all of them. Prose is not changed; a cell whose numbers are quoted in prose has no tag. Checks do not need variants,
+because they draw new inputs, including their sizes.
 """
 
 from __future__ import annotations

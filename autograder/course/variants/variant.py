@@ -15,8 +15,7 @@ def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) 
     """Return a copy of an assignment's notebook, source or release, as the student with this seed gets it.
 
     The result depends only on the notebook, the seed and the declared differences; a variant of the release is the
-    release of the
-    variant. This function does not run programs; `check_numbers` and `VariantProof` do.
+    release of the variant. This function does not run programs; `check_numbers` and `VariantProof` do.
     """
     from autograder.course.variants.number_variants import redraw_notebook  # imported here because it loads libcst
 

@@ -16,8 +16,7 @@ class DownloadedHandIn(NamedTuple):
         key: the platform's name for the person in file names; the same in the next download of this assignment.
         name: the person's or group's name as far as the file names contain it; "" if they are anonymous.
         identities: for each person, the known identifiers, such as {"canvas": "4711"} or {"email": "a@b.org"}; the
-            kinds are those
-            of `Roster.find`, the most reliable first.
+            kinds are those of `Roster.find`, the most reliable first.
         files: the files by the path that the student used.
         handed_in: the time of submission, with a time zone; None if the download does not contain it.
         sequence: the platform's number of the submission, which grows with each later one; 0 if it has no numbers.

@@ -1,10 +1,8 @@
 """The results.json of one submission, in Gradescope's published format.
 
 Source: docs/specs.md of gradescope/autograder_samples. The file has a total `score`, an `output` for the whole
-submission, and
-for each of the `tests` its score, max_score, status, name, output, output_format and visibility. Students see neither
-the total
-nor a test's output while a test is hidden from them.
+submission, and for each of the `tests` its score, max_score, status, name, output, output_format and visibility.
+Students see neither the total nor a test's output while a test is hidden from them.
 """
 
 from __future__ import annotations

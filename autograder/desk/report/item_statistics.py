@@ -1,8 +1,7 @@
 """The difficulty of each exercise, and how well it separates strong from weak students.
 
 The difficulty is the mean share of the points; the discrimination is the correlation of that share with the points of
-all
-other cells (the corrected item-total correlation); Cronbach's alpha is the reliability of the whole.
+all other cells (the corrected item-total correlation); Cronbach's alpha is the reliability of the whole.
 """
 
 from __future__ import annotations

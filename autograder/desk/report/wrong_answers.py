@@ -68,8 +68,7 @@ def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str], st
     """Return the groups, the largest first.
 
     Answers belong together if they have the same normal form, or if the test's messages are identical: all students get
-    the
-    same inputs, so answers with different effects have different messages. A message that belongs to answers of two
+    the same inputs, so answers with different effects have different messages. A message that belongs to answers of two
     names is ignored.
 
     Args:

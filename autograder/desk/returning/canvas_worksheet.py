@@ -1,9 +1,8 @@
 """Canvas' exported gradebook: a header, an optional row on posting, a row of points, then the students.
 
 Source: lib/gradebook_exporter.rb and lib/gradebook_importer.rb of instructure/canvas-lms. The heading of an
-assignment's column
-ends with its id in parentheses; students are identified by ID. `EX` marks an excused student, and `N/A` one to whom the
-assignment was not given.
+assignment's column ends with its id in parentheses; students are identified by ID. `EX` marks an excused student, and
+`N/A` one to whom the assignment was not given.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Source: mod/assign/gradingtable.php, mod/assign/feedback/offline/importgradeslib.php and
 mod/assign/feedback/file/importziplib.php of moodle/moodle. The column of maximum grades follows the column of grades
-and has the
-same value in all rows. Feedback files are mapped back by the second part of a folder's name, the participant's number.
+and has the same value in all rows. Feedback files are mapped back by the second part of a folder's name, the
+participant's number.
 """
 
 from __future__ import annotations

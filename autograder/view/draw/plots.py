@@ -104,8 +104,7 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
     """Return a plot of one leaf's gradient against the right one, element by element.
 
     Right elements are on the diagonal, and wrong ones are crosses off it. The title contains the number of NaN and
-    infinite elements,
-    which are not plotted.
+    infinite elements, which are not plotted.
 
     Args:
         recording: the recording to plot.

@@ -1,8 +1,7 @@
 """The static picture: code, memory, graph and gradients at one frame, as a self-contained SVG document.
 
 It contains the widget's shapes in their states at that frame. Colors are explicit because the picture may be shown
-without a
-style sheet, theme or CSS variables; a media query selects dark colors if the reader's system prefers them.
+without a style sheet, theme or CSS variables; a media query selects dark colors if the reader's system prefers them.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ def as_svg(recording: Recording, step: int | None = None) -> str:
     Args:
         recording: the recording to draw.
         step: the step's number as the widget shows it, from 1; None for the step of the last harmful write, else of the
-            error, else
-            of the verdict.
+            error, else of the verdict.
 
     Raises:
         ValueError: the recording does not contain this step.

@@ -2,8 +2,7 @@
 
 Source: public programs that read such an export. `assignment_N_export/submission_metadata.yml` maps the folder's name,
 `submission_N`, to `:submitters:` (each with `:name:`, `:sid:`, `:email:`) and `:created_at:`. Students who submitted
-together
-share an entry. The export contains only the active submission of each student.
+together share an entry. The export contains only the active submission of each student.
 """
 
 from __future__ import annotations

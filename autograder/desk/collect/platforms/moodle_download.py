@@ -2,12 +2,10 @@
 
 Source: mod/assign/locallib.php and mod/assign/feedback/file/importziplib.php of moodle/moodle. Names begin with
 `[Group-]Full name_N_assignsubmission_file/…` since 4.1, before that with another `_` at the end; without folders, the
-file
-names have this prefix. They begin with `Participant_N_…` if marking is anonymous. A team's names contain the team's
-name and
-number; the number is missing for people without a team (classes/downloader.php). Otherwise N is the participant's
-number in this
-assignment, not the user's. `_` in a name replaces a space. Times are in the grading worksheet, not in the zip.
+file names have this prefix. They begin with `Participant_N_…` if marking is anonymous. A team's names contain the
+team's name and number; the number is missing for people without a team (classes/downloader.php). Otherwise N is the
+participant's number in this assignment, not the user's. `_` in a name replaces a space. Times are in the grading
+worksheet, not in the zip.
 """
 
 from __future__ import annotations

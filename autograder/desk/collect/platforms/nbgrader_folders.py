@@ -1,8 +1,7 @@
 """Folders: nbgrader's own STUDENT/ASSIGNMENT/, its exchange's inbound/, or a shared folder with one folder for each student.
 
 The exchange's folders are named STUDENT+ASSIGNMENT+TIME[+RANDOM] (nbgrader/exchange/default/submit.py, 0.9.6), with the
-time
-in UTC unless `Exchange.timezone` is set; nbgrader's folders contain a timestamp.txt.
+time in UTC unless `Exchange.timezone` is set; nbgrader's folders contain a timestamp.txt.
 """
 
 from __future__ import annotations
