@@ -53,8 +53,8 @@ PRINTED = {
         "requires grad: False then True | node: CopySlices",
     ),
     "06_clinic": (
-        "told autograd: False | h: [2.0, 4.0] | slope: [1.0, 1.0]",
-        "told autograd: True | h: [2.0, 4.0] | slope: [2.0, 2.0]",
+        "declared to autograd: False | h: [2.0, 4.0] | gradient: [1.0, 1.0]",
+        "declared to autograd: True | h: [2.0, 4.0] | gradient: [2.0, 2.0]",
     ),
 }
 

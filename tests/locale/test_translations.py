@@ -210,10 +210,15 @@ def test_a_language_that_is_not_there_is_one_sentence() -> None:
         known_language("fr")
 
 
+def terms_of(spoken: str) -> dict:
+    """Return the language's table of terms."""
+    return tomllib.loads((FOLDER / spoken.replace("-", "_") / "terms.toml").read_text("utf-8"))
+
+
 @pytest.mark.parametrize("spoken", TRANSLATIONS)
 def test_terms_are_said_alike_everywhere(spoken: str) -> None:
-    """Where the English has a term of terms.toml outside code, its translation says it in one of the ways given there."""
-    terms = tomllib.loads((FOLDER / spoken.replace("-", "_") / "terms.toml").read_text("utf-8"))
+    """If the English has a term of terms.toml outside code, its translation contains one of the words given there."""
+    terms = {term: words for term, words in terms_of(spoken).items() if isinstance(words, str)}
     different = [
         (term, text, other)
         for text, other in texts_in(spoken).items()
@@ -222,6 +227,19 @@ def test_terms_are_said_alike_everywhere(spoken: str) -> None:
         and not any(word in other for word in words.split("|"))
     ]
     assert different == []
+
+
+@pytest.mark.parametrize("spoken", TRANSLATIONS)
+def test_translations_contain_no_word_to_avoid(spoken: str) -> None:
+    """No translation contains a word that terms.toml replaces with another one."""
+    avoided = terms_of(spoken)["avoid"]
+    found = [
+        (word, instead, other)
+        for other in texts_in(spoken).values()
+        for word, instead in avoided.items()
+        if re.search(word, other)
+    ]
+    assert found == []
 
 
 def test_lines_of_chinese_are_joined() -> None:
