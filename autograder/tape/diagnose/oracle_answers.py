@@ -59,6 +59,18 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
                 "no slope to compare it with.", name=one.name,
             )  # fmt: skip
             yield told_of_line(one.place, evidence.file, told)
+    for one in evidence.untracked_effect.twice:
+        told = in_english(
+            "the backward of {name} is right, but the derivative of its result is not: along a random direction the result "
+            "changes by {forward}, and a second backward computes {backward}. Compute it from saved inputs: a tensor that forward "
+            "computed and kept on ctx has no graph.",
+            name=one.name, forward=f"{one.found.forward:.4g}", backward=f"{one.found.backward:.4g}",
+        )  # fmt: skip
+        yield told_of_line(one.place, evidence.file, told)
+    if evidence.outcome == "correct" and has_uncompared_derivatives(evidence):
+        yield in_english(
+            "Second derivatives through a custom Function were not compared; --check-gradients compares them."
+        )
     for wrong in evidence.untracked_effect.operations:
         told = in_english(
             "PyTorch {version}'s own derivative of {name} is not its slope, as finite differences of this call "
@@ -66,6 +78,13 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
             version=torch.__version__.partition("+")[0], name=wrong.name,
         )  # fmt: skip
         yield told_of_line(wrong.place, evidence.file, told)
+
+
+def has_uncompared_derivatives(evidence: Evidence) -> bool:
+    """Return whether the graph of a gradient contains a custom backward, and no finite differences of it were taken."""
+    effect, calls = evidence.untracked_effect, evidence.plain.calls[:-1]
+    is_asked = effect.taken or effect.note is not None
+    return bool(effect.own_functions) and not is_asked and any(call.creates_graph for call in calls)
 
 
 def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:

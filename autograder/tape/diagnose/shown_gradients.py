@@ -11,6 +11,7 @@ from msgspec import structs
 
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.program_text import trees_of
+from autograder.tape.diagnose.oracle_answers import has_uncompared_derivatives
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.oracle.gradient_comparison import distance, nested, nested_pair
 from autograder.tape.recording.verdict_types import Gradient
@@ -67,7 +68,8 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     that formula.
     """
     effect = evidence.untracked_effect
-    odd = {f"{one.name}Backward" for one in effect.own_functions if one.found.answer != "slope"}
+    is_twice = has_uncompared_derivatives(evidence)
+    odd = {f"{one.name}Backward" for one in effect.own_functions if is_twice or one.found.answer != "slope"}
     if not odd or evidence.outcome != "correct" or effect.taken:
         return set()
     stack, seen = [node for node in evidence.state.graph.nodes if node.name in odd], set()

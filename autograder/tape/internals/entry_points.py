@@ -113,6 +113,16 @@ def replaced_hooks(replacement: Callable[[Callable, Callable], tuple[Callable, C
 
 
 @contextmanager
+def own_hooks(pack: Callable, unpack: Callable) -> Iterator[None]:
+    """Set default saved-tensor hooks that `replaced_hooks` leaves as they are."""
+    torch._C._autograd._push_saved_tensors_default_hooks(pack, unpack)
+    try:
+        yield
+    finally:
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+
+
+@contextmanager
 def without_hooks() -> Iterator[None]:
     """Pop the topmost default hooks for the duration of the block."""
     hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)

@@ -100,12 +100,13 @@ def node_of_visit(visit: Visit, state: RunState) -> int | None:
 def backward_steps(trace: BackwardTrace, right: BackwardTrace, state: RunState) -> tuple[BackwardStep, ...]:
     """Return the visits, each with the gradients of the same visit in the run with cloned saves."""
     steps = []
-    for index, visit in enumerate(trace.visits):
+    # By the node and not by the order of visits: the engine may reach two leaves in another order (PyTorch 2.13).
+    others = {(visit.call, visit.index, visit.name): visit.got for visit in right.visits}
+    for visit in trace.visits:
         node = node_of_visit(visit, state)
         if node is None:
             continue
-        other = right.visits[index] if index < len(right.visits) else None
-        true = other.got if other is not None and (other.call, other.name) == (visit.call, visit.name) else ""
+        true = others.get((visit.call, visit.index, visit.name), "")
         status: Literal["passed", "raised"] = "passed" if visit.passed else "raised"
         steps.append(BackwardStep(node, status, visit.got, true, visit.message, state.backward_calls[visit.call].call))
     return tuple(steps)

@@ -5,7 +5,7 @@ A difference can be intended, as in a straight-through estimator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from autograder.tape.internals.entry_points import replaced_apply
-from autograder.tape.oracle.single_slope import SlopeAnswer, examine, in_double
+from autograder.tape.oracle.single_slope import SlopeAnswer, examine, examine_twice, in_double
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import Program
@@ -46,18 +46,21 @@ class _Call(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-def check_custom_functions(program: Program, seconds: float, calls: int | None = None) -> list[CheckedFunction]:
+def check_custom_functions(
+    program: Program, seconds: float, calls: int | None = None, *, twice: bool = False
+) -> list[CheckedFunction]:
     """Return the custom Functions that a program calls, each with the worst result of its calls.
 
     Args:
         seconds: time limit of the run that collects the calls.
         calls: number of backward calls after which that run ends; None for no limit.
+        twice: compare the derivative of the backward instead, as `create_graph=True` computes it.
     """
     noted: list[_Call] = []
     run_once(program, around=lambda: _noted(noted), seconds=seconds, calls=calls)
     found: dict[type, SlopeAnswer] = {}
     for call in noted:
-        answer, before = _examined(call), found.get(call.function)
+        answer, before = _examined(call, examine_twice if twice else examine), found.get(call.function)
         if before is None or WORST.index(answer.answer) < WORST.index(before.answer):
             found[call.function] = answer
     return [CheckedFunction(one.__name__, _place(program, one), answer) for one, answer in found.items()]
@@ -97,7 +100,7 @@ def _noted(calls: list[_Call]) -> Iterator[None]:
         yield
 
 
-def _examined(call: _Call) -> SlopeAnswer:
+def _examined(call: _Call, examined: Callable[..., SlopeAnswer]) -> SlopeAnswer:
     varied = [place for place, one in enumerate(call.arguments) if isinstance(one, torch.Tensor) and one.requires_grad]
 
     def alone(*values: torch.Tensor) -> Any:
@@ -106,4 +109,4 @@ def _examined(call: _Call) -> SlopeAnswer:
             arguments[place] = value.clone()  # the forward may modify its argument in place
         return call.function.apply(*arguments)
 
-    return examine(alone, [call.arguments[place] for place in varied]) if varied else SlopeAnswer("slope")
+    return examined(alone, [call.arguments[place] for place in varied]) if varied else SlopeAnswer("slope")

@@ -15,8 +15,9 @@ from typing import Any
 import torch
 
 from autograder.locale.translations import in_english
-from autograder.tape.internals.entry_points import replaced_apply
+from autograder.tape.internals.entry_points import own_hooks, replaced_apply
 from autograder.tape.internals.heard_calls import function_name
+from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import Hearing, tensors
@@ -64,7 +65,8 @@ class NominalReplay(Hearing, Listener):
         self.nominal, self.live, self.outside, self.shift = nominal, live, outside, shift
         self.first = shift is None
         self.event = -1
-        self.inside = 0
+        self.inside = self.unfixed = 0
+        self.creates_graph = False
         self.losses: list[float] = []
         self.leaves: list[torch.Tensor] = []
         self.known: dict[int, int] = {}
@@ -76,6 +78,7 @@ class NominalReplay(Hearing, Listener):
 
         with ExitStack() as stack:
             stack.enter_context(ClonedSavesRun().around())
+            stack.enter_context(own_hooks(_unheard_copy, lambda copy: copy))
             stack.enter_context(replaced_apply(self._inside))
             if not self.first:
                 self._widen()
@@ -87,11 +90,24 @@ class NominalReplay(Hearing, Listener):
         def applied(cls, *args, **kwargs):
             self.inside += 1
             try:
-                return apply(cls, *args, **kwargs)
+                result = apply(cls, *args, **kwargs)
             finally:
                 self.inside -= 1
+            for node in {tensor.grad_fn for tensor in tensors(result) if tensor.grad_fn is not None}:
+                if isinstance(node, torch.autograd.function.BackwardCFunction):
+                    node.register_prehook(self._enter_backward)
+                    node.register_hook(self._leave_backward)
+            return result
 
         return applied
+
+    # The gradient that a call with create_graph=True returns is a function of the leaves, too: all that it is computed from varies.
+
+    def _enter_backward(self, _gradients: tuple) -> None:
+        self.unfixed += self.creates_graph
+
+    def _leave_backward(self, *_gradients: tuple) -> None:
+        self.unfixed -= self.creates_graph
 
     def _widen(self) -> None:
         """Convert existing leaves of the process to double precision in place. They are restored when the run ends."""
@@ -110,6 +126,8 @@ class NominalReplay(Hearing, Listener):
         if not self.first:
             args = _in_double(args)
             kwargs = {key: _in_double(value) for key, value in kwargs.items()}
+        if self.unfixed:
+            return func(*args, **kwargs)
         inputs = [*tensors(args), *tensors(kwargs)]
         self._leaves(2 * event, inputs)
         result = func(*args, **kwargs)
@@ -202,6 +220,7 @@ class NominalReplay(Hearing, Listener):
         if self.first:
             self.nominal.targets.append([self.known.get(id(target)) for target in call.targets])
             self.nominal.gradients.append(self._graph_gradients(call, weights))
+        self.creates_graph = call.creates_graph
 
     def _graph_gradients(self, call: Backward, weights: list[torch.Tensor]) -> dict[int, torch.Tensor]:
         known = [(self.known[id(t)], t) for t in call.targets if id(t) in self.known]
@@ -222,6 +241,10 @@ class NominalReplay(Hearing, Listener):
             if gradient is not None
         }
 
+    def after_backward(self, call: Backward) -> None:
+        """Hold all results that autograd does not record, from here on."""
+        self.creates_graph, self.unfixed = False, 0
+
     def keep_graph(self, asked: bool) -> bool:
         """Return True, because the first run has already used the graph."""
         return True
@@ -229,6 +252,11 @@ class NominalReplay(Hearing, Listener):
     def inside_engine(self):
         """Include the hooks and custom backwards that run in the engine."""
         return self.hearing()
+
+
+def _unheard_copy(saved: torch.Tensor) -> torch.Tensor:
+    with unheard():  # a copy that a backward call makes is neither a leaf nor a fixed value
+        return saved.detach().clone()
 
 
 def _in_double(value: object) -> object:

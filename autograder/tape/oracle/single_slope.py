@@ -62,6 +62,24 @@ def examine(function: Callable[..., Any], inputs: Sequence[Tensor]) -> SlopeAnsw
         return SlopeAnswer("unknown")
 
 
+def examine_twice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> SlopeAnswer:
+    """Compare the derivative of a function's gradient, as `create_graph=True` computes it, with finite differences."""
+    generator = torch.Generator().manual_seed(2)
+    try:
+        shapes = [one.shape for one in _outputs(function, inputs)]
+    except Exception:  # as in `examine`
+        return SlopeAnswer("unknown")
+    weights = [torch.randn(one, generator=generator, dtype=torch.float64).requires_grad_() for one in shapes]
+
+    def gradient(*values: Tensor) -> list[Tensor]:
+        leaves = [one if one.requires_grad else one.clone().requires_grad_() for one in values]
+        points, ways = leaves[: len(inputs)], leaves[len(inputs) :]
+        found = torch.autograd.grad(_outputs(function, points), points, ways, create_graph=True, allow_unused=True)
+        return [one for one in found if one is not None]
+
+    return examine(gradient, [*inputs, *weights])
+
+
 def _agrees(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
     forward, backward = _slopes(function, inputs, FINE)
     return abs(forward - backward) <= ABSOLUTE + RELATIVE * abs(forward)

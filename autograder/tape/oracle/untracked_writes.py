@@ -46,6 +46,7 @@ class UntrackedEffect:
         taken: whether the losses were varied without contradictions.
         functions: the custom Functions, each with the result of its own check.
         operations: PyTorch operations with a wrong derivative; checked only if a gradient is wrong.
+        twice: custom Functions whose backward is right and has a wrong derivative; checked only if a gradient is wrong.
     """
 
     suspects: list[Suspect] = field(default_factory=list)
@@ -55,6 +56,7 @@ class UntrackedEffect:
     taken: bool = False
     functions: list[CheckedFunction] = field(default_factory=list)
     operations: list[WrongOperation] = field(default_factory=list)
+    twice: list[CheckedFunction] = field(default_factory=list)
 
     @property
     def own_functions(self) -> list[CheckedFunction]:
@@ -122,7 +124,15 @@ def _vary(effect: UntrackedEffect, differences: FiniteDifferences, each_leaf: bo
     if effect.operations:
         effect.suspects = []  # PyTorch's wrong derivative explains the difference
     elif not effect.suspects and all(one.found.answer == "slope" for one in effect.functions):
-        effect.wrong, effect.note = set(), UNEXPLAINED
+        effect.twice = _wrong_twice(differences) if effect.functions else []
+        if not effect.twice:
+            effect.wrong, effect.note = set(), UNEXPLAINED
+
+
+def _wrong_twice(differences: FiniteDifferences) -> list[CheckedFunction]:
+    """Return the custom Functions whose backward has a wrong derivative, if it is differentiated again."""
+    found = check_custom_functions(differences.program, differences.seconds, differences.calls, twice=True)
+    return [one for one in found if one.found.answer == "wrong"]
 
 
 def _takes_long(differences: FiniteDifferences, slopes: int, effect: UntrackedEffect) -> bool:

@@ -133,13 +133,12 @@ def test_a_wrong_formula_of_pytorch_is_told_as_such(write):
     "source",
     [
         "h = w * 2\nh.register_hook(lambda grad: grad * 0.1)\nh.sum().backward()",
-        "(g,) = torch.autograd.grad((w ** 3).sum(), w, create_graph=True)\n(g ** 2).sum().backward()",
         "torch.relu(w - w.detach()).sum().backward()",
     ],
-    ids=["a hook that scales", "a penalty on gradients", "a kink"],
+    ids=["a hook that scales", "a kink"],
 )
 def test_what_cannot_be_judged_is_not_called_wrong(source):
-    """Hooks and gradients of gradients are seen by finite differences, and no fault of the program."""
+    """Finite differences see what a hook and a kink do, and neither is a fault of the program."""
     verdict = checked(f"import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n{source}\n")
 
     assert ("correct", "not known") == (verdict.outcome, answers(verdict)["finite differences"])
@@ -181,3 +180,72 @@ def test_a_check_counts_the_calls_that_were_compared(checked, words):
     )
 
     assert ("yes", words) == next((check.answer, check.detail) for check in checks_of(evidence))
+
+
+TWICE = """
+import torch
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        {forward}
+
+    @staticmethod
+    def backward(ctx, grad):
+        return {backward}
+
+x = torch.tensor([0.3, -0.8], requires_grad=True)
+slope, = torch.autograd.grad({square}.sin().sum(), x, create_graph=True)
+slope.pow(2).sum().backward()
+"""
+SAVED = TWICE.format(
+    square="Square.apply(x)",
+    forward="ctx.save_for_backward(x)\n        return x ** 2",
+    backward="2 * ctx.saved_tensors[0] * grad",
+)
+ON_CTX = TWICE.format(
+    square="Square.apply(x)", forward="ctx.twice = x * 2\n        return x ** 2", backward="ctx.twice * grad"
+)
+BEFORE_USE = TWICE.format(
+    square="Square.apply(x)",
+    forward="ctx.twice = x * 2\n        return ctx.twice ** 2 / 4",
+    backward="1 * ctx.twice * grad",
+)
+PENALTY = TWICE.format(square="(x ** 2)", forward="return x", backward="grad")
+
+
+@pytest.mark.parametrize(
+    ("source", "is_right"),
+    [(SAVED, True), (PENALTY, True), (ON_CTX, False), (BEFORE_USE, False)],
+    ids=["saved input", "no Function", "intermediate", "intermediate in a product"],
+)
+def test_second_derivatives_are_compared(source, is_right):
+    """The second derivative of a Function that keeps an intermediate on ctx is wrong; PyTorch's own of x² is the right one."""
+    plain, compared, names = record(source).verdict, checked(source), {}
+    exec(PENALTY, names)
+    shown = compared.gradients["x"]
+
+    assert "correct" == plain.outcome
+    assert (source is PENALTY) == (plain.gradients["x"].true is not None)
+    assert ("correct" if is_right else "silently-wrong") == compared.outcome
+    assert ("yes" if is_right else "no") == answers(compared)["finite differences"]
+    torch.testing.assert_close(torch.tensor(shown.true), names["x"].grad, rtol=1e-3, atol=1e-4)
+    if not is_right:
+        assert any("second derivatives" in note.lower() for note in plain.notes)
+        assert any("the derivative of its result is not" in note for note in compared.notes)
+
+
+def test_each_step_of_backward_is_compared_with_that_of_the_same_leaf():
+    """Where the engine reaches the leaves in another order, no leaf is given the gradient of another one."""
+    source = TWICE.replace(
+        "x = torch.tensor([0.3, -0.8], requires_grad=True)",
+        "lin = torch.nn.Linear(3, 3)\nx = torch.randn(4, 3, requires_grad=True)",
+    ).format(
+        square="Square.apply(lin(x))",
+        forward="ctx.twice = x * 2\n        return ctx.twice ** 2",
+        backward="4 * ctx.twice * grad",
+    )
+    steps = record(source).backward
+
+    assert steps
+    assert all(step.true in ("", step.got) for step in steps)
