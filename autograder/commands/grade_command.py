@@ -75,6 +75,7 @@ def add_to(verbs: Any) -> None:
         said = f"{field.setting.help} (default: the course's nbgrader_config.py)"
         grade.add_argument(f"--{name.replace('_', '-')}", type=positive(field.kind), help=said)
     grade.add_argument("--python", metavar="PATH", help="grade with the packages of another Python")
+    grade.add_argument("--all", action="store_true", help="print a line for each submission, also if nothing changed")
     grade.add_argument("--json", action="store_true", help="one JSON object on standard output")
     grade.set_defaults(run=_grade)
 
@@ -170,7 +171,7 @@ def _shown(announced: list[str]) -> Iterator[Shown]:
 
 def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) -> int:
     with loading():
-        from autograder.desk.student_names import fill_names, listed_students
+        from autograder.desk.student_names import fill_names, listed_students, untimed_students
         from autograder.grade.batch.assignment import grade_assignment
         from autograder.grade.batch.classroom import open_class
         from autograder.grade.batch.dry_run import dry_run
@@ -187,8 +188,8 @@ def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) 
     people = listed_students(classroom)  # a list that cannot be read stops the command before it grades
     with _shown(announced) as shown:
         rows = grade_assignment(chosen.assignment, course, options, shown, place)
-    rows = with_names(rows, fill_names(classroom, people))
-    print(as_json(rows)) if chosen.json else print_report(rows)
+    rows = with_names(rows, fill_names(classroom, people), untimed_students(classroom))
+    print(as_json(rows)) if chosen.json else print_report(rows, everyone=chosen.all)
     return 1 if announced or any(row.problems for row in rows) else 0
 
 

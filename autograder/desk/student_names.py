@@ -23,6 +23,13 @@ def listed_students(classroom: Classroom) -> dict[str, Person]:
     return found
 
 
+def untimed_students(classroom: Classroom) -> set[str]:
+    """Return the students whose submission the platform marks as late, without a time of submission anywhere."""
+    record = read_record(classroom.folder, classroom.assignment)
+    late = {student for student, entry in record.items() if entry.late and not entry.handed_in}
+    return {student for student in late if classroom.submission_time(student).time is None}
+
+
 def fill_names(classroom: Classroom, people: Mapping[str, Person]) -> dict[str, str]:
     """Write names and addresses into the gradebook for its students who have none, and return each student's name there."""
     with opened_gradebook(classroom) as book:

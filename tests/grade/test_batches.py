@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -14,6 +15,7 @@ from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.dry_run import dry_run
 from autograder.grade.batch.gradebook import StoppedError
+from autograder.grade.batch.student_rows import print_report, with_names
 from autograder.grade.batch.student_submission import StudentSubmission
 from tests.cluster.small_class import make_class
 from tests.cluster.stand_in_place import StandInPlace
@@ -117,6 +119,28 @@ def test_names_of_the_classs_list_reach_the_gradebook(known, tmp_path):
         ("Own", "Name", "2@b.org"),
         ("Roe", "Al", None),
     ] == found
+
+
+def test_the_report_has_what_changed_and_a_summary(known, tmp_path, capsys):
+    """A row for each graded submission, changed penalty, problem and untimed late one; the summary counts all; `--all` prints all."""
+    folder = tmp_path / "class"
+    shutil.copytree(known, folder)
+    rows = grade_assignment("small", folder, Options(), place=StandInPlace(10))
+    print_report(rows)
+    first = capsys.readouterr().out
+    assert 9 == first.count("student000")
+    assert "9 graded, 1 unchanged, mean 3.0 of 3\n" in first
+    (folder / "submitted" / "student0001" / "small" / "timestamp.txt").write_text("2026-10-03 12:00:00 UTC")
+    (folder / "policy.toml").write_text("late.percent_a_day = 10\n[assignments.small]\ndue = 2026-10-02T13:00:00Z\n")
+    rows = grade_assignment("small", folder, Options(), place=StandInPlace(10))
+    rows = with_names(rows, {}, {"student0002"})
+    print_report(rows)
+    said = capsys.readouterr().out
+    assert ["student0001", "student0002"] == re.findall("^student000.", said, re.MULTILINE)
+    assert "the penalty was 0" in said
+    assert "10 unchanged, mean 3.0 of 3, 1 with another late penalty, 1 late without a time\n" in said
+    print_report(rows, everyone=True)
+    assert 10 == capsys.readouterr().out.count("student000")
 
 
 def test_a_full_disk_keeps_what_came_before_in_the_batch(known, tmp_path, monkeypatch):

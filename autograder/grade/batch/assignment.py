@@ -172,10 +172,16 @@ class _Batch:
         times = {row.student: self.classroom.submission_time(row.student) for row in self.finished}
         self.records.renew_penalties({row.student: times[row.student].time for row in self.finished if row.unchanged})
         scores = self.records.scores()
-        return [
+        rows = [
             with_score(row, scores.get(row.student), times[row.student].problem, self.records.is_excused(row.student))
             for row in self.finished
         ]
+        return [self._with_former_penalty(row) for row in rows]
+
+    def _with_former_penalty(self, row: StudentRow) -> StudentRow:
+        former = self.penalties.get(row.student, 0.0)
+        moved = row.unchanged and former != row.late_penalty
+        return msgspec.structs.replace(row, former_penalty=former) if moved else row
 
     def _noted(self, result: JobResult) -> StudentSubmission:
         """Note a notebook's grade with its student's other ones."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -37,6 +37,8 @@ class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
     excused: bool = False  # whether the course's policy.toml says that the assignment does not count
     seconds: float = 0.0  # how long grading took
     name: str = ""  # in the gradebook
+    former_penalty: float | None = None  # the late penalty before this run, if another one applies to an earlier grade
+    is_untimed: bool = False  # whether the platform says that it was late, and nobody when
 
 
 class MovedGrade(msgspec.Struct, frozen=True):
@@ -95,9 +97,11 @@ def with_score(row: StudentRow, score: Score | None, time_problem: str | None, e
     return msgspec.structs.replace(row, score=score.total, late_penalty=score.late_penalty, waiting=score.waiting)
 
 
-def with_names(rows: list[StudentRow], names: Mapping[str, str]) -> list[StudentRow]:
-    """Return the rows with the students' names."""
-    return [msgspec.structs.replace(row, name=names.get(row.student, "")) for row in rows]
+def with_names(rows: list[StudentRow], names: Mapping[str, str], untimed: Collection[str]) -> list[StudentRow]:
+    """Return the rows with the students' names, and a mark on those who were late at an unknown time."""
+    return [
+        msgspec.structs.replace(row, name=names.get(row.student, ""), is_untimed=row.student in untimed) for row in rows
+    ]
 
 
 def with_problem(row: StudentRow, problem: str | None) -> StudentRow:
@@ -133,14 +137,41 @@ def look_here(rows: list[StudentRow]) -> list[str]:
     return [f"{printable(row.student)}, {printable(problem)}" for row in rows for problem in row.problems]
 
 
-def print_report(rows: list[StudentRow]) -> None:
-    """Write the table, and below it what to look at, to standard output."""
+def print_report(rows: list[StudentRow], *, everyone: bool = False) -> None:
+    """Write a table of the changed and remarkable rows, or of all, then the summary and what to look at, to standard output."""
     console = Console()
-    console.print(as_table(rows), highlight=False)
+    if shown := [row for row in rows if everyone or _is_remarkable(row)]:
+        console.print(as_table(shown), highlight=False)
+    console.print(Text(summary(rows)), soft_wrap=True)
     if lines := look_here(rows):
         console.print(Text("\nLook here:"))
         for line in lines:
             console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def _is_remarkable(row: StudentRow) -> bool:
+    return not row.unchanged or bool(row.problems) or row.former_penalty is not None or row.is_untimed
+
+
+def summary(rows: list[StudentRow]) -> str:
+    """Return the numbers of a run in one line: graded, unchanged, the mean score, and the submissions to think of."""
+    scores = [row.score for row in rows if row.score is not None and not row.excused]
+    most = max((row.max_points for row in rows), default=0.0)
+    stopped = sum(bool(row.ended) or any(_timed_out(row)) for row in rows)
+    done = {"graded": sum(not row.unchanged for row in rows), "unchanged": sum(row.unchanged for row in rows)}
+    remarkable = {
+        "with another late penalty": sum(row.former_penalty is not None for row in rows),
+        "late without a time": sum(row.is_untimed for row in rows),
+        "stopped": stopped,
+        "to be graded by a person": sum(bool(row.waiting) for row in rows),
+    }
+    mean = [f"mean {sum(scores) / len(scores):.1f} of {most:g}"] if scores else []
+    first, last = ([f"{count} {words}" for words, count in one.items() if count] for one in (done, remarkable))
+    return ", ".join([*first, *mean, *last])
+
+
+def _timed_out(row: StudentRow) -> Iterator[bool]:
+    return (grade.status == "timed out" for cells in row.cells.values() for grade in cells.values())
 
 
 def moved_as_json(moved: list[MovedGrade]) -> str:
@@ -161,7 +192,8 @@ def print_moved(moved: list[MovedGrade]) -> None:
         before = "-" if one.before is None else f"{one.before:g}"
         table.add_row(*map(_text, (one.student, before, f"{one.after:g}", "; ".join(one.reasons))))
     console.print(table, highlight=False)
-    console.print(Text(f"\n{len(moved)} marks would move. Nothing was written; without --dry-run they do."))
+    marks = "mark" if len(moved) == 1 else "marks"
+    console.print(Text(f"\n{len(moved)} {marks} would move. Nothing was written; without --dry-run they do."))
 
 
 def _text(words: str) -> Text:
@@ -176,6 +208,8 @@ def _remarks(row: StudentRow) -> list[str]:
         *([f"{row.points:g} by the tests and {by_hand:+g} by a person"] if by_hand else []),
         *([f"{-row.late_penalty:g} because it was late"] if row.late_penalty else []),
         *([f"{row.waiting} to be graded by a person"] if row.waiting else []),
+        *([f"the penalty was {row.former_penalty:g}"] if row.former_penalty is not None else []),
+        *(["late by the platform, without a time, so without a penalty"] if row.is_untimed else []),
         *(["excused"] if row.excused else []),
         *row.notes,
         *(["unchanged"] if row.unchanged else []),
