@@ -87,6 +87,8 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drop_lowest: tuple[DropLowest, ...] = ()
     # Without a submission: "zero" is 0 points on the platform, too; "blank" does not count in the course's table either.
     missing: Literal["zero", "blank"] | None = None
+    # Which of several submissions `collect` gives to `grade`: the last one, or the last one in time if there is one.
+    counts: Literal["last", "last-in-time"] = "last"
 
     def rule(self, assignment: str) -> LateRule | None:
         """Return the rule for late work on an assignment; None if nbgrader's plugin decides."""
@@ -108,6 +110,15 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if given is None:
             return None
         return max(_span(given) if isinstance(given, str) else self._stored(given) - due, datetime.timedelta()) or None
+
+    def is_in_time(self, assignment: str, student: str, time: datetime.datetime) -> bool:
+        """Return whether work that was submitted at a time, with its zone, is not late by the due date of this file."""
+        due, rule = self.due(assignment), self.rule(assignment)
+        if due is None:
+            return True
+        more = self.extension(assignment, student, due) or datetime.timedelta()
+        grace = datetime.timedelta(minutes=rule.grace_minutes if rule else 0)
+        return time.astimezone(datetime.UTC).replace(tzinfo=None) <= due + more + grace
 
     def _stored(self, time: datetime.datetime) -> datetime.datetime:
         aware = time if time.tzinfo else time.replace(tzinfo=zoneinfo.ZoneInfo(self.timezone or "UTC"))

@@ -155,6 +155,38 @@ def test_an_ambiguous_time_is_refused_with_the_expected_form(tmp_path, course, c
     assert before == contents(course)
 
 
+COUNTS = """counts = "{counts}"
+late.grace_minutes = 15
+[assignments.first]
+due = 2026-10-03T14:00:00Z
+extensions = {{"u00002" = "1 day"}}
+"""
+
+
+@pytest.mark.parametrize("counts", ["last", "last-in-time"])
+def test_the_submission_that_counts_is_that_of_the_policy(tmp_path, course, counts):
+    """By "last-in-time" a late submission replaces none in time, whatever comes first, by grace and extension; else the last counts."""
+    (course / "policy.toml").write_text(COUNTS.format(counts=counts))
+    minutes = {
+        "u00001": ("13:00", "14:20"),
+        "u00002": ("13:00", "14:20"),
+        "u00003": ("13:00", "14:15"),
+        "u00004": ("14:20", "14:30"),
+    }
+    for order in ((0, 1), (1, 0)):
+        for number in order:
+            shared = tmp_path / f"shared{order}{number}"
+            for student in STUDENTS[:4]:
+                folder = shared / student.login / ASSIGNMENT
+                folder.mkdir(parents=True)
+                (folder / NOTEBOOK).write_bytes(made_class.notebook(student, f"x = {number}"))
+                (folder / "timestamp.txt").write_text(f"2026-10-03 {minutes[student.login][number]}:00 UTC")
+            collect(shared, ASSIGNMENT, course, Roster([]))
+    taken = {login: time[11:16] for login, time in times(course).items()}
+    expected = {login: last for login, (_, last) in minutes.items()}
+    assert expected | ({"u00001": "13:00"} if counts == "last-in-time" else {}) == taken
+
+
 def test_a_later_download_does_not_say_that_earlier_students_handed_in_nothing(tmp_path, course, capsys):
     """Students of an earlier download are named apart from those who never submitted."""
     roster = downloads.canvas_gradebook(tmp_path / "roster.csv", STUDENTS[:4])

@@ -22,6 +22,7 @@ from autograder.desk.roster import Person, Roster
 from autograder.desk.written_time import parse_time
 from autograder.errors import UnfinishedError
 from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.policy import CoursePolicy, read_policy
 from autograder.printable import printable
 
 START = datetime.datetime.min.replace(tzinfo=datetime.UTC)
@@ -146,6 +147,7 @@ class _Desk:
     ) -> None:
         self.classroom, self.platform, self.record, self.folder = classroom, platform, record, folder
         self.answers, self.zone = answers, zone
+        self.policy = read_policy(classroom.folder)[0] or CoursePolicy()
         self.questions: list[MatchQuestion] = []
         self.unread_times: set[str] = set()
 
@@ -156,17 +158,17 @@ class _Desk:
 
     def settle(self, student: str, claims: list[Claim]) -> CollectedLine:
         """Place the latest of a student's submissions, store the others, and return the student's line."""
-        *others, last = sorted(claims, key=lambda claim: (self._time(claim) or START, claim.work.hand_in.sequence))
+        *others, last = sorted(claims, key=lambda claim: self._order(student, claim))
         earlier = self.folder / "earlier" / student
         for claim in others:
-            keep_earlier(self._read(claim), earlier)
+            keep_earlier(self._read(claim, student), earlier)
         if not last.work.names:
             self._ask(last)
             return CollectedLine(
                 student, last.person.name, "cannot be placed", tuple(_remarks(last, "no file was handed in"))
             )
-        work = self._read(last)
-        placing, reason = place(self.classroom, student, work, self.record.get(student), earlier)
+        work = self._read(last, student)
+        placing, reason = place(self.classroom, student, work, self.record.get(student), earlier, self._is_in_time)
         if placing in ("new", "newer than before", "as before"):
             self.record[student] = self._collected(last, work)
         self._ask(last)
@@ -178,8 +180,20 @@ class _Desk:
         found = claim.work.found
         self.questions += [question_of(claim, why, claim.work.files[path].path) for path, why in found.unknown.items()]
 
-    def _read(self, claim: Claim) -> HandInFiles:
-        return HandInFiles(claim.work.read(), self._time(claim), claim.work.hand_in.sequence)
+    def _read(self, claim: Claim, student: str) -> HandInFiles:
+        in_time, time, sequence = self._order(student, claim)
+        return HandInFiles(claim.work.read(), None if time == START else time, sequence, in_time)
+
+    def _order(self, student: str, claim: Claim) -> tuple[bool, datetime.datetime, int]:
+        """Return a key by which the greatest of a student's submissions counts."""
+        hand_in, time = claim.work.hand_in, self._time(claim)
+        return self._is_in_time(student, time, hand_in.late), time or START, hand_in.sequence
+
+    def _is_in_time(self, student: str, time: datetime.datetime | None, late: bool) -> bool:
+        """Return whether a submission is in time, by the platform if its time is unknown; True if the last one counts."""
+        if self.policy.counts == "last":
+            return True
+        return self.policy.is_in_time(self.classroom.assignment, student, time) if time else not late
 
     def _time(self, claim: Claim) -> datetime.datetime | None:
         hand_in = claim.work.hand_in

@@ -6,6 +6,7 @@ import datetime
 import errno
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -35,12 +36,16 @@ Placing = Literal[
 ]
 
 
+IsInTime = Callable[[str, datetime.datetime | None, bool], bool]
+
+
 class HandInFiles(NamedTuple):
     """A submission in memory: its files by path in the student's folder, its time, and the platform's number."""
 
     files: dict[str, bytes]
     handed_in: datetime.datetime | None
     sequence: int
+    in_time: bool = True
 
     @property
     def digest(self) -> str:
@@ -49,7 +54,12 @@ class HandInFiles(NamedTuple):
 
 
 def place(
-    classroom: Classroom, student: str, work: HandInFiles, known: CollectedHandIn | None, earlier: Path
+    classroom: Classroom,
+    student: str,
+    work: HandInFiles,
+    known: CollectedHandIn | None,
+    earlier: Path,
+    is_in_time: IsInTime = lambda *_: True,
 ) -> tuple[Placing, str]:
     """Write a submission to submitted/STUDENT/ASSIGNMENT/, unless that folder is newer or was changed by hand.
 
@@ -58,13 +68,15 @@ def place(
         student: nbgrader's id.
         work: the submission.
         known: the submission that was collected for this student before.
-        earlier: the folder for submissions that are not the latest.
+        earlier: the folder for submissions that do not count.
+        is_in_time: takes the student, the time of a submission, and whether the platform calls it late. One that is in time
+            counts more than a later one that is not.
 
     Returns:
         The action, and the reason for it ("" if it is obvious).
     """
     try:
-        return _place(classroom, student, work, known, earlier)
+        return _place(classroom, student, work, known, earlier, is_in_time)
     except (OSError, UnreadableSubmission) as error:  # for example, a file that has the name of the student's folder
         if isinstance(error, OSError) and is_about_the_machine(error):
             raise
@@ -72,7 +84,12 @@ def place(
 
 
 def _place(
-    classroom: Classroom, student: str, work: HandInFiles, known: CollectedHandIn | None, earlier: Path
+    classroom: Classroom,
+    student: str,
+    work: HandInFiles,
+    known: CollectedHandIn | None,
+    earlier: Path,
+    is_in_time: IsInTime,
 ) -> tuple[Placing, str]:
     folder = classroom.submitted(student)
     if folder.is_symlink() or folder.parent.is_symlink():
@@ -83,6 +100,7 @@ def _place(
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     present = _present(classroom, student, known)
+    present = present._replace(in_time=is_in_time(student, present.handed_in, bool(known and known.late)))
     if present.files == work.files:
         _stamp(folder, work.handed_in or present.handed_in)
         return "as before", ""
@@ -92,6 +110,8 @@ def _place(
     keep_earlier(work if age == "older" else present, earlier)
     if age == "newer":
         _write(folder, work)
+    if present.in_time and not work.in_time:
+        return "older than what is there", "late; the last submission in time counts"
     return ("newer than before" if age == "newer" else "older than what is there"), ""
 
 
@@ -106,6 +126,8 @@ def keep_earlier(work: HandInFiles, earlier: Path) -> None:
 def _age(
     work: HandInFiles, present: HandInFiles, known: CollectedHandIn | None
 ) -> Literal["newer", "older", "unknown", "changed"]:
+    if work.in_time != present.in_time and (known is None or known.digest == present.digest):
+        return "newer" if work.in_time else "older"
     for new, old in ((work.handed_in, present.handed_in), (work.sequence, present.sequence)):
         if new and old and new != old:
             return "newer" if new > old else "older"  # type: ignore[operator]
