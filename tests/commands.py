@@ -1,7 +1,7 @@
-"""`autograder VERB ...` as a process of its own that need not load PyTorch again: forks of one server that has it loaded.
+"""`autograder VERB ...` in a separate process that does not have to load PyTorch again: a fork of a server that has loaded it.
 
-What a command prints, its exit code and how it ends are those of `python -m autograder`; tests of the start itself, and of
-signals, start the real thing.
+The output, the exit code and the way a command ends are those of `python -m autograder`. Tests of the start itself, and
+of signals, start the real command.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FORKS.set_forkserver_preload(["autograder.cli", "autograder.tape", "autograder.v
 
 
 def autograder(*words: object, cwd: str | Path = ".") -> CompletedProcess[str]:
-    """Return what a command did: exit code, standard output and standard error."""
+    """Return the result of a command: exit code, standard output and standard error."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ("stdout", "stderr")]
         process = FORKS.Process(target=_run, args=(list(map(str, words)), str(cwd), *paths))

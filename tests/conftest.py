@@ -1,4 +1,4 @@
-"""For every test: nothing counts as the learner's progress; for a run on several cores: units in place of files."""
+"""Settings for all tests: student progress is not recorded, and a run on several cores is divided into units instead of files."""
 
 import asyncio
 import gc
@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_protocol(item: pytest.Item):
     """Hide playwright's event loop, which runs in this thread until the session ends, from tests without a browser.
 
-    `asyncio.run` refuses to run beside it.
+    `asyncio.run` raises if another loop is running.
     """
     loop = None if "browser" in getattr(item, "fixturenames", ()) else asyncio._get_running_loop()
     if loop is not None:

@@ -35,10 +35,10 @@ class Locked(NamedTuple):
     """One package of the lock.
 
     Attributes:
-        name: as the index writes it, such as "jupyter-core".
+        name: name as in the index, such as "jupyter-core".
         version: the exact version.
-        marker: where it is needed, such as "sys_platform == 'win32'"; "" for everywhere.
-        hashes: those of all files of the version, each as "sha256:…".
+        marker: condition under which it is needed, such as "sys_platform == 'win32'"; "" if always.
+        hashes: hashes of all files of the version, each as "sha256:…".
         needed_by: names of the packages that require it.
     """
 
@@ -68,10 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def resolve(keep: bool) -> str:
-    """Return uv's answer in pip's requirements form; with `keep`, what is locked today stays where it can.
+    """Return uv's answer as a requirements file of pip; with `keep`, locked versions are kept if possible.
 
     Raises:
-        SystemExit: uv is missing, or there is no set of versions that fits.
+        SystemExit: uv is missing, or no set of versions fits.
     """
     program = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
     if program is None:
@@ -109,7 +109,7 @@ def _package(block: str) -> Locked:
 
 
 def without_cuda(packages: list[Locked]) -> list[Locked]:
-    """Take out torch, and what only its CUDA build for Linux needs; pip finds these when it installs torch."""
+    """Remove torch, and the packages that only its CUDA build for Linux needs; pip finds them when it installs torch."""
     gone = {"torch"}
     while found := {p.name for p in packages if "linux" in p.marker and p.needed_by <= gone} - gone:
         gone |= found
@@ -127,7 +127,7 @@ def in_step(conda: str, versions: dict[str, str]) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without settings of uv, which could name another index; nothing of an index is written."""
+    """Return the environment without settings of uv, which could name another index; no index is written to the file."""
     return {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
 
 

@@ -1,4 +1,4 @@
-"""Packages from npm that a test needs and nothing else does: installed for the run, or the test is skipped with the reason."""
+"""Packages from npm for tests: they are installed for the run, or the test is skipped with the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 
 
 def installed(package: str, folder: Path) -> Path:
-    """Return `node_modules` with a package in it; skips the test where there is no npm, or it does not reach its registry."""
+    """Return `node_modules` with a package in it; skip the test if npm is missing, or does not reach its registry."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("no npm: install Node.js 20 or later")
@@ -35,7 +35,7 @@ def _axe() -> str:
 
 
 def violations(page: Page) -> list[str]:
-    """Return what axe-core finds against WCAG 2.1 A and AA on a page, each with the first element that it concerns."""
+    """Return the violations of WCAG 2.1 A and AA that axe-core finds on a page, each with the first element."""
     page.evaluate(_axe())
     found = page.evaluate("(rules) => axe.run(document, { runOnly: rules, resultTypes: ['violations'] })", RULES)
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found["violations"]]

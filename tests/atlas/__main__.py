@@ -1,9 +1,10 @@
-"""Makes the atlas of what each operation keeps for backward, for the running release of PyTorch or for others.
+"""Creates the atlas: the tensors that each operation keeps for backward, for the running release of PyTorch or for others.
 
     python -m tests.atlas [VERSION …] [--only OPERATION …] [--environments DIR] [--workers N]
 
-Without --only, the table is written to autograder/tape/atlas/tables/VERSION.json; with it, printed. Another release runs in an
-environment of its own, which `python -m tests.versions` shares. Exit code 2 where that cannot be made.
+Without --only, the table is written to autograder/tape/atlas/tables/VERSION.json; with it, the table is printed.
+Another release runs in its own environment, which is shared with `python -m tests.versions`. The exit code is 2 if an
+environment cannot be created.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of an operation, taken from the samples by which PyTorch tests itself (`torch.testing._internal`'s op_db)."""
+"""Calls of an operation, taken from PyTorch's own test samples (`op_db` of `torch.testing._internal`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from tests.atlas.parameter_names import parameter_names
 
 MOST_CALLS = 8
-"""So many calls of one dtype are observed at most, each of another kind where there are as many."""
+"""The maximum number of observed calls of one dtype, which are of different kinds if possible."""
 MOST_ELEMENTS = 2000
 PYTHON_NUMBER = 2.0
 REAL = (torch.float64, torch.float32)
@@ -26,15 +26,15 @@ COMPLEX = (torch.complex128, torch.complex64)
 
 @dataclass(frozen=True)
 class Call:
-    """One call, which can be made as often as wanted from fresh copies of its arguments.
+    """One call, which can be repeated with fresh copies of its arguments.
 
     Attributes:
-        function: what is called.
-        values: positional arguments, then keywords' values, flattened; tensors among them are copied for each run.
-        names: for each of `values` the name of its parameter.
-        structure: puts `values` together again.
-        differentiable: the places in `values` of what may require grad.
-        finish: what op_db makes of the outputs before their gradient is asked for.
+        function: the called function.
+        values: positional arguments, then the values of keyword arguments, flattened; tensors are copied for each run.
+        names: the parameter name of each of `values`.
+        structure: restores the arguments from `values`.
+        differentiable: the indexes of `values` that may require grad.
+        finish: function of op_db that is applied to the outputs before their gradient is computed.
         in_place: whether the function writes into its first argument.
     """
 
@@ -71,10 +71,10 @@ def key_of(op: Any) -> str:
 
 
 def calls_of(op: Any, *, in_place: bool = False) -> list[Call]:
-    """Return calls of an operation with real arguments, and with complex ones where it takes them; the same at each run.
+    """Return calls of an operation with real arguments, and with complex ones if it supports them; each run returns the same calls.
 
     Raises:
-        NotImplementedError: it takes no floating-point dtype on the CPU.
+        NotImplementedError: the operation does not support a floating-point dtype on the CPU.
     """
     function = in_place_form(op)[1] if in_place else op.op
     if function is None:
@@ -96,7 +96,7 @@ def _sampled(op: Any, function: Callable, dtype: torch.dtype, in_place: bool) ->
 
 
 def in_place_form(op: Any) -> tuple[str, Callable | None]:
-    """Return the name and the function by which an operation writes its result into its first argument; "", None for none."""
+    """Return the name and the function of the in-place form of an operation; "" and None if it has none."""
     short = f"{op.name.rpartition('.')[2]}_"
     given = op.inplace_variant
     if (name := getattr(given, "__name__", "<lambda>")) != "<lambda>":
@@ -130,7 +130,7 @@ def _call(op: Any, function: Callable, sample: Any, in_place: bool) -> Call:
 def _chosen(calls: Iterator[Call]) -> list[Call]:
     """Return calls of different forms first, then of different kinds, then others.
 
-    None has an empty tensor, and none a large one where there are others.
+    Calls with empty tensors are left out, and calls with large tensors if there are others.
     """
     filled = [call for call in calls if call.differentiable and all(call.values[at].numel() for at in call.tensors)]
     usable = [call for call in filled if _is_small(call)] or filled
@@ -151,7 +151,7 @@ def _form(call: Call) -> str:
 
 
 def _kind(call: Call) -> str:
-    """Return what else tells calls apart: numbers of dimensions, and the values of what is no tensor."""
+    """Return other properties that distinguish calls: numbers of dimensions, and values that are not tensors."""
     shown = (value.dim() if isinstance(value, torch.Tensor) else value for value in call.values)
     return repr([*zip(call.names, shown, strict=True)])
 
@@ -165,8 +165,8 @@ class Run:
     """A call that was made.
 
     Attributes:
-        leaves: what the gradient is asked for.
-        ends: the outputs that have one.
+        leaves: the tensors whose gradient is computed.
+        ends: the outputs that have a gradient.
         tensors: the tensors that could be written into afterwards, by parameter or output name.
     """
 

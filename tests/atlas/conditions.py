@@ -1,4 +1,4 @@
-"""On what it depends whether a call keeps a tensor: the shortest condition on the arguments that tells the calls apart."""
+"""The condition under which a call keeps a tensor: the shortest condition on the arguments that separates the calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def facts_of(calls: Sequence[Call]) -> list[Facts]:
 
 
 def _statements(call: Call) -> Iterator[tuple[str, int]]:
-    """Yield what holds of a call, each with how far back it stands: values come before dtypes, these before shapes."""
+    """Yield the properties of a call, each with its rank: values come before dtypes, and dtypes before shapes."""
     by_name: dict[str, list[object]] = {}
     for name, value in zip(call.names, call.values, strict=True):
         by_name.setdefault(name, []).append(value)
@@ -62,11 +62,11 @@ def _is_telling(name: str, value: object) -> bool:
 
 
 def condition(facts: Sequence[Facts], kept: Sequence[bool]) -> str:
-    """Return in words when a tensor is kept, such as "where training=True"; "" where it is kept in every call.
+    """Return the condition under which a tensor is kept, such as "where training=True"; "" if it is kept in every call.
 
     Args:
-        facts: for each call what holds of it.
-        kept: for each call whether it keeps the tensor; one at least does.
+        facts: the properties of each call.
+        kept: whether each call keeps the tensor; at least one does.
     """
     if all(kept):
         return ""
@@ -98,11 +98,11 @@ def _pair(columns: dict[str, tuple[bool, ...]], kept: tuple[bool, ...]) -> str:
 
 
 def holds(words: str, facts: Facts) -> bool | None:
-    """Return whether a condition holds of a call; None where it only counts calls.
+    """Return whether a condition is true for a call; None if the condition only counts calls.
 
     Args:
-        words: what `condition` returned.
-        facts: what holds of the call.
+        words: the condition, as returned by `condition`.
+        facts: the properties of the call.
     """
     if not words:
         return True

@@ -1,7 +1,7 @@
-"""Why backward refuses after a write to a tensor whose values it never reads, or does not refuse where it reads them.
+"""Explanations of operations for which backward raises after a write to a tensor that it does not read, or reads a tensor without raising.
 
-The reasons come from PyTorch's derivative formulas (tools/autograd/derivatives.yaml of 2.13.0 and 2.15.0, which the package
-`torchgen` brings along) and hold for what was seen; an operation that has none here is told as such.
+The reasons come from PyTorch's derivative formulas (tools/autograd/derivatives.yaml of 2.13.0 and 2.15.0, which are
+part of the package `torchgen`) and match the observations. An operation without a reason here is reported as such.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ UNKNOWN = "why is not known here"
 
 
 def notes_on(key: str, rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return a sentence for each tensor of which the two ways to ask give different answers.
+    """Return a sentence for each tensor for which the two observations differ.
 
     Args:
         key: name and form, such as "max (binary)".
-        rows: what it keeps.
+        rows: the tensors that the operation keeps.
     """
     name = key.partition(" (")[0]
     read = {row["what"] for row in rows if row["read"]}

@@ -1,4 +1,4 @@
-"""The atlas of the running PyTorch: for each operation what it keeps, put together from what was observed of its calls."""
+"""The atlas of the running PyTorch: the tensors that each operation keeps, combined from observations of its calls."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Observation:
-    """What was seen of one call whose arguments `required` require grad.
+    """The observation of one call whose arguments `required` require grad.
 
     Attributes:
-        call: the number of the call among those of its operation.
-        required: their parameter names.
-        kept: what is known of each tensor, by name.
+        call: the index of the call among those of its operation.
+        required: the parameter names of these arguments.
+        kept: the observation of each tensor, by name.
         nodes: the kinds of node in its graph.
     """
 
@@ -56,7 +56,7 @@ def _quiet() -> None:
 
 
 def entry_or_reason(name: str) -> dict[str, Any]:
-    """Return what is told of the operation that is listed under a name and form, or why nothing is."""
+    """Return the entry of an operation, given by name and form, or the reason why it has no entry."""
     op = operations()[name]
     named = {"name": op.name} | ({"form": op.variant_test_name} if op.variant_test_name else {})
     try:
@@ -66,10 +66,10 @@ def entry_or_reason(name: str) -> dict[str, Any]:
 
 
 def entry(op: Any) -> dict[str, Any]:
-    """Return what is told of one operation.
+    """Return the entry of one operation.
 
     Raises:
-        NotImplementedError: no call of it could be observed here.
+        NotImplementedError: no call of the operation could be observed here.
     """
     calls = calls_of(op)
     seen = list(_observations(calls))
@@ -135,7 +135,7 @@ def _rows(calls: Sequence[Call], seen: Sequence[Observation]) -> list[Row]:
 
 
 def _gradients(seen: Sequence[Observation]) -> list[frozenset[str]]:
-    """Return the gradients to tell of: of each argument alone; together only where there is no call with one alone."""
+    """Return the gradients of an entry: for each argument alone, and for several together only if no call has one alone."""
     alone = sorted({one.required for one in seen if len(one.required) == 1}, key=sorted)
     return alone or sorted({one.required for one in seen}, key=sorted)
 

@@ -1,7 +1,7 @@
-"""What one call keeps for backward, found from outside: by writing into each of its tensors and calling backward.
+"""The tensors that one call keeps for backward, found from outside: by writing into each of its tensors and calling backward.
 
-Two questions are asked of each tensor. Does backward refuse after a write that PyTorch counts (the *version* moved)? Does the
-gradient change after a write that it does not count (another *value* through `.data`)?
+Two observations are made of each tensor. Does backward raise after a write that PyTorch counts (the *version* changed)?
+Does the gradient change after a write that PyTorch does not count (another *value*, written through `.data`)?
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Gradients = tuple[torch.Tensor | None, ...]
 
 @dataclass(frozen=True)
 class Kept:
-    """What is known of one tensor of a call.
+    """The observation of one tensor of a call.
 
     Attributes:
-        guarded: backward refuses after a counted write.
-        read: its gradient is another after another value was put in; None where no other value could be tried.
+        guarded: backward raises after a counted write.
+        read: the gradient changes if the tensor has another value; None if no other value could be tried.
     """
 
     guarded: bool
@@ -32,11 +32,11 @@ class Kept:
 
 
 def observed(call: Call, required: Sequence[int]) -> dict[str, Kept]:
-    """Return what is known of each tensor of a call, by parameter or output name; empty where nothing requires grad.
+    """Return the observation of each tensor of a call, by parameter or output name; empty if no tensor requires grad.
 
     Args:
-        call: which call.
-        required: the places in its values of what requires grad.
+        call: the call.
+        required: the indexes of its values that require grad.
     """
     run = made(call, required)
     if not run.ends:
@@ -66,7 +66,7 @@ def is_refused(call: Call, required: Sequence[int], place: tuple[str, int]) -> b
 
 
 def is_read(call: Call, required: Sequence[int], place: tuple[str, int], expected: Gradients) -> bool | None:
-    """Return whether another value in one tensor gives another gradient, or an error; None where none can be put in."""
+    """Return whether another value in one tensor changes the gradient or causes an error; None if there is no other value."""
     tried = None
     for write in WRITES:
         run = made(call, required)
@@ -86,7 +86,7 @@ def is_read(call: Call, required: Sequence[int], place: tuple[str, int], expecte
 
 
 def _write_one(data: torch.Tensor) -> bool:
-    """NaN everywhere; of indices and the like their smallest, since where only the set of them counts another order changes nothing."""
+    """Write NaN everywhere; for indices and the like, write the smallest one, since their order may not matter."""
     if data.dtype == torch.bool:
         return False
     data.fill_(torch.nan if data.is_floating_point() or data.is_complex() else int(data.min()))
@@ -94,7 +94,7 @@ def _write_one(data: torch.Tensor) -> bool:
 
 
 def _write_others(data: torch.Tensor) -> bool:
-    """Another sign and size; of indices and the like only values that stand there already, or 0, since another may crash."""
+    """Write values of another sign and size; for indices and the like, write only existing values or 0, since others may crash."""
     if data.dtype == torch.bool:
         data.logical_not_()
     elif data.is_floating_point() or data.is_complex():
@@ -143,7 +143,7 @@ def nodes_of(run: Run) -> list[Node]:
 
 
 def saved_by(run: Run) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield what the nodes of a call tell that they saved, each with the name of the attribute."""
+    """Yield the tensors that the nodes of a call have saved, each with the name of the attribute."""
     for node in nodes_of(run):
         for attribute in dir(node):
             if attribute.startswith("_saved_"):

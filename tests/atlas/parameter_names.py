@@ -12,7 +12,7 @@ import torch
 from torch.overrides import get_testing_overrides
 
 RECEIVER = ("self", "x", "inp", "a")
-"""What a method, a schema or a wrapper of op_db calls that which the documentation calls `input`."""
+"""The names that a method, a schema or a wrapper of op_db uses for the parameter that the documentation calls `input`."""
 
 
 def parameter_names(op: Any, values: Sequence[object]) -> list[str]:
@@ -49,7 +49,7 @@ def _overridable() -> dict[Callable, Callable]:
 
 
 def _public(name: str) -> Callable | None:
-    """Return what PyTorch's documentation calls by the name that op_db has."""
+    """Return the documented name of a parameter, given its name in op_db."""
     for home in (torch, torch.Tensor):
         try:
             return operator.attrgetter(name)(home)

@@ -1,12 +1,12 @@
-"""The book: what a page sends at first load, how soon it is painted from disk, and how long the book takes to be made.
+"""Measures the book: the size of a page at first load, the time until it is painted from disk, and the time to build the book.
 
-    python -m tests.benchmarks.book              # with the recordings that are kept
-    python -m tests.benchmarks.book --afresh     # from nothing, too
-    python -m tests.benchmarks.book --of site    # the pages of a book that is there
+    python -m tests.benchmarks.book              # with the stored recordings
+    python -m tests.benchmarks.book --afresh     # also without stored recordings
+    python -m tests.benchmarks.book --of site    # the pages of an existing book
 
-Wire: the HTML, the styles and the scripts of a page, each compressed as a server does (gzip, level 6); pictures load when they
-come into view. Paint: `first-contentful-paint` of Chromium, the page opened from a file, median of seven; that of a page of one
-word, and the load, say how busy the machine is.
+Wire: the HTML, the styles and the scripts of a page, each compressed as by a server (gzip, level 6); pictures are
+loaded when they come into view. Paint: `first-contentful-paint` of Chromium for the page opened from a file, median of
+seven. The paint of a page with one word, and the load, show how busy the machine is.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def made_in(folder: Path, kept: Path | None) -> tuple[float, float]:
 
 
 def main(words: list[str]) -> None:
-    """Print the figures, each beside its target."""
+    """Print the figures with their targets."""
     with tempfile.TemporaryDirectory(prefix="book-") as name:
         folder = Path(name) / "book"
         if "--afresh" in words:

@@ -1,7 +1,7 @@
-"""Measures how long a student waits in a kernel, and prints each figure beside its target: `python -m tests.benchmarks.checks`.
+"""Measures how long a student waits in a kernel, and prints each figure with its target: `python -m tests.benchmarks.checks`.
 
-A new kernel runs cells of lesson 02. Each is timed from the request until the kernel is idle again; the processor time of the
-kernel, in parentheses, depends less on a busy machine. Exit code 1 if a target is missed.
+A new kernel runs cells of lesson 02. Each is timed from the request until the kernel is idle again. The processor time
+of the kernel, in parentheses, depends less on other load. The exit code is 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Kernel:
         self.run("")
 
     def run(self, cell: str) -> Timed:
-        """Run a cell that raises nothing."""
+        """Run a cell that must not raise."""
         began = time.perf_counter()
         reply = self.client.execute_interactive(cell, user_expressions=CLOCK, output_hook=lambda _: None, timeout=120)
         wall, before = time.perf_counter() - began, self.cpu

@@ -1,10 +1,10 @@
-"""What `explain` costs beside the plain run: the first answer, the whole answer, the runs, and the memory.
+"""Measures the cost of `explain` compared with the plain run: the first answer, the whole answer, the runs, and the memory.
 
     python -m tests.benchmarks.explain [--budget SECONDS]
 
-Each row is a process of its own on one thread; seconds are of processor time without the start of PyTorch, and the peak is the largest
-resident size. The first answer is the one without repairs. Exit code 1 where an answer is missing, comes later than three times the
-plain run and 3 seconds, or needs more than twice the plain run's memory and 500 MB.
+Each row is a separate process on one thread. Seconds are processor time without the start of PyTorch, and the peak is
+the largest resident size. The first answer is the answer without repairs. The exit code is 1 if an answer is missing,
+takes longer than three times the plain run plus 3 seconds, or needs more than twice the plain run's memory plus 500 MB.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MEGABYTE = 1 << 20
 
 
 def measure(what: str, budget: float, file: str, words: list[str]) -> dict[str, object]:
-    """Return what a plain run, the first answer or the whole answer takes in this process."""
+    """Return the measurement of a plain run, the first answer or the whole answer in this process."""
     import torch  # noqa: F401 - its start is not measured
 
     from autograder.tape.repair.trial.program_factory import factory_of_file
@@ -62,7 +62,7 @@ def measure(what: str, budget: float, file: str, words: list[str]) -> dict[str, 
 
 
 def apart(what: str, budget: float, words: tuple[str, ...]) -> dict:
-    """Return what a process of its own measures."""
+    """Return the measurement of a separate process."""
     command = [sys.executable, "-m", "tests.benchmarks.explain", "--budget", str(budget), "--one", what, "--", *words]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -1,11 +1,11 @@
-"""How fast a class is graded: stock `nbgrader autograde` and this grader, in turn, on the same submissions, isolation on.
+"""Compares the speed of `nbgrader autograde` and of this grader on the same submissions, in turn, with isolation.
 
     python -m tests.benchmarks.grade [--students 60] [--sizes 10 100 1000] [--json FILE]
 
-The class is made of a real lesson's model answers, other right answers, wrong answers and untouched work; each answer has a
-comment of its own, so that a cache of whole submissions cannot help. Both graders start
-from nothing each time (`--force`); the gradebook is made before the clock starts. Times are wall clock of one run. Memory is
-measured in the run of one at once only: to ask the kernel for it holds up the processes, by a sixth of the time for two.
+The class consists of a lesson's model answers, other right answers, wrong answers and untouched notebooks. Each answer
+has its own comment, so that a cache of whole submissions cannot help. Both graders start without results each time
+(`--force`); the gradebook is created before the measurement. Times are real time of one run. Memory is measured only in
+the run with one process, because measuring it slows down the processes, by a sixth of the time with two.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Contained k of n: every attack, between a right and a wrong control, by this grader and by stock nbgrader.
+"""Counts contained attacks: every attack is graded with a right and a wrong control, by this grader and by nbgrader.
 
-    python -m tests.benchmarks.hostile [--graders bubblewrap process stock] [--kinds walls takeovers] [--only WORD] [--json FILE]
+    python -m tests.benchmarks.hostile [--graders bubblewrap process stock] [--kinds walls takeovers] [--only WORD]
+    [--json FILE]
 
-An attack is contained if it gets no more points than its work deserves, the controls beside it get exactly what they
-deserve, and the batch finishes. Attacks on graders without isolation (level process, stock) each run in a bubblewrap of
-their own, so that they cannot harm this machine.
+An attack is contained if it gets no more points than its answer deserves, its controls get exactly the points that they
+deserve, and the batch finishes. Attacks on graders without isolation (level process, stock) each run in a separate
+bubblewrap container, so that they cannot damage this machine.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def main() -> None:
 
 
 def judged(grader: str, names: list[str]) -> dict[str, str]:
-    """Return for each case that has one of these names "" where it was contained, or what went wrong."""
+    """Return, for each case with one of these names, "" if it was contained, or else a description of the failure."""
     with tempfile.TemporaryDirectory(prefix="school-") as folder:
         school = Path(folder)
         cases = enrol(school, only=names)
@@ -99,7 +100,7 @@ def verdict(school: Path, case: Case) -> str:
 
 
 def points(school: Path, student: str) -> float | None:
-    """Return a student's points from the gradebook, where work for a person has none yet; None where there is no grade."""
+    """Return a student's points from the gradebook, without cells that a person grades; None without a grade."""
     try:
         with Gradebook(f"sqlite:///{school / 'gradebook.db'}") as gradebook:
             submission = gradebook.find_submission(ASSIGNMENT, student)
@@ -114,7 +115,7 @@ def points(school: Path, student: str) -> float | None:
 
 
 def _alone(school: Path, case: Case, grader: str) -> str:
-    """Grade a case and its controls in a class, and a container, of their own."""
+    """Grade a case and its controls in a separate class and container."""
     with _folder() as folder:
         small = Path(folder)
         shutil.copytree(school / "source", small / "source")

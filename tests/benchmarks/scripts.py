@@ -1,10 +1,11 @@
-"""What `explain` gets right of the whole training scripts in `tests/corpus/scripts`, and what it costs.
+"""Counts the right answers of `explain` for the training scripts in `tests/corpus/scripts`, and measures the cost.
 
     python -m tests.benchmarks.scripts [NAME ...]
 
-Each script is explained in a process of its own. Every repair that is offered is applied by `patch`, and the script then trained in
-plain PyTorch beside its twin: losses and gradients of every backward call, and the parameters at the end. Times depend on what
-else the machine does; memory is given as a multiple of the script's own run. Exit code 1 where a target is missed.
+Each script is explained in a separate process. Every offered repair is applied by `patch`, and the script is then
+trained in plain PyTorch together with its correct version; losses and gradients of every backward call, and the final
+parameters, are compared. Times depend on other load. Memory is a multiple of the script's own run. The exit code is 1
+if a target is missed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Row = tuple[Script, ScriptAnswer | None, ScriptJudgement | None, int]
 
 
 def measure(script: Script) -> Row:
-    """Return a script with its answer, what of it is right, and the bytes that the script itself needs."""
+    """Return a script with its answer, the evaluation of the answer, and the bytes that the script itself needs."""
     plain = run_script(script).memory
     try:
         answer = ask(script)
@@ -56,7 +57,7 @@ def measure(script: Script) -> Row:
 
 
 def totals_of(rows: list[Row]) -> dict[str, tuple[int, int, float]]:
-    """Return, by what was asked, how often the answer was right, of how many, and which share it should be."""
+    """Return, for each kind of question, the number of right answers, the number of questions, and the target share."""
     answered = [(answer, judged, plain) for _, answer, judged, plain in rows if answer and judged]
     judged = [one for _, one, _ in answered]
     broken = [one for one in judged if one.line is not None]

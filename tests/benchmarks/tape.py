@@ -1,12 +1,13 @@
-"""What recording costs beside the plain run, torchlens' trace and torchviz' graph building, and how it grows with the program.
+"""Measures the cost of recording compared with the plain run, torchlens and torchviz, and how it grows with the program.
 
     python -m tests.benchmarks.tape [--strict]
 
-Each row is measured in a process of its own, on one thread: times are medians of warm calls, ratios are of processor time, and the
-peak is what the first call adds to the process's largest resident size, after a small program of the same kind. The plain run and
-the recording (which runs it several times) do the whole step; torchlens is given the forward pass alone, and torchviz a finished
-graph to describe, undrawn. Exit code 1 where recording fails, costs more than AIM times torchlens' trace of the same transformer, or
-grows faster than the program; 2 with `--strict`, where a package is missing.
+Each row is measured in a separate process on one thread. Times are medians of warm calls, ratios are of processor time,
+and the peak is the increase of the process's largest resident size by the first call, after a small program of the same
+kind. The plain run and the recording (which runs it several times) do the whole step. torchlens traces only the forward
+pass, and torchviz describes a finished graph without drawing it. The exit code is 1 if recording fails, costs more than
+AIM times the torchlens trace of the same transformer, or grows faster than the program; it is 2 with `--strict` if a
+package is missing.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ NEEDED = {"torchlens": ("graphviz", "safetensors", "tqdm"), "torchviz": ("graphv
 
 
 class Chain(nn.Module):
-    """So many small operations, every second one in place, and their sum; with six of them, what a lesson's snippet does."""
+    """A number of small operations, every second one in place, and their sum; with six, it resembles a snippet of a lesson."""
 
     def __init__(self, operations: int):
         super().__init__()
@@ -72,7 +73,7 @@ class Chain(nn.Module):
 
 
 def _case(kind: str, *sizes: str) -> tuple[nn.Module, Tensor, Tensor | None]:
-    """Return a network with its inputs, and the labels where it is trained: two images, or 64 tokens for each of a batch."""
+    """Return a network with its inputs, and with labels if it is trained: two images, or 64 tokens for each sequence of a batch."""
     if kind == "gpt":
         layers, width, batch = map(int, sizes)
         return gpt(layers, width), torch.randint(0, 256, (batch, 64)), torch.randint(0, 256, (batch * 64,))
@@ -119,7 +120,7 @@ def measure(tool: str, program: str) -> dict[str, float]:
 
 
 def apart(tool: str, program: str) -> dict[str, float] | str:
-    """Return what a process of its own measures, or how it ended."""
+    """Return the measurement of a separate process, or how the process ended."""
     command = [sys.executable, "-m", "tests.benchmarks.tape", "--one", tool, program]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     try:

@@ -1,7 +1,7 @@
-"""Measures the picture and prints each figure beside its target: `python tests/benchmarks/view.py`.
+"""Measures the picture and prints each figure with its target: `python tests/benchmarks/view.py`.
 
-Sizes are exact. Times are medians in the page itself, from the call that renders to the frame after it is laid out; they hold for
-the machine they ran on. Exit code 1 where a target is missed.
+Sizes are exact. Times are medians in the page, from the rendering call to the frame after layout, and are valid for the
+machine on which they were measured. The exit code is 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ STEPS = """async (data) => {
 
 
 def row(what: str, seen: float, unit: str, target: float) -> bool:
-    """Print one figure beside its target, and returns whether it meets it."""
+    """Print one figure with its target, and return whether it meets the target."""
     good = seen <= target
     print(f"{what:<58} {seen:>10,.1f} {unit:<5} target {target:>9,.0f}   {'ok' if good else 'MISSED'}")
     return good
@@ -92,7 +92,7 @@ def stored(name: str) -> Recording:
 
 
 def sizes() -> list[bool]:
-    """Print what each lesson snippet's saved output takes."""
+    """Print the size of the saved output of each lesson snippet."""
     return [
         row(
             f"saved output of {name}, all forms",

@@ -1,10 +1,10 @@
-"""What `autograder.watch()` costs a training step, in time and memory, beside the plain step.
+"""Measures the cost of `autograder.watch()` in time and memory, compared with the plain training step.
 
     python -m tests.benchmarks.watch [--seconds 8]
 
-Plain and watched steps take turns in one process on one thread, so that the ratios hold on a busy machine; times are medians of
-processor time. The memory is what the watch's own tables hold after the steps, and for each step. Exit code 1 where a step
-of more than MARK milliseconds costs more than AIM times the plain one under `check="versions"`.
+Plain and watched steps alternate in one process on one thread, so that the ratios are valid on a busy machine. Times
+are medians of processor time. The memory is the size of the watch's tables after the steps, and per step. The exit code
+is 1 if a step of more than MARK milliseconds costs more than AIM times the plain step under `check="versions"`.
 """
 
 from __future__ import annotations

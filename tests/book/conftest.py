@@ -31,7 +31,7 @@ def book(blocks):
 
 @pytest.fixture(scope="session")
 def chinese_book(blocks):
-    """The same in Chinese, beside the English one; the lesson itself has no translation."""
+    """The same book in Chinese, next to the English book; the lesson itself is not translated."""
     with speaking("zh-CN"):
         return site_of(blocks, ("en", "zh-CN"))
 

@@ -13,7 +13,7 @@ NAME = "00_small"
 LESSON = Lesson(NAME, "A small lesson", 5, "nothing", tuple(Aim(can, ()) for can in ("read", "predict", "step")), ())
 SECRET = "The product kept h, so the secret is out."
 FOLDED = "The write came between the product and backward."
-"""What the text after the first question tells, and what it tells once it is unfolded."""
+"""The text after the first question, and the text that is shown when it is unfolded."""
 
 PROGRAM = """def late():
     w = torch.tensor([2.0], requires_grad=True)

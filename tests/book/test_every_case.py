@@ -63,7 +63,7 @@ WALK = """async () => {
   if (document.documentElement.scrollWidth > innerWidth) wrong.push(["too wide", document.documentElement.scrollWidth]);
   return { count: seen.size, wrong };
 }"""
-"""Answers every question of a page with each of its choices, steps through every picture, and says what went wrong."""
+"""Answers every question of a page with each of its choices, steps through every picture, and returns the errors."""
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +83,9 @@ def places(whole: Path):
 
 @pytest.mark.parametrize(("width", "scheme", "way", "spoken"), VIEWS)
 def test_every_case(browser, places, width, scheme, way, spoken):
-    """On each page each question is answered and each picture stepped through; nothing leaves the book, no page is too wide.
+    """Each question is answered and each picture stepped through; pages load nothing from elsewhere, and are not too wide.
 
-    axe-core finds nothing against WCAG 2.1 AA once everything is answered and unfolded.
+    axe-core finds no violation of WCAG 2.1 AA after everything is answered and unfolded.
     """
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     elsewhere, raised = [], []
@@ -111,7 +111,7 @@ def test_every_case(browser, places, width, scheme, way, spoken):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("spoken", LANGUAGES)
 def test_every_page_can_be_used_by_everyone(browser, whole, spoken, scheme):
-    """axe-core finds nothing against WCAG 2.1 AA on any page, with its first question answered."""
+    """axe-core finds no violation of WCAG 2.1 AA on any page, with its first question answered."""
     context = browser.new_context(color_scheme=scheme, bypass_csp=True)
     page, found = context.new_page(), {}
     for path in sorted((whole / spoken).glob("*.html")):
@@ -150,7 +150,7 @@ def test_every_page_is_whole_on_paper(browser, whole, spoken):
 
 @pytest.mark.parametrize("spoken", LANGUAGES)
 def test_every_page_can_be_read_without_scripts(browser, whole, spoken):
-    """Each page and each page with the outcomes shows its static pictures and its text, and no button that does nothing."""
+    """Each page, and each page with the outcomes, shows its static pictures and its text, and no button without a function."""
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     for name in NAMES:

@@ -21,7 +21,7 @@ LESSON = f"en/{NAME}.html"
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def open_page(browser):
 
 
 def test_the_atlas_is_filtered_by_name(open_page, folder):
-    """A name leaves its operations; parts without one take no room, though they were never laid out. A link to a late one reaches it."""
+    """A name keeps only its operations; parts without a match take no space, even before layout. A link to a late operation works."""
     page = open_page((folder / "en/atlas.html").as_uri())
     tall = page.evaluate("document.body.scrollHeight")
     page.get_by_role("searchbox", name="name contains").fill("addmm")
@@ -181,7 +181,7 @@ def test_a_line_is_dragged(folder, open_page):
 
 
 def test_a_line_that_can_go_nowhere_has_no_handle(folder, open_page):
-    """Where the table has other forms of a line but no other place for it, nothing offers to drag it."""
+    """A line that has other forms but only one place has no handle to drag it."""
     page = open_page(f"file://{folder}/{LESSON}")
     page.evaluate("""() => {
         const open = book.openTable;
@@ -223,7 +223,7 @@ def test_an_address_opens_a_step(folder, open_page):
 
 
 def test_a_picture_is_embedded_elsewhere(folder, open_page, tmp_path):
-    """A page of somebody else's shows one question in an iframe, where it can be answered."""
+    """Another person's page shows one question in an iframe, where it can be answered."""
     other = tmp_path / "en" / "slide.html"
     other.parent.mkdir()
     other.write_text(
@@ -237,7 +237,7 @@ def test_a_picture_is_embedded_elsewhere(folder, open_page, tmp_path):
 
 
 def test_without_scripts_all_can_be_read(folder, open_page):
-    """The question leads to a page where its outcome, its picture and the text stand; no button that does nothing is shown."""
+    """The question links to a page with its outcome, its picture and the text; buttons without a function are not shown."""
     page = open_page(f"file://{folder}/{LESSON}", java_script_enabled=False)
     assert 0 == page.locator("button:visible").count()
     page.locator("noscript a").first.click()
@@ -246,7 +246,7 @@ def test_without_scripts_all_can_be_read(folder, open_page):
 
 
 def test_the_search_finds_a_place(folder, open_page):
-    """Words of a section lead to it; what stands behind a question is not found."""
+    """Words of a section lead to it; text that a question reveals is not found."""
     page = open_page(f"file://{folder}/{LESSON}")
     page.locator(".search input").fill("operation made")
     page.locator(".found a").first.click()
@@ -258,7 +258,7 @@ def test_the_search_finds_a_place(folder, open_page):
 
 
 def test_what_cannot_be_loaded_is_said_in_its_place(server, open_page):
-    """An answer, a value, a picture, the text that follows, the search: where a script does not come, each says so, and none is silent."""
+    """If a script is not loaded, a message appears in the place of the answer, value, picture, text or search."""
     page = open_page(f"{server}/{LESSON}")
     page.route("**/pictures/**/*.js", lambda route: route.abort())
     page.route("**/search.js", lambda route: route.abort())
@@ -280,7 +280,7 @@ def test_print_has_no_buttons(folder, open_page):
 
 
 def test_print_shows_what_was_unfolded_by_the_answer(folder, open_page):
-    """After an answer a picture is printed where it decides, without controls, and folded text unfolded; the screen is as before."""
+    """After an answer, print shows a picture at its deciding step, without controls, and unfolded text; the screen is unchanged."""
     page = open_page(f"file://{folder}/{LESSON}")
     predict(page)
     step = page.locator("#prediction_late .step")
@@ -301,7 +301,7 @@ def test_print_shows_what_was_unfolded_by_the_answer(folder, open_page):
 
 
 def test_what_a_picture_says_in_words_is_wrapped(folder, open_page):
-    """A word wider than a phone is broken: a text that scrolls would need the keyboard, too."""
+    """A word wider than a phone is broken, because a text that scrolls would also need the keyboard."""
     page = open_page(f"file://{folder}/{LESSON}", 360)
     predict(page)
     words = page.locator("#seen details pre")
@@ -314,7 +314,7 @@ def test_what_a_picture_says_in_words_is_wrapped(folder, open_page):
 @pytest.mark.parametrize("width", [360, 1600])
 @pytest.mark.parametrize("path", [LESSON, f"en/outcomes/{NAME}.html"])
 def test_a_page_can_be_used_by_everyone(folder, browser, path, width, scheme):
-    """Names, roles, contrast and order: axe-core finds nothing against WCAG 2.1 AA on a lesson's page, nor once it is answered."""
+    """axe-core finds no violation of WCAG 2.1 AA on the page of a lesson, before and after it is answered."""
     page = browser.new_context(
         color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True
     ).new_page()

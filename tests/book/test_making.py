@@ -1,4 +1,4 @@
-"""The command: where a book may be written, what it is told, and that nothing is overwritten."""
+"""The command: the folders into which a book may be written, its arguments, and that existing files are not overwritten."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.locale.translations import LanguageError
 
 
 def test_other_people_s_folders_stay_as_they_are(tmp_path):
-    """A folder with other things in it is refused before anything is recorded, and nothing in it changes."""
+    """A folder with other files is refused before anything is recorded, and is not changed."""
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(BookFolderError, match="holds other things than a book"):
         make_book(tmp_path)
@@ -43,7 +43,7 @@ def test_a_place_that_cannot_be_used_is_named_at_once(tmp_path, given, said):
 
 
 def test_a_book_is_replaced_where_a_link_or_dots_lead_to_it(tmp_path, monkeypatch):
-    """The link stays a link, and the folder that we stand in is a name like any other."""
+    """The link stays a link, and the current folder can be replaced like any other."""
     write_book(tmp_path / "book", {"page.html": "old"})
     (tmp_path / "link").symlink_to(tmp_path / "book")
     write_book(tmp_path / "link", {"page.html": "new"})
@@ -55,7 +55,7 @@ def test_a_book_is_replaced_where_a_link_or_dots_lead_to_it(tmp_path, monkeypatc
 
 
 def test_a_language_that_is_not_there_is_named(tmp_path):
-    """The sentence lists what there is, and no folder is made."""
+    """The sentence lists the available languages, and the folder is not created."""
     with pytest.raises(LanguageError, match="The course is not translated into 'xx'. It has en, zh-CN"):
         make_book(tmp_path / "new", "xx")
     assert not (tmp_path / "new").exists()

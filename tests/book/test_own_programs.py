@@ -1,4 +1,4 @@
-"""A teacher's own programs in the book, and what cannot be shown there."""
+"""A teacher's own programs in the book, and programs that cannot be shown there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def program(tmp_path):
 
 @pytest.mark.thorough
 def test_a_program_becomes_a_question(program):
-    """The right choice is what happens when it runs: nothing raises, and the gradient is not the slope of exp."""
+    """The right choice is the outcome of the program: it does not raise, and the gradient is not the derivative of exp."""
     question = own_question(program(HARMFUL))
     assert ["silently-wrong"] == [choice.answer for choice in question.choices if choice.is_right]
     assert HARMFUL == question.source
@@ -53,7 +53,7 @@ def test_a_recording_is_shown_as_it_is(program):
 
 @pytest.mark.thorough
 def test_a_program_that_does_not_end(program, monkeypatch):
-    """It is stopped, and the sentence says what to do."""
+    """The program is stopped, and the message suggests a solution."""
     monkeypatch.setattr(own_programs, "SECONDS", 3.0)
     with pytest.raises(OwnProgramError, match="still running after 3 seconds"):
         own_question(program("while True:\n    pass\n"))
@@ -68,7 +68,7 @@ def test_a_program_that_ends_python(program):
 
 @pytest.mark.parametrize("name", ["pipe.json", "pipe.py", "pipe.ipynb", "folder.json"])
 def test_what_is_no_file_is_not_waited_for(tmp_path, name):
-    """A named pipe, which may never be written to, and a folder are refused at once, whatever their names end with."""
+    """A named pipe, which may never be written to, and a folder are refused immediately, whatever their names end with."""
     place = tmp_path / name
     place.mkdir() if name.startswith("folder") else os.mkfifo(place)
     with pytest.raises(OwnProgramError, match="is not a file"):
@@ -85,14 +85,14 @@ def test_what_is_no_file_is_not_waited_for(tmp_path, name):
     ],
 )  # fmt: skip
 def test_a_recording_that_contradicts_itself_is_refused(program, harm):
-    """Each field is of its type, but what it names is not there: one sentence, before any page is made."""
+    """Each field has the right type, but refers to something missing: one sentence is printed before any page is made."""
     whole = json.loads((RECORDINGS / "silently_wrong.json").read_text("utf-8"))
     with pytest.raises(OwnProgramError, match="is damaged and cannot be drawn"):
         own_question(program(json.dumps(whole | harm), "kept.json"))
 
 
 def test_a_program_without_a_statement_is_refused(program):
-    """There would be nothing to predict and no step to show."""
+    """Such a program cannot be predicted, and does not have a step to show."""
     for text in ("", "# later\n"):
         with pytest.raises(OwnProgramError, match=r"mine.py has no statement to run. Name a program to add"):
             own_question(program(text))

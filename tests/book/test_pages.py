@@ -1,4 +1,4 @@
-"""The pages: nothing tells an answer before it is asked for, every link leads somewhere, every piece has its address."""
+"""The pages: answers are not visible before the question, every link has a target, and every part has an address."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_book_in_chinese_is_the_same_book(book, chinese_book):
 
 
 def test_a_lesson_tells_no_answer(book):
-    """Neither the page, nor the search, nor a script in plain text holds the verdict or what follows the question."""
+    """The page, the search and the scripts do not contain the verdict, or the text after the question, in plain text."""
     plain = {
         path: str(text)
         for path, text in book.items()
@@ -64,7 +64,7 @@ def test_the_answer_comes_with_the_question_s_script(book):
 
 
 def test_a_line_of_facts_ends_with_a_fact(book):
-    """Where no script fills in the score, no mark that should stand before it is left alone."""
+    """If the score is not filled in by a script, the separator before it is not shown either."""
     for path in (f"{NAME}.html", "index.html"):
         facts = BeautifulSoup(str(book[path]), "html.parser").select(".facts")
         assert facts
@@ -88,7 +88,7 @@ def test_every_anchor_stands_in_the_first_page(book):
 
 
 def test_a_page_of_many_words_begins_with_its_contents(book):
-    """The glossary says that a table lists them all: here it stands on the page, as in a lesson."""
+    """The glossary announces a table of all terms, which the page contains, as in a lesson."""
     page = BeautifulSoup(str(book["glossary.html"]), "html.parser")
     assert ["#leaf"] == [link["href"] for link in page.select("nav.contents a")]
 
@@ -104,7 +104,7 @@ def test_an_anchor_stands_once_in_a_page(book, chinese_book):
 
 
 def test_an_exercise_names_the_command_that_opens_it(book, chinese_book):
-    """The command and the page that explains it stand beside the code that is handed out; a Chinese page opens the Chinese lesson."""
+    """The command and the page that explains it appear next to the released code; a Chinese page opens the Chinese lesson."""
     task = BeautifulSoup(str(book[f"{NAME}.html"]), "html.parser").select_one("#repair")
     assert f"python3 -m autograder lab {NAME}" == task.select_one(".command code").get_text()
     assert "jupyterlab.html" == task.select_one("a")["href"]
@@ -115,7 +115,7 @@ def test_an_exercise_names_the_command_that_opens_it(book, chinese_book):
 
 
 def test_links_within_the_book_are_checked(book):
-    """A finished book has no broken link, and a missing file or anchor is found."""
+    """A finished book has no broken link, and a missing file or anchor is reported."""
     files = {f"en/{path}": text for path, text in book.items()} | shared_files()
     assert [] == broken_links(files)
     del files["en/atlas.html"]
@@ -168,7 +168,7 @@ def test_a_message_is_wrapped_by_the_reader_s_screen():
 
 
 def test_what_a_cell_displays_as_text_is_text():
-    """An object that is displayed and has no HTML form stands on the page with all of its signs."""
+    """A displayed object without an HTML form appears on the page with all of its characters."""
     shown = BlockPages(page_templates(), "small").sections(
         [CodeBlock("c", "", displays=({"text/plain": "<class 'int'>"},))]
     )
@@ -190,7 +190,7 @@ def test_a_script_gives_back_what_was_packed():
 
 
 def test_a_page_shows_code_as_code(book, chinese_book):
-    """What stands between backticks in a text is code on its page; the search, which shows plain words, has no backticks either."""
+    """Text between backticks is code on the page; the search, which shows plain words, does not show backticks either."""
     for files in (book, chinese_book):
         for path in (path for path in files if path.endswith(".html")):
             page = BeautifulSoup(str(files[path]), "html.parser")

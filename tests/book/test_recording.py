@@ -13,9 +13,9 @@ from tests.book.small_course import PROGRAM, small_notebook
 
 
 def test_each_kind_of_cell_becomes_its_block(blocks):
-    """Text, set-up, a question, a demonstration, an exercise and plain code, in the notebook's order.
+    """Text, set-up, a question, a demonstration, an exercise and plain code appear in the notebook's order.
 
-    No check cell is left, and no cell with lines to be moved: these stand at their exercise.
+    Check cells and cells with lines to be moved are not blocks; the latter are shown in their exercise.
     """
     kinds = [
         *(ProseBlock, CodeBlock),
@@ -31,7 +31,7 @@ def test_each_kind_of_cell_becomes_its_block(blocks):
 
 
 def test_a_question_passes_only_what_pytorch_does(blocks):
-    """The one right answer is what a plain run of the program does: backward raises."""
+    """The only right answer is the outcome of a plain run of the program: backward raises."""
     import torch
 
     space = {"torch": torch}
@@ -45,7 +45,7 @@ def test_a_question_passes_only_what_pytorch_does(blocks):
 
 
 def test_a_question_for_a_value_is_answered_by_running_it(blocks):
-    """The value is what the function returns: the slope of w², by hand 3."""
+    """The value is the function's return value: the derivative of w², which is 3 by hand."""
     question = next(block for block in blocks if isinstance(block, QuestionBlock) and block.kind == "value")
     assert 3.0 == question.value
     assert "a number" == question.hint
@@ -61,12 +61,12 @@ def test_a_demonstration_keeps_its_recording(blocks):
 
 @pytest.mark.parametrize(("cell", "shown"), [("6 * 7", "Out[0]: 42\n"), ("6 * 7;", ""), ("6 * 7;  \n", "")])
 def test_a_semicolon_hides_a_value(blocks, cell, shown):
-    """As in a notebook: what a plot's function returns is not shown beside the plot."""
+    """As in a notebook, the return value of a plotting function is not shown with the plot."""
     assert shown == start_shell().run(cell).printed
 
 
 def test_a_cell_that_fails_stops_the_book(tmp_path):
-    """A lesson that raises where it may not is named, and no book is made of it."""
+    """A lesson that raises unexpectedly is named, and the book is not made."""
     path = tmp_path / "broken.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0", id="divides")]), path)
     with pytest.raises(RecordingFailedError, match="broken, cell divides: ZeroDivisionError"):
@@ -75,7 +75,7 @@ def test_a_cell_that_fails_stops_the_book(tmp_path):
 
 @pytest.mark.thorough
 def test_recordings_are_kept_by_content(tmp_path, blocks):
-    """The second book records nothing: even a damaged notebook's neighbor comes from the folder of kept recordings."""
+    """The second book records nothing: even the notebook next to a damaged one uses the stored recordings."""
     notebook, kept = small_notebook(tmp_path), tmp_path / "kept"
     first = blocks_of([notebook], kept)
     files = {file: file.stat().st_mtime_ns for file in kept.iterdir()}

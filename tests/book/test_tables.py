@@ -1,4 +1,4 @@
-"""Tables of arrangements: each entry is what PyTorch did, and packing changes nothing."""
+"""Tables of arrangements: each entry is the result of PyTorch, and compression does not change it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ARRAYS = """def scaled():
 
 
 def plain_run(text: str) -> str:
-    """Return how a program ends that plain PyTorch runs, without what no error shows."""
+    """Return how plain PyTorch ends a program, without details that its errors do not show."""
     try:
         exec(text, {"torch": torch})
     except RuntimeError as error:
@@ -45,7 +45,7 @@ def test_each_entry_is_what_pytorch_does(blocks):
 
 
 def test_a_program_without_a_write_has_no_table():
-    """Where nothing can be moved or switched, nothing is offered."""
+    """If nothing can be moved or switched, the page does not offer it."""
     assert (
         try_arrangements(
             "plain", "def plain():\n    w = torch.ones(2, requires_grad=True)\n    w.sum().backward()\n", {}
@@ -55,7 +55,7 @@ def test_a_program_without_a_write_has_no_table():
 
 
 def test_modules_of_the_notebook_are_there():
-    """A program may use what the lesson's first cell imported."""
+    """A program may use modules that the lesson's first cell imported."""
     table = try_arrangements("scaled", ARRAYS, {"np": numpy, "unused": object()})
     assert "correct" == table.tried[0].recording.verdict.outcome
 
@@ -69,7 +69,7 @@ values = st.recursive(
 
 @given(values)
 def test_sharing_parts_changes_nothing(value):
-    """What was shared comes back equal, whatever it was, three times over."""
+    """Shared values come back equal, whatever their type, after three round trips."""
     plain = msgspec.to_builtins([value, value, {"again": value}])
     assert plain == unshared(share(plain))
 
@@ -86,7 +86,7 @@ def test_the_script_holds_every_scene_once(book, blocks):
 
 
 def test_each_order_is_what_pytorch_and_the_check_say(blocks):
-    """Of the orders of an exercise's lines, plain PyTorch ends as the table says, and those pass whose value and gradient are right."""
+    """For each order of an exercise's lines, plain PyTorch ends as in the table; orders with the right value and gradient pass."""
     table = next(block.table for block in blocks if isinstance(block, ExerciseBlock) and block.table)
     offered = {one.key: one for one in arrangements(table.program)}
     passing = set()

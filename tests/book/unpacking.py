@@ -1,4 +1,4 @@
-"""Reads what the book's pages are sent, as book.js and play_table.js do."""
+"""Reads the data that the book's pages receive, as book.js and play_table.js do."""
 
 from __future__ import annotations
 

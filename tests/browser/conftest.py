@@ -1,4 +1,4 @@
-"""A real JupyterLab beside the real browser, one of each for the whole run; every test gets a page of its own."""
+"""A JupyterLab server and a browser, one of each for the whole run; every test gets its own page."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _menu_item(page: Page, name: str) -> Locator:
 
 @pytest.fixture
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page with nothing remembered; errors that its scripts raise fail the test, and its last look is kept as an artefact."""
+    """A page without stored state; errors in its scripts fail the test, and its last screenshot is kept as an artifact."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     opened, errors = context.new_page(), []
     opened.on("pageerror", lambda error: errors.append(str(error)))
@@ -127,7 +127,7 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def _command(token: str, root: Path) -> list[str]:
-    """Return the command that starts the server; Jupyter chooses the port, so nobody takes it between choosing and binding."""
+    """Return the command that starts the server; Jupyter chooses the port, so no other process can take it meanwhile."""
     return [
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0",
         f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}",
@@ -136,7 +136,7 @@ def _command(token: str, root: Path) -> list[str]:
 
 
 def _environment(private: Path) -> dict[str, str]:
-    """Return an environment in which Jupyter reads and writes nothing of the user's."""
+    """Return an environment in which Jupyter does not read or write the user's files."""
     settings = private / "settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     (settings / "notification.jupyterlab-settings").write_text(json.dumps(QUIET))

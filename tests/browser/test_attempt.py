@@ -1,4 +1,4 @@
-"""A wrong answer in JupyterLab: the verdict first, then the picture of the learner's own lines."""
+"""A wrong answer in JupyterLab: the verdict first, then the picture of the student's own lines."""
 
 import re
 
@@ -31,7 +31,7 @@ PREDICTION = 'late_write = "correct"'
 
 
 def overlapping(controls) -> list[tuple[str, str]]:
-    """Return the texts of each two controls that stand on each other, whatever the width of the page."""
+    """Return the texts of each two controls that overlap, at any width of the page."""
     boxes = [
         (one.inner_text() or one.get_attribute("aria-label"), one.bounding_box())
         for one in controls
@@ -50,7 +50,7 @@ def overlapping(controls) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_a_wrong_answer_shows_its_own_run(page, jupyterlab, theme, request):
-    """The message stands above the picture, which opens at the write that harmed and shows both gradients."""
+    """The message is above the picture, which opens at the harmful write and shows both gradients."""
     jupyterlab.write("attempt.ipynb", IMPORTS, ANSWER.strip(), CHECK.strip())
     jupyterlab.open(page, "attempt.ipynb")
     jupyterlab.choose(page, "Settings", "Theme", theme)
@@ -72,7 +72,7 @@ def test_a_wrong_answer_shows_its_own_run(page, jupyterlab, theme, request):
 
 
 def test_a_right_answer_shows_its_own_run(page, jupyterlab):
-    """A line says in green what held; below it stands the picture of the learner's own lines."""
+    """A green line states the passed comparison; below it is the picture of the student's own lines."""
     right = ANSWER.replace("d.data.view(-1)", "d.detach().clone().view(-1)")
     jupyterlab.write("right.ipynb", IMPORTS, right.strip(), CHECK.strip())
     jupyterlab.open(page, "right.ipynb")

@@ -45,7 +45,7 @@ window.model = (table, first) => {
 
 
 def show(page: Page, program) -> None:
-    """Draw a program whose arrangements stand in a table, as a page without a kernel does."""
+    """Draw a program whose arrangements are in a table, as a page without a kernel does."""
     table = {}
     for arrangement in arrangements(program):
         ran = run(program, arrangement).recording if arrangement != program.as_given or not program.spare else None
@@ -64,7 +64,7 @@ def show(page: Page, program) -> None:
 
 
 def order(page: Page) -> list[str]:
-    """Return the ids of the program's cards as they stand."""
+    """Return the ids of the program's cards in their order."""
     return page.evaluate(
         "[...document.querySelectorAll('.program:not(.tray) > [data-card]')].map((one) => one.dataset.card)"
     )
@@ -87,7 +87,7 @@ def drag(page: Page, card: str, below: str) -> None:
 
 
 def test_a_dragged_card_changes_the_verdict(board):
-    """The write below backward harms nothing; back in its place it does; the picture follows each time."""
+    """The write below backward is harmless; moved back, it is harmful; the picture changes each time."""
     assert "raises" in board.inner_text(".badge")
     drag(board, "2", "3")
     assert ["0", "1", "3", "2"] == order(board)
@@ -98,7 +98,7 @@ def test_a_dragged_card_changes_the_verdict(board):
 
 
 def test_keys_and_buttons_move_and_switch(board):
-    """Arrow keys on the grip, the buttons, and the list of forms do what dragging does, and keep the focus."""
+    """Arrow keys on the grip, the buttons and the list of forms have the same effect as dragging, and keep the focus."""
     board.locator("[data-card='2'] .grip").focus()
     board.keyboard.press("ArrowDown")
     assert ["0", "1", "3", "2"] == order(board)
@@ -111,7 +111,7 @@ def test_keys_and_buttons_move_and_switch(board):
 
 
 def test_a_finger_drags_too(browser):
-    """On a touch screen of a phone's width the grip follows the finger, and nothing scrolls sideways."""
+    """On a touch screen of a phone's width, the grip follows the finger, and the page does not scroll sideways."""
     context = browser.new_context(viewport={"width": 360, "height": 800}, has_touch=True)
     page = context.new_page()
     show(page, program_from_text("doubled", TEXT))
@@ -134,7 +134,7 @@ def test_a_finger_drags_too(browser):
 
 
 def test_an_edited_line_is_sent(page):
-    """Enter sends the text, Escape does not; where nothing can run a text, no line can be edited."""
+    """Enter sends the text, Escape does not; lines cannot be edited on a page that cannot run them."""
     program = program_from_text("doubled", TEXT)
     show(page, program)
     assert 0 == page.locator("[data-control=edit]").count()

@@ -54,7 +54,7 @@ def test_the_first_wrong_version_is_answered_with_the_write_that_was_missed(aski
 
 
 def test_a_write_that_another_counter_counts_is_named(asking):
-    """Who counts the write through .data for `m` too is told through what it went; the picture can be opened without an answer."""
+    """A student who also counts the write through .data for `m` is told its path; the picture can be opened without an answer."""
     asking.get_by_role("spinbutton").first.fill("3")
     asking.get_by_role("spinbutton").nth(1).fill("1")
     asking.get_by_role("button", name="compare", exact=True).click()

@@ -1,4 +1,4 @@
-"""A hostile hand-in in a real browser: in formgrader, as nbgrader serves it, and in feedback, nothing runs and nothing is asked for."""
+"""A hostile submission in a real browser, in formgrader as served by nbgrader and in feedback: nothing runs or is requested."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ print("\\x1b]8;;http://{address}\\x1b\\\\link\\x1b]8;;\\x1b\\\\")
 """A cell that shows all hostile texts."""
 
 WEB = {"http:", "https:", "mailto:", ":"}
-"""Schemes of links that a page may show; ":" is an address that is no address, such as one with a quotation mark in its port."""
+"""Schemes of links that a page may show; ":" is an invalid address, such as one with a quotation mark in its port."""
 
 
 class Listener:
@@ -93,7 +93,7 @@ def aimed(text: str, listener: Listener) -> str:
 
 
 def hostile(listener: Listener) -> nbformat.NotebookNode:
-    """Return a hand-in that shows every hostile text in every way in which a notebook can show one."""
+    """Return a submission that shows every hostile text in every way in which a notebook can show one."""
     notebook = plain_course.answered({"explain_mean": "\n\n".join(aimed(text, listener) for text in HOSTILE_MARKDOWN)})
     texts = [aimed(text, listener) for text in HOSTILE_HTML]
     code = SHOW_ALL.format(texts=texts, png=png(), address=listener.address)
@@ -105,7 +105,7 @@ def hostile(listener: Listener) -> nbformat.NotebookNode:
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory, listener: Listener) -> Path:
-    """A graded class: the hand-in of "hostile" as this grader stores it, that of "stored_raw" as a careless one would."""
+    """A graded class: "hostile" is stored by this grader, and "stored_raw" as by a careless one."""
     if LEVELS["bubblewrap"].obstacle:
         pytest.skip(LEVELS["bubblewrap"].obstacle)
     folder = tmp_path_factory.mktemp("hostile")
@@ -157,7 +157,7 @@ def _address(private: Path, server: subprocess.Popen) -> str:
 
 
 def visited(browser: Browser, address: str, listener: Listener) -> tuple[list[str], set[str]]:
-    """Return what a page asked the listener for, and the schemes of the links that it shows."""
+    """Return the requests of a page to the listener, and the schemes of the links that it shows."""
     context = browser.new_context()
     page, before = context.new_page(), len(listener.heard)
     page.on("dialog", lambda dialog: dialog.dismiss())

@@ -1,4 +1,4 @@
-"""The lesson as a learner meets it: opened in JupyterLab, run from top to bottom, saved."""
+"""The lesson as a student uses it: opened in JupyterLab, run from top to bottom, saved."""
 
 import time
 
@@ -12,7 +12,7 @@ NOTEBOOK = "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"
 
 
 def run_all_and_save(page, lab, name: str):
-    """Open a notebook, runs all of its cells as a person would, saves it, and returns what was saved."""
+    """Open a notebook, run all of its cells as a person would, save it, and return the saved notebook."""
     lab.open(page, name)
     lab.run_all(page)
     last = len(nbformat.read(lab.root / name, as_version=4).cells)
@@ -57,7 +57,7 @@ def test_a_lesson_runs_from_top_to_bottom(page, jupyterlab, answers):
 
 @pytest.mark.slow
 def test_validate_in_the_toolbar_says_success(page, jupyterlab):
-    """The button that nbgrader adds runs the learner's notebook and says that all tests pass."""
+    """The button that nbgrader adds runs the student's notebook and reports that all tests pass."""
     lesson = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)
     nbformat.write(lesson.answered(lesson.right()), jupyterlab.root / "mine.ipynb")
     jupyterlab.open(page, "mine.ipynb")

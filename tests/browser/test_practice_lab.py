@@ -16,7 +16,7 @@ from autograder.course import {name}
 
 
 def test_a_quiz_is_answered_by_choosing_and_by_typing(jupyterlab, page, tmp_path):
-    """Each answer leads to the next program; a word that is none of the four is said to be so; answers are kept at once."""
+    """Each answer leads to the next program; any word except the four is reported as such; answers are stored immediately."""
     jupyterlab.write("quiz.ipynb", WITH_PROGRESS.format(path=str(tmp_path / "progress.json"), name="quiz"))
     jupyterlab.open(page, "quiz.ipynb")
     jupyterlab.run_all(page)

@@ -1,4 +1,4 @@
-"""The front-end module alone, in a real browser, with a fake model: what a notebook and a page both rely on."""
+"""The front-end module alone, in a real browser, with a fake model: the behavior on which a notebook and a page both rely."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_placed_model_takes_its_element_and_gives_it_back(bare):
 
 
 def test_a_model_without_a_place_waits_for_its_view(bare):
-    """A widget that is displayed itself draws nothing outside the element it is given."""
+    """A widget that is displayed itself draws only inside its element."""
     bare.evaluate("data => { window.stop = graph.initialize({ model: model(data) }); }", scene("correct"))
 
     assert bare.evaluate("stop === undefined")

@@ -91,7 +91,7 @@ def test_a_long_line_wraps(opened, page):
 
 @pytest.mark.parametrize(("width", "columns"), [(1600, 2), (1000, 2), (860, 1), (360, 1)])
 def test_two_columns_only_where_both_can_be_read(opened, page, width, columns):
-    """The code stands beside the graph where the graph keeps 440 pixels, and above it elsewhere; nothing runs out of the picture."""
+    """The code is next to the graph if the graph keeps 440 pixels, and above it otherwise; the picture does not overflow."""
     page.set_viewport_size({"width": width, "height": 900})
     opened("raises_backward")
     code, graph = (page.locator(pane).bounding_box() for pane in (".code", ".graph"))
@@ -131,7 +131,7 @@ def test_the_harm_is_shown_and_described(opened):
 
 
 def test_the_arrow_ends_at_the_line_that_wrote(opened):
-    """From the harmed row to line 9, in a wide window and in a narrow one."""
+    """The arrow goes from the harmed row to line 9, in a wide window and in a narrow one."""
     page = opened("raises_backward")
     page.locator(".slider").fill("5")
     for width in (1200, 360):
@@ -161,7 +161,7 @@ def test_the_gradients_come_with_the_verdict(opened):
 
 
 def test_the_gradients_above_the_blocks_are_whole(opened):
-    """At the last step, no text of the graph goes beyond the edge of its drawing, where it would be cut off."""
+    """At the last step, the text of the graph stays inside its drawing, where it is not cut off."""
     page = opened("silently_wrong")
     page.click("[aria-label='last step']")
     cut = """() => {
@@ -307,7 +307,7 @@ MOVING = """[...document.querySelectorAll(".autograder *")].map((element) => get
 
 
 def test_reduced_motion_is_respected(browser: Browser, tmp_path: Path):
-    """Nothing moves where the reader's system asks for no motion; the control shows that something does otherwise."""
+    """Nothing moves if the reader's system requests reduced motion; the control shows that something moves otherwise."""
     file = tmp_path / "page.html"
     file.write_text(view.as_html(stored("correct")), encoding="utf-8")
     moving = {}
@@ -325,7 +325,7 @@ def test_reduced_motion_is_respected(browser: Browser, tmp_path: Path):
 
 
 def test_hostile_names_stay_text(page: Page, tmp_path: Path):
-    """Markup in every name, value and line of source runs nothing and adds no element."""
+    """Markup in names, values and lines of source does not run and does not add elements."""
     script = '"><img src=x onerror=alert(1)></text><script>alert(2)</script>'
     text = (RECORDINGS / "raises_backward.json").read_text(encoding="utf-8")
     for old in ('"w2"', '"[[4]]"', '"MulBackward0"', '"d"'):

@@ -1,4 +1,4 @@
-"""A check says which run of a cell it judged, and judges nothing if the cell was changed and raised an error."""
+"""A check states which run of a cell it judged, and does not judge a cell that was changed and raised an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.check.message import Incorrect, message
 
 @pytest.fixture
 def run(monkeypatch):
-    """Return what runs a cell, given its id and its text, in a shell whose cells are followed."""
+    """Return a function that runs a cell, given its id and its text, in a shell whose cells are followed."""
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
     shell.showtraceback = shell.showsyntaxerror = lambda *_args, **_options: None
     monkeypatch.setattr(answer_cell, "get_ipython", lambda: shell)
@@ -23,7 +23,7 @@ def run(monkeypatch):
 
 
 def test_the_verdict_names_the_run(run):
-    """The number is that of the run that defined the function or the class, and a value has none."""
+    """The number is that of the run that defined the function or the class; a value has no number."""
     run("a", "def drain(): pass")
     run("b", "guess = 'correct'")
     run("a", "def drain(): return 1")
@@ -35,7 +35,7 @@ def test_the_verdict_names_the_run(run):
 
 @pytest.mark.parametrize("broken", ["def drain(:", "def drain(): pass\n1 / 0", "drain = 1 +"])
 def test_a_cell_that_raised_is_not_judged(run, broken):
-    """The error and its run are named until the cell runs to its end; another cell's error changes nothing."""
+    """The error and its run are named until the cell runs to its end; another cell's error has no effect."""
     run("a", "def drain(): pass")
     run("b", "1 / 0")
     require_finished("drain")
@@ -60,7 +60,7 @@ def test_a_prediction_is_followed_too(run):
 
 
 def test_a_cell_with_an_answer_and_its_check_is_judged(run):
-    """A verdict is no error of the answer's cell, and the definition in the running cell is the newest."""
+    """A verdict is not an error of the answer's cell, and the definition in the running cell is the newest."""
     run("a", "def drain(): pass\n1 / 0")
     result = run(
         "b",

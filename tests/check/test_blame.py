@@ -1,4 +1,4 @@
-"""A line that a learner names is held against what the recording of the program found."""
+"""A line that a student names is compared with the cause in the recording of the program."""
 
 import contextlib
 
@@ -15,13 +15,13 @@ from autograder.tape import record
 
 
 class Named:
-    """Names among which a learner has named one line; a name that was never defined raises KeyError."""
+    """A namespace in which a student has named one line; a name that was never defined raises KeyError."""
 
     def __init__(self, **values):
         self.values = values
 
     def value(self, name):
-        """Return the learner's value of that name."""
+        """Return the student's value of that name."""
         return self.values[name]
 
 
@@ -87,7 +87,7 @@ def test_a_write_that_pytorch_does_not_notice_can_be_named_too():
     ],
 )
 def test_any_other_answer_is_told_why(line, phrase):
-    """A wrong line is refused with what it did, and the message never gives the right one away."""
+    """A wrong line is rejected with a description of its effect, and the message never contains the right line."""
     with pytest.raises(Incorrect) as refused:
         judged(late_write, line=line)
     told = " ".join(str(refused.value).split())
@@ -106,7 +106,7 @@ def shown(monkeypatch):
 
 @pytest.mark.parametrize("line", ["...", ...])
 def test_no_line_yet_shows_the_picture_and_is_not_attempted(line, shown):
-    """The picture is what the answer is read from, so it comes before the answer."""
+    """The picture is shown before the answer, because the answer is read from it."""
     with pytest.raises(NotAttempted):
         judged(late_write, line=line)
     assert ["raises-backward"] == [recording.verdict.outcome for recording in shown]
@@ -124,7 +124,7 @@ def test_the_verdict_stands_before_the_picture(line, verdict, monkeypatch, capsy
 
 @pytest.mark.parametrize("program", [late_write, unseen_write])
 def test_the_picture_blames_nobody_until_the_answer_is_right(program, shown):
-    """What each step did can always be read; the summary that names the line comes with the right answer."""
+    """The effect of each step is always visible; the summary that names the line is shown with the right answer."""
     line = "a.mul_(2)" if program is late_write else "a.data.mul_(2)"
     for named in ("...", "a = w.exp()"):
         with pytest.raises((NotAttempted, Incorrect)):
@@ -136,7 +136,7 @@ def test_the_picture_blames_nobody_until_the_answer_is_right(program, shown):
 
 
 def test_a_line_is_told_as_it_was_written():
-    """No spaces between its tokens, by which lines are compared."""
+    """The message quotes the line without the spaces between its tokens that are used for comparison."""
     with pytest.raises(Incorrect) as refused:
         judged(late_write, line="  a = w.exp()")
     assert "a = w.exp(), which made the node" in str(refused.value)
@@ -149,13 +149,13 @@ def test_a_name_that_was_never_defined_is_missing():
 
 
 def test_a_program_that_harms_nothing_is_its_authors_mistake():
-    """No answer could be right, so the error names the exercise and no learner is blamed."""
+    """Since no answer could be right, the error names the exercise and does not blame the student."""
     with pytest.raises(BrokenExercise, match="writes into no saved tensor"):
         judged(no_write, line="a = w.exp()")
 
 
 def test_a_message_says_what_the_operation_keeps():
-    """Beside the write stands what the operation that saved keeps; what to write instead is for the learner to find."""
+    """The message contains the tensor that the saving operation keeps; the student has to find a replacement for the write."""
     harm = record(late_write).verdict.harms[0]
 
     assert "ExpBackward0 keeps for backward (exp keeps its output)" in describe(harm)
@@ -163,7 +163,7 @@ def test_a_message_says_what_the_operation_keeps():
 
 
 def test_a_tensor_without_a_name_is_said_to_have_none():
-    """What stands in its place in a Recording ("result of ExpBackward0") is no name that a reader has seen."""
+    """The name in a Recording ("result of ExpBackward0") is not a name that a reader has seen."""
 
     def nameless():
         w = torch.tensor([1.0, 2.0], requires_grad=True)

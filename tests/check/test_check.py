@@ -1,4 +1,4 @@
-"""The check itself: what it asks, what it compares with, and how it says no."""
+"""The check itself: its calls, its comparison, and its messages."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ class Names:
         self.names = names
 
     def subject(self, name):
-        """Return the subject of that name, made from a function where it is one."""
+        """Return the subject of that name, made from a function if it is one."""
         found = self.names[name]
         return found if hasattr(found, "call") else LocalSubject(found)
 
@@ -46,7 +46,7 @@ def given(d, w):
 
 
 def judged(answer) -> str:
-    """Return what the check of `given` says of an answer, "" where it passes; whitespace folded."""
+    """Return the message of the check of `given` for an answer, "" if it passes; whitespace is folded."""
     with use_names(Names(task=answer)):
         try:
             check("task", like=given, d=result("n", 3), w=leaf(3))
@@ -63,7 +63,7 @@ def right(d, w):
 
 
 def test_a_right_answer_passes_silently(capfd):
-    """One line on stdout that says what was compared, nothing on stderr, nothing returned."""
+    """One line on stdout states the comparison; stderr is empty, and the return value is None."""
     with use_names(Names(task=right)):
         assert check("task", like=given, d=result("n", 3), w=leaf(3)) is None
     shown = capfd.readouterr()
@@ -72,7 +72,7 @@ def test_a_right_answer_passes_silently(capfd):
 
 
 def test_a_right_answer_passes_in_chinese(capfd):
-    """The line that says so has no English word but the names, and no punctuation of half a letter's width."""
+    """The line contains no English word except names, and no half-width punctuation."""
     with use_names(Names(task=right)), speaking("zh-CN"):
         check("task", like=given, d=result("n", 3), w=leaf(3))
     said = capfd.readouterr().out.removeprefix("task: ")
@@ -108,12 +108,12 @@ def broadcast(d, w):
 
 
 def nothing(d, w):
-    """Return nothing."""
+    """Return None."""
     right(d, w)
 
 
 def remembered(d, w):
-    """Return what it returned the first time."""
+    """Return the result of the first call."""
     if not hasattr(remembered, "value"):
         remembered.value = right(d, w)
     d[:] = 1
@@ -227,7 +227,7 @@ def test_a_missing_answer_is_told_in_words():
     ("guess", "kind"), [("...", NotAttempted), (..., NotAttempted), ("perhaps", Incorrect), (3, Incorrect)]
 )
 def test_a_prediction_comes_before_the_run(guess, kind):
-    """Without one of the four words nothing runs and nothing is shown."""
+    """Without one of the four words, the program is not run and the result is not shown."""
     ran = []
     with use_names(Names(mine=guess)), pytest.raises(kind):
 
@@ -267,7 +267,7 @@ def test_a_verdict_shows_no_traceback():
 
 
 def test_the_first_check_of_a_kernel_waits_for_nothing(tmp_path):
-    """Whatever takes long to load is loaded with the lesson's imports, or not at all; oracle: the modules before and after."""
+    """Slow modules are loaded with the lesson's imports, or not at all; oracle: the modules before and after."""
     silent = REHEARSAL[2].replace("a.mul_", "a.data.mul_")
     cells = f"""
 import sys
@@ -298,7 +298,7 @@ print(any(errors), len(late), "igraph" in before)
     ],
 )
 def test_a_name_loads_what_it_needs(imports, expected):
-    """Importing the package runs nothing; a formula loads PyTorch, and only what shows pictures loads the code that draws."""
+    """Importing the package runs nothing; a formula loads PyTorch, and only functions that show pictures load the drawing code."""
     program = f"import sys; {imports}; print('torch' in sys.modules, 'autograder.view' in sys.modules)"
     assert f"{expected}\n" == subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
 
@@ -314,7 +314,7 @@ def test_below_a_picture_the_whole_verdict_stands_again(verdict, lines, capsys):
 
 
 def test_inputs_are_drawn_until_they_are_decisive():
-    """Of what a check cell asks for, every round has it; where no draw has it, the author gets an error."""
+    """Every round has the properties that a check cell requires; if no draw has them, the author gets an error."""
     generator, inputs = Generator(seed=1), {"x": constant(2), "n": indices(1, below=9)}
     for _ in range(20):
         found = generator.arguments(inputs, lambda x, n: n[0] == 4 and x[0] > 0)
@@ -325,7 +325,7 @@ def test_inputs_are_drawn_until_they_are_decisive():
 
 
 def test_in_a_notebook_a_message_has_one_element_for_each_line_that_its_author_wrote():
-    """The pane's edge breaks them, so a line that was wrapped at 76 columns is whole again; what an answer printed is no markup."""
+    """The edge of the pane breaks lines, so a line wrapped at 76 columns is joined again; printed text of an answer is not markup."""
     told = message("drain: gone", saw="buffer holds <b>[[0, 1]]</b> " * 5, expected="x", look_at="line 4")
     elements = re.findall(r"<div(?: style=.padding[^>]*)?>([^<]*)</div>", ShownMessage(told)._repr_html_())
     buffer = ("buffer holds &lt;b&gt;[[0, 1]]&lt;/b&gt; " * 5).strip()

@@ -30,7 +30,7 @@ def program(text=TEXT, cell="<cell 1>", **names):
 
 @pytest.fixture(autouse=True)
 def nothing_replaced_yet(monkeypatch):
-    """What earlier tests of this process replaced counts as the beginning."""
+    """Ignore replacements by earlier tests of this process."""
     monkeypatch.setattr(demonstrations, "_before", demonstrations.parts())
 
 
@@ -43,7 +43,7 @@ def made(monkeypatch):
 
 
 def kept():
-    """Return what another process sends: the recording of the program as handed out."""
+    """Return the recordings that another process sends: that of the released program."""
     elsewhere = KeptRecordings()
     elsewhere.recording(program())
     kept = KeptRecordings()
@@ -52,7 +52,7 @@ def kept():
 
 
 def test_a_kept_recording_is_what_would_be_recorded(made):
-    """It is equal to a fresh one after it has crossed, and nothing is recorded for it; outside the block, something is."""
+    """The recording equals a fresh one after the transfer, and the program is not recorded; outside the context it is."""
     here = kept()
     made.clear()
     with use_recordings(here):
@@ -62,7 +62,7 @@ def test_a_kept_recording_is_what_would_be_recorded(made):
 
 
 def test_the_number_of_its_cell_decides_nothing(made):
-    """A learner who adds a cell, or whose tests run elsewhere, counts the same cell differently; another text is another program."""
+    """A student who adds a cell, or whose tests run elsewhere, counts the same cell differently; another text is another program."""
     counted = [program(cell=f"<ipython-input-{number}-18ecf53870c1>") for number in (5, 31)]
     with use_recordings(KeptRecordings()):
         assert demonstration(counted[0]).verdict == demonstration(counted[1]).verdict
@@ -127,7 +127,7 @@ def test_what_a_learner_changed_is_recorded(made, change):
     ],
 )
 def test_another_program_is_recorded(made, other):
-    """A program that differs in text, place or in what its names refer to finds no other one's recording."""
+    """A program that differs in text, place or in the objects of its names does not find another program's recording."""
     here, target = kept(), other()
     made.clear()
     with use_recordings(here):
@@ -138,7 +138,7 @@ def test_another_program_is_recorded(made, other):
 
 
 def test_a_value_of_another_cell_is_looked_at_each_time(made):
-    """The same function after the value has changed is recorded again: what it uses is part of no key."""
+    """The same function is recorded again after the value has changed, because used values are not part of the key."""
     shown = program(TEXT.replace("mul_(2)", "mul_(factor)"), factor=2)
     with use_recordings(KeptRecordings()):
         first = demonstration(shown)
@@ -159,7 +159,7 @@ def test_an_attribute_is_no_name_of_the_notebook(made):
 
 
 def test_a_program_that_binds_a_name_of_the_notebook_runs_each_time(made):
-    """What it leaves behind is there as if nothing had been kept."""
+    """The program's assignments are available as if the recording had not been stored."""
     shown = program(TEXT.replace("w = ", "global seen; seen = 1; w = "))
     with use_recordings(KeptRecordings()):
         for _ in range(2):

@@ -34,7 +34,7 @@ def wrong_value(d, w):
 
 
 def verdict(plan, names) -> str:
-    """Return what comparing raises, "" for nothing."""
+    """Return the message of the comparison, "" if it passes."""
     try:
         plan.compare(names)
     except Unsolved as refusal:
@@ -43,7 +43,7 @@ def verdict(plan, names) -> str:
 
 
 def cell(**changed):
-    """Call every kind of check once; returns what the decorators make of their program."""
+    """Call every kind of check once; return the results of the decorators for their program."""
     check("task", like=given, at_most=lambda d, w: 2 * d.nbytes, d=result("n", 3), w=leaf(3))
     check_outcome("own", "raises-backward", given=right)
     named = [predicted("outcome")(harmful), culprit("line")(harmful), predicted_value("two")(lambda: 2)]
@@ -52,7 +52,7 @@ def cell(**changed):
 
 
 def test_planning_compares_nothing_and_returns_as_for_a_right_answer(capsys):
-    """Every check of a cell becomes a plan, in order, which says what it will look up; nothing is printed."""
+    """Every check of a cell becomes a plan, in order, with the names that it will look up; nothing is printed."""
     with planning() as plans:
         named = cell()
     assert [harmful, harmful] == named[:2]
@@ -96,7 +96,7 @@ def test_a_plan_is_compared_with_many_answers_and_again():
 
 
 def test_the_calls_of_a_plan_are_those_that_comparing_makes():
-    """A grader may ask them ahead, all at once; only the measuring call of a right answer is not among them."""
+    """A grader may make the calls in advance; only the measuring call for a right answer is not among them."""
     made = []
 
     class Watched(LocalSubject):
@@ -169,7 +169,7 @@ def test_a_check_that_needs_an_answer_cannot_be_planned(needs_an_answer):
 
 
 def test_a_recording_may_come_later():
-    """A grader that has no recording yet compares again once it is there; only then the message names a line."""
+    """A grader without a recording compares again when it is available; only then does the message name a line."""
 
     class Later(LocalSubject):
         is_there = False

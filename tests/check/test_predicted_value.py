@@ -1,4 +1,4 @@
-"""Predictions of values: numbers to two digits, words in any case, None; a gap is not attempted, and nothing runs."""
+"""Predictions of values: numbers to two digits, words in any case, None; with a gap, the check is not attempted."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from autograder.check.message import Incorrect, NotAttempted
 
 
 class Guess:
-    """A learner's only name."""
+    """The student's only name."""
 
     def __init__(self, value):
         self.held = value
@@ -20,7 +20,7 @@ class Guess:
 
 
 def judged(guess, value):
-    """Return what the check raises for a prediction of what a program returns, None where it passes."""
+    """Return the message of the check for a prediction of a program's return value; None if it passes."""
     ran = []
 
     def program():
@@ -70,7 +70,7 @@ def test_what_one_works_out_on_paper_is_right(guess, value):
     ],
 )
 def test_another_value_is_refused_beside_the_right_one(guess, value):
-    """The message holds both; a truth value is no number, a list no item, None not zero."""
+    """The message contains both values; a truth value is not a number, a list is not an item, and None is not zero."""
     assert Incorrect is type(wrong := judged(guess, value))
     assert "you predicted" in str(wrong)
     assert "which this program gives" in str(wrong)
@@ -78,5 +78,5 @@ def test_another_value_is_refused_beside_the_right_one(guess, value):
 
 @pytest.mark.parametrize("guess", [..., "...", [..., 1], [[1, ...], None]])
 def test_a_gap_is_not_attempted(guess):
-    """While one value is missing, nothing runs and nothing is shown."""
+    """While one value is missing, the program is not run and no result is shown."""
     assert NotAttempted is type(judged(guess, [1.0, 2.0]))

@@ -1,4 +1,4 @@
-"""What crosses between a check and its subject: values survive the trip, and nothing else crosses."""
+"""The data between a check and its subject: values are transferred correctly, and nothing else is transferred."""
 
 import msgspec
 import pytest
@@ -29,7 +29,7 @@ def test_a_tensor_survives_the_trip(shape, dtype, transposed):
     ids=["too few bytes", "no dtype", "a function's name"],
 )
 def test_bytes_that_do_not_fit_are_refused(broken):
-    """A report from a process that nobody trusts cannot claim a shape that it did not send."""
+    """A report from an untrusted process cannot claim a shape that differs from its data."""
     with pytest.raises((ValueError, RuntimeError)):
         broken.tensor()
 
@@ -105,7 +105,7 @@ def test_memory_is_seen_where_the_caller_handed_it_in():
     ],
 )
 def test_an_exception_is_part_of_the_report(function, phase, kind):
-    """Whatever the answer raises is reported with its phase and type, and the check continues."""
+    """Any exception of the answer is reported with its phase and type, and the check continues."""
     cotangent = array(torch.ones(2, dtype=torch.float64))
     problem = call(function, cotangents={"value": cotangent}).problem
     assert (phase, kind) == (problem.phase, problem.type)
@@ -116,7 +116,7 @@ def _raise(error):
 
 
 def test_global_state_is_put_back(capfd):
-    """Grad mode, default dtype, seed and threads are as before, and nothing reaches stderr."""
+    """Grad mode, default dtype, seed and threads are restored, and nothing is written to stderr."""
     import sys
     import warnings
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of its own for a test: Debian's package, reached through a socket in a temporary folder."""
+"""A separate PostgreSQL server for a test: Debian's package, reached through a socket in a temporary folder."""
 
 from __future__ import annotations
 

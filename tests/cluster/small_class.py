@@ -1,4 +1,4 @@
-"""A small course, and what a class of it looks like."""
+"""A small course, and the expected rows of its class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A place that grades nothing: everyone gets full points at once, so that a class costs only what the client does for it."""
+"""A stub for the place of grading: everyone gets full points immediately, so that only the client takes time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from autograder.grade.where.grading_job import Graders, GradingTerms, Job, JobRe
 
 
 class StandInPlace:
-    """Grades at once, and yields as many results together as it is told."""
+    """Grades immediately, and yields the given number of results together."""
 
     def __init__(self, together: int) -> None:
         self._together = together
 
     def graders(self, terms: GradingTerms) -> _StandInGraders:
-        """Return what grades by these terms; a context manager."""
+        """Return the graders for these terms; a context manager."""
         return _StandInGraders(terms, self._together)
 
 

@@ -1,4 +1,4 @@
-"""How jobs are shared out: a real scheduler and workers in this process, with a stub for what grades."""
+"""The distribution of jobs: a real scheduler and workers in this process, with a stub for the graders."""
 
 import asyncio
 import contextlib
@@ -54,7 +54,7 @@ WRONG_ANSWERS = {
 
 
 class StubGraders:
-    """Gives full points at once. A poisoned job ends its worker; the first worker gives `wrong` answers."""
+    """Gives full points immediately. A poisoned job ends its worker; the first worker gives `wrong` answers."""
 
     def __init__(self, wrong):
         self.wrong = wrong
@@ -115,7 +115,7 @@ def jobs(count, special=None):
 
 @pytest.mark.usefixtures("stub")
 def test_a_job_that_ends_its_workers_costs_no_other_job_its_grade():
-    """Of 20 jobs one ends every worker that has it: at the end it has a reason instead of a grade, all others have theirs."""
+    """One of 20 jobs ends every worker that runs it: it gets a reason instead of a grade, and all others get their grades."""
     with cluster(6) as there, there.graders(TERMS) as graders:
         there._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
         results = list(graders.grade(jobs(20, {3: POISON})))
@@ -137,7 +137,7 @@ def test_jobs_that_fail_everywhere_are_not_the_workers_fault():
 
 @pytest.mark.usefixtures("stub")
 def test_a_worker_that_joins_late_gets_jobs_at_once():
-    """While the only worker is busy with one job, a second worker starts: it grades all that the first has no room for."""
+    """While the only worker is busy with one job, a second worker starts and grades all further jobs."""
     with cluster(1) as there, there.graders(TERMS) as graders:
         results = graders.grade(jobs(30, {0: SLOW}))
         threading.Thread(target=lambda: BEGUN.wait(300) and there._client.cluster.scale(2)).start()
@@ -151,7 +151,7 @@ def test_a_worker_that_joins_late_gets_jobs_at_once():
 
 @pytest.mark.usefixtures("stub")
 def test_the_jobs_of_the_only_worker_go_to_its_successor():
-    """The only worker is lost with its jobs, and another one starts: no job is lost, and none has two results."""
+    """The only worker is lost with its jobs, and another one starts: each job has exactly one result."""
     with cluster(1) as there, there.graders(TERMS) as graders:
         results = graders.grade(jobs(10, {4: SLOW}))
         found = [next(results) for _ in range(3)]
@@ -166,7 +166,7 @@ def test_the_jobs_of_the_only_worker_go_to_its_successor():
 
 @pytest.mark.parametrize("wrong", list(WRONG_ANSWERS)[1:])
 def test_a_worker_whose_answers_cannot_be_right_is_left_out(stub, wrong, capsys):
-    """Whatever one of three workers answers instead of a grade, every job has its points, graded by another worker."""
+    """Whatever one of three workers answers instead of a grade, every job gets its points from another worker."""
     stub.wrong = wrong
     with cluster(3) as there, there.graders(TERMS) as graders:
         results = list(graders.grade(jobs(60)))
@@ -191,7 +191,7 @@ def test_a_worker_whose_answers_cannot_be_right_is_left_out(stub, wrong, capsys)
     ],
 )
 def test_a_worker_that_must_not_grade_gets_no_job(monkeypatch, capsys, module, name, value, said):
-    """Other versions, a lower isolation level, an open port: the reason is shown; if that is every worker, nothing is graded."""
+    """For other versions, a lower isolation level or an open port, the reason is shown; without other workers, nothing is graded."""
     monkeypatch.setattr(module, name, value)
     with (
         cluster(1) as there,
@@ -204,7 +204,7 @@ def test_a_worker_that_must_not_grade_gets_no_job(monkeypatch, capsys, module, n
 
 @pytest.mark.usefixtures("stub")
 def test_a_scheduler_that_is_lost_ends_the_run():
-    """The run ends at once and says how to continue; results that came before were yielded."""
+    """The run ends immediately with advice on how to continue; earlier results were yielded."""
     brief = dask.config.set({"distributed.comm.timeouts.connect": "1s"})
     with brief, cluster(1) as there, there.graders(TERMS) as graders:
         results = graders.grade(jobs(10, {4: SLOW}))

@@ -35,7 +35,7 @@ def pods() -> dict[str, dict]:
 
 
 def test_every_pod_runs_without_rights():
-    """An ordinary user, no capability, no way to get more, nothing to write but /tmp, no token of Kubernetes, bounded memory."""
+    """An ordinary user without capabilities, a read-only file system except /tmp, no Kubernetes token, limited memory."""
     assert {"scheduler", "worker"} == set(pods())
     for pod in pods().values():
         assert pod["automountServiceAccountToken"] is False
@@ -53,7 +53,7 @@ def test_every_pod_runs_without_rights():
 
 
 def test_only_workers_lack_the_usual_filters():
-    """What namespaces need is lifted where submissions run, together with a user namespace of the pod's own; nowhere else."""
+    """The filters are relaxed for namespaces only where submissions run, and only with a user namespace for the pod."""
     scheduler, worker = pods()["scheduler"], pods()["worker"]
     assert "RuntimeDefault" == scheduler["securityContext"]["seccompProfile"]["type"]
     assert "procMount" not in scheduler["containers"][0]["securityContext"]
@@ -74,7 +74,7 @@ def test_nobody_but_the_cluster_reaches_its_ports():
 
 
 def commands() -> dict[str, list[str]]:
-    """Return the words of every dask command in the files, by where it stands."""
+    """Return the words of every dask command in the files, by its position."""
     found = {
         f"kubernetes {name}": pod["containers"][0]["command"] + pod["containers"][0]["args"]
         for name, pod in pods().items()

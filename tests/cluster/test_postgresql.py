@@ -1,4 +1,4 @@
-"""A gradebook in PostgreSQL instead of SQLite: the same rows, and what else reads a gradebook finds them."""
+"""A gradebook in PostgreSQL instead of SQLite: it has the same rows, and other programs that read a gradebook find them."""
 
 import json
 import subprocess
@@ -105,7 +105,7 @@ def test_a_client_that_is_killed_holds_no_lock(tmp_path):
     ],
 )
 def test_another_database_is_refused_in_a_sentence(tmp_path, address, said):
-    """A database without its package, one that SQLAlchemy does not know, and what is no address."""
+    """A database without its package, one that SQLAlchemy does not know, and an invalid address."""
     course = in_postgresql(make_class(tmp_path / "course", 0), address)
     with pytest.raises(InputError, match=said):
         read_course(course)
@@ -119,7 +119,7 @@ def test_another_database_is_refused_in_a_sentence(tmp_path, address, said):
     ],
 )
 def test_a_gradebook_that_cannot_be_reached_is_one_sentence(gradebook, said):
-    """No server there, and no folder: what was refused and what to do, without the password."""
+    """The server or the folder is missing: the sentence states the error and a solution, without the password."""
     with pytest.raises(UnusableGradebookError) as caught, only_client(gradebook, "one"):
         pass
     assert said in str(caught.value)

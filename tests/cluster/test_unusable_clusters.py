@@ -1,4 +1,4 @@
-"""Values of `--cluster` that name no cluster, and clusters that cannot be used: one sentence each, and nothing written."""
+"""Values of `--cluster` that are not clusters, and clusters that cannot be used: one sentence each, and nothing is written."""
 
 import re
 import socket
@@ -40,7 +40,7 @@ def course(tmp_path_factory):
 
 
 def refused(course, capsys, *options):
-    """Return the sentence with which `grade` refuses; it has written nothing."""
+    """Return the sentence with which `grade` refuses, after checking that it has written nothing."""
     before = sorted(course.rglob("*"))
     assert (2, before) == (main(["grade", "small", "--course", str(course), *options]), sorted(course.rglob("*")))
     said = capsys.readouterr().err.strip()
@@ -131,7 +131,7 @@ def reason(address, security=None):
 
 @pytest.mark.usefixtures("impatient")
 def test_a_listener_that_is_no_scheduler_is_not_waited_for():
-    """Nothing listens, or something that stays silent or greets in its own way: the sentence names the address."""
+    """For a missing listener, or one that is silent or uses another protocol, the sentence names the address."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
@@ -156,7 +156,7 @@ def greet(listener, greeting, connections):
 
 @pytest.mark.usefixtures("impatient")
 def test_a_stranger_is_told_that_the_certificates_differ():
-    """A scheduler with certificates refuses a client with others, or with none, and serves one with the same."""
+    """A scheduler with certificates refuses a client with other certificates or without any, and accepts one with the same."""
     options = {"processes": False, "dashboard_address": None, "silence_logs": 50, "host": "127.0.0.1"}
     with LocalCluster(n_workers=0, security=True, **options) as cluster:
         assert "certificate does not match" in reason(cluster.scheduler_address, Security.temporary())

@@ -1,4 +1,4 @@
-"""A class graded by workers that are processes of their own: the rows are those of one machine, whatever is killed."""
+"""A class graded by workers in separate processes: the rows are the same as on one machine, whatever process is killed."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def machines(tmp_path):
 
 
 def free_port():
-    """Return a port that nothing listens at."""
+    """Return a port without a listener."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]

@@ -25,7 +25,7 @@ NOTEBOOK = "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"
     ],
 )
 def test_bad_input_gets_one_sentence(words, told):
-    """One line that says what was seen and what to do, and an exit code that is not 0."""
+    """One line with the input and a solution, and an exit code other than 0."""
     done = autograder(*words, cwd=ROOT)
     assert 2 == done.returncode
     assert told in done.stderr

@@ -68,7 +68,7 @@ PROGRAMS = [
 
 @pytest.mark.parametrize(("program", "lesson"), PROGRAMS)
 def test_a_message_of_pytorch_leads_to_its_lesson(program, lesson, capsys):
-    """What PyTorch raises now, pasted whole, gives one row, that of its cause."""
+    """The complete message that PyTorch raises now gives one row, that of its cause."""
     with pytest.raises((RuntimeError, UserWarning)) as raised:
         program()
     find_error(str(raised.value))

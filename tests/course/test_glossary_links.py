@@ -21,12 +21,12 @@ LINK = re.compile(r'<a href="../start/glossary.ipynb#([^"]*)" title="([^"]+)">(.
 
 
 def page(source: str) -> str:
-    """Return a Markdown text as HTML, by a reader of Markdown that knows nothing of the links."""
+    """Return a Markdown text as HTML, by a Markdown parser that does not know the links."""
     return str(mistune.html(source))
 
 
 def words(markup: str) -> str:
-    """Return HTML without its tags, a quotation mark as the one that may stand inside another."""
+    """Return HTML without its tags, with typographic quotation marks replaced."""
     return html.unescape(re.sub(r"<[^>]*>", "", markup)).replace('"', "'")
 
 
@@ -49,9 +49,9 @@ def glossary(tmp_path):
 @pytest.mark.parametrize("spoken", sorted(LANGUAGES))
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_every_link_leads_to_a_heading_once_in_a_section(path, spoken):
-    """In each lesson and language, a link's anchor is what JupyterLab makes of a heading: its words, joined by hyphens.
+    """In each lesson and language, a link's anchor is JupyterLab's anchor of a heading: its words, joined by hyphens.
 
-    Its title is how the text below that heading begins.
+    Its title is the beginning of the text below that heading.
     """
     glossary = in_language(read(NOTEBOOKS / "start" / "glossary.ipynb"), spoken)
     entries = [re.findall(r"<h2>(.*?)</h2>\n<p>(.*?)</p>", page(cell.source), re.DOTALL) for cell in glossary.cells]
@@ -68,7 +68,7 @@ def test_every_link_leads_to_a_heading_once_in_a_section(path, spoken):
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_the_words_stay_as_they_were_written(path):
-    """Without the links, a page reads the same; code, headings and the links that an author wrote have none."""
+    """Without the links, a page reads the same; code, headings and links of an author are not linked."""
     released = read(path)
     for cell, plain in zip(released.cells, without_glossary_links(released).cells, strict=True):
         if cell.cell_type != "markdown":
@@ -101,7 +101,7 @@ def test_the_first_use_in_each_section_is_linked(glossary):
     ],
 )
 def test_stress_is_inside_a_link(glossary, source, linked):
-    """A page shows no asterisk: beside a Chinese letter, those around a link would stress nothing."""
+    """A page does not show an asterisk: next to a Chinese letter, asterisks around a link would not be emphasis."""
     lesson = new_notebook(cells=[new_markdown_cell(source)], metadata={METADATA: "zh-CN"})
     found = with_glossary_links(lesson, glossary)
     assert linked == re.sub(r'\(\.\.[^"]*"[^"]*"\)', "(#)", found.cells[0].source)
@@ -111,7 +111,7 @@ def test_stress_is_inside_a_link(glossary, source, linked):
 @pytest.mark.parametrize("spoken", sorted(LANGUAGES))
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_no_page_shows_an_asterisk(path, spoken):
-    """Whatever is stressed in a lesson is shown so, in each language, outside of code and formulas."""
+    """Emphasis in a lesson is rendered in each language, outside of code and formulas."""
     cells = [cell for cell in lesson_in_language(read(path), spoken).cells if cell.cell_type == "markdown"]
     for cell in cells:
         shown = re.sub(r"<(pre|code)\b.*?</\1>|\$[^$]*\$", "", page(cell.source), flags=re.DOTALL)

@@ -52,7 +52,7 @@ def test_every_lesson_varies_in_names_and_in_more(lesson):
 
 @pytest.mark.parametrize("lesson", EACH)
 def test_a_variant_of_the_release_is_the_release_of_the_variant(lesson):
-    """What a student gets has the words of the source that grades it, in every cell that the release keeps unchanged."""
+    """A student's notebook has the words of the source that grades it, in every cell that the release keeps unchanged."""
     source, released = (read(folder / lesson / f"{lesson}.ipynb") for folder in (SOLUTIONS, NOTEBOOKS))
     same = {cell.id for cell in released.cells} & {cell.id for cell in source.cells}
     texts = [{cell.id: cell.source for cell in one.cells} for one in (source, released)]
@@ -85,7 +85,7 @@ def test_every_answer_has_its_verdict_in_a_variant(lesson, seed, monkeypatch):
 
 
 def test_a_name_is_changed_where_it_is_the_variable():
-    """In code, comments and labels, and in text only where it stands as code; attributes, string prefixes and longer words stay."""
+    """In code, comments and labels, and in text only as code; attributes, string prefixes and longer words are unchanged."""
     cells = notebook(
         text("The w of `w * x` is no word: `layer.w`, `w1`.\n```\nw = 1\n```"),
         code('w = layer.w  # w is kept\nprint(f"{w} {f}", {"w": w, "f": f})\ncheck("e", w=leaf(3), wide=w1)'),
@@ -164,7 +164,7 @@ def test_a_file_of_another_form_is_named(tmp_path):
 
 
 def test_an_alternative_that_is_another_exercise_is_refused():
-    """Where a choice changes the check and not the answer, the proof names the exercise, so that nothing is handed out."""
+    """If a choice changes the check but not the answer, the error names the exercise, and no notebook is created."""
     cells = [
         code("def double(x):\n    return 2 * x", nbgrader={"grade_id": "double", "solution": True, "grade": False}),
         code("assert double(3) == 6", nbgrader={"grade_id": "test_double", "grade": True, "solution": False}),
@@ -194,7 +194,7 @@ def test_shared_answers_are_counted_by_running():
 
 
 def test_the_record_says_who_got_which(tmp_path):
-    """A student's seed comes from the course's and the name alone; later students are added, and nobody's changes."""
+    """A student's seed depends only on the course's seed and the name; adding students does not change the others."""
     changes = DeclaredChanges(names={"w": ("q",)})
     record = VariantRecord("7")
     record = record.with_students("first", changes, {"ann": record.seed_of("ann")})
@@ -219,7 +219,7 @@ def test_a_replaced_notebook_stays_known():
 
 
 def test_a_record_that_does_not_fit_is_refused(tmp_path):
-    """After a change of what is declared nobody's notebook can be made again, and a broken file is not taken for an empty one."""
+    """After a change of the declarations, notebooks cannot be created again, and a broken file is not treated as empty."""
     VariantRecord("7").with_students("first", DeclaredChanges(), {"ann": 1}).write(tmp_path)
     with pytest.raises(VariantError, match="something else of first"):
         read_record(tmp_path).students("first", DeclaredChanges(names={"w": ("q",)}))

@@ -50,7 +50,7 @@ def test_hints_climb_three_rungs_and_start_again(capsys):
 
 @pytest.mark.parametrize("ask", [hints.hint, hints.reset, hints.model_answer])
 def test_an_unknown_exercise_is_told_with_those_there_are(ask, capsys):
-    """A slip in the name is met with the name that was meant; without a near one, all names stand under their lessons."""
+    """For a misspelled name, the intended name is suggested; without a similar one, all names are listed by lesson."""
     ask("shifted_expp")
     assert "There is no exercise 'shifted_expp'. Did you mean 'shifted_exp'?\n" == capsys.readouterr().out
     ask()
@@ -61,7 +61,7 @@ def test_an_unknown_exercise_is_told_with_those_there_are(ask, capsys):
 
 
 def test_a_prediction_is_no_exercise(capsys):
-    """Asking for a hint for a prediction says that there is none, not that the prediction does not exist."""
+    """The message for a hint to a prediction is that there is no hint, not that the prediction does not exist."""
     hints.hint("prediction_late_write")
     assert capsys.readouterr().out.startswith("Predictions and named lines have no hints")
 
@@ -75,7 +75,7 @@ def test_the_map_numbers_the_lessons_as_they_call_each_other(store):
 
 
 def test_the_model_answer_waits_for_a_pass(store, capsys):
-    """Before the exercise passed there is no answer to see; afterwards there is, with its reason."""
+    """The answer is not available before the exercise has passed; then it is shown with its reason."""
     hints.model_answer("shifted_exp")
     assert "once your own answer has passed" in capsys.readouterr().out
     store.add("shifted_exp")
@@ -98,7 +98,7 @@ def test_nobody_has_to_stay_stuck(store, capsys, monkeypatch):
 
 
 def test_who_saw_the_answer_can_pass_a_twin(store, capsys, monkeypatch):
-    """A new cell has another form of the program and its check; the answer to the first is not the answer to the twin."""
+    """A new cell contains a variant of the program and its check; the first answer does not solve the variant."""
     cells = []
     monkeypatch.setattr(hints, "get_ipython", lambda: SimpleNamespace(set_next_input=cells.append))
     monkeypatch.setattr(hints, "_shown", Counter({"open_gate": 3}))
@@ -118,7 +118,7 @@ def test_who_saw_the_answer_can_pass_a_twin(store, capsys, monkeypatch):
 
 @pytest.mark.parametrize("lesson", catalogue.lessons(), ids=lambda lesson: lesson.name)
 def test_nearly_every_exercise_has_a_twin_whose_own_answer_passes(lesson):
-    """The twin is one of the class's variants; with the variant's model answer in place of the program its check passes."""
+    """The twin is one of the class's variants; its check passes with the variant's model answer."""
     source = read(SOLUTIONS / lesson.name / f"{lesson.name}.ipynb")
     changes = read_changes(SOLUTIONS).get(lesson.name, NOTHING)
     exercises = [one.id for one in lesson.exercises]
@@ -136,7 +136,7 @@ def test_nearly_every_exercise_has_a_twin_whose_own_answer_passes(lesson):
 
 @pytest.fixture
 def handed_out(tmp_path, monkeypatch):
-    """The folder of a student whose lesson 02 is a variant, and what the variant of the source says."""
+    """The folder of a student whose lesson 02 is a variant, and the variant of the source."""
     changes = read_changes(SOLUTIONS)["02_mutating_a_saved_tensor"]
     seed = next(one for one in range(50) if "v" == chosen_names(changes, one)["d"])
     path = lesson_notebook(NOTEBOOKS)
@@ -172,7 +172,7 @@ def test_a_variant_speaks_of_itself(handed_out, store, capsys, monkeypatch):
 
 
 def test_a_hint_has_the_names_of_the_variant_and_no_other_words_change():
-    """A name is changed where it stands alone, not inside a word and not behind an apostrophe."""
+    """A name is replaced as a whole word, not inside a word and not after an apostrophe."""
     own = OwnVariant(1, {}, {"d": "v", "s": "g", "own": "mine"})
     assert "v and g: the caller's own d_ is read" == own.in_words("d and s: the caller's own d_ is read")
 
@@ -237,13 +237,13 @@ def test_a_check_that_passes_reaches_the_store(monkeypatch, capsys):
     ],
 )
 def test_a_lesson_that_imports_a_name_keeps_progress(imports, listeners):
-    """Importing the package registers nothing; a lesson's first cell registers the progress file and the reasons, each once."""
+    """Importing the package does not register anything; a lesson's first cell registers the progress file and the reasons, each once."""
     program = f"{imports}; from autograder.check import events; print(len(events._listeners))"
     assert f"{listeners}\n" == subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
 
 
 def test_grading_leaves_no_trace(store, monkeypatch):
-    """Under nbgrader nothing is written: the file would be the teacher's."""
+    """Under nbgrader nothing is written, because the file would be the teacher's."""
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     store.add("shifted_exp")
     assert not store.file.exists()
@@ -261,7 +261,7 @@ def test_a_broken_progress_file_is_said_once(store, content, capsys):
 
 
 def test_a_place_that_cannot_be_written_is_said_once(store, capsys):
-    """Where the folder cannot be made, the pass still counts for the learner, and one sentence tells."""
+    """If the folder cannot be created, the pass still counts for the student, and one sentence reports the problem."""
     store.file.parent.write_text("a file in the folder's place")
     store.add("shifted_exp")
     store.add("open_gate")

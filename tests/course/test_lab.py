@@ -1,4 +1,4 @@
-"""`lab`: copies for the learner, settings inside the clone, a server that starts and stops cleanly."""
+"""`lab`: copies for the student, settings inside the clone, a server that starts and stops cleanly."""
 
 import json
 import os
@@ -28,14 +28,14 @@ def clone(tmp_path, monkeypatch):
 
 
 def test_lessons_are_handed_out_once(clone):
-    """Every lesson is copied; a second call changes nothing."""
+    """Every lesson is copied; a second call has no effect."""
     assert [] == lab.hand_out() == lab.hand_out()
     copies = {path.relative_to(clone / "work") for path in lessons(clone / "work")}
     assert copies == {path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS)}
 
 
 def test_an_update_renews_what_nobody_touched_and_keeps_answers(clone):
-    """A new release replaces an untouched copy; a copy with answers stays, and one line says so."""
+    """A new release replaces an unchanged copy; a copy with answers is kept, and one line reports that."""
     lab.hand_out()
     touched, untouched = lessons(clone / "work")[:2]
     touched.write_text(touched.read_text().replace("You need", "I need", 1))
@@ -51,7 +51,7 @@ def test_an_update_renews_what_nobody_touched_and_keeps_answers(clone):
 
 
 def test_a_copy_is_what_jupyterlab_would_save_of_it(clone):
-    """The kernel's own account of its language stands in it, so opening it changes nothing; one without it counts as untouched."""
+    """The copy contains the kernel's language metadata, so opening it has no effect; a copy without them counts as unchanged."""
     lab.hand_out()
     copy = lessons(clone / "work")[0]
     notebook = json.loads(copy.read_text())
@@ -67,7 +67,7 @@ def test_a_copy_is_what_jupyterlab_would_save_of_it(clone):
 
 
 def test_a_file_that_is_no_notebook_is_kept(clone):
-    """What a learner has put where a lesson was is theirs."""
+    """A student's own file in the place of a lesson is kept."""
     lab.hand_out()
     copy = lessons(clone / "work")[0]
     copy.write_text("[1, 2")
@@ -94,7 +94,7 @@ def test_a_taken_port_is_told_and_the_next_one_taken_otherwise():
 
 @pytest.mark.parametrize("teacher", [False, True])
 def test_a_learner_does_not_meet_the_teachers_tools(clone, teacher):
-    """formgrader and the assignment lists are off for a learner and on for a teacher; Validate is on for both."""
+    """formgrader and the assignment lists are off for a student and on for a teacher; Validate is on for both."""
     lab._write_settings(teacher)
     config = clone / ".home" / "jupyter" / "config"
     disabled = json.loads((config / "labconfig" / "page_config.json").read_text())["disabledExtensions"]
@@ -106,7 +106,7 @@ def test_a_learner_does_not_meet_the_teachers_tools(clone, teacher):
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_the_server_starts_serves_and_stops(stop):
-    """The printed address answers, and Ctrl-C (or being told to stop) ends the server and the command with 0."""
+    """The printed address responds, and Ctrl-C or a signal ends the server and the command with exit code 0."""
     command = [sys.executable, "-m", "autograder", "lab", "02", "--no-browser"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
     address = next(line for line in process.stdout if "http" in line).split()[-1]
@@ -129,7 +129,7 @@ def test_jupyter_reads_and_writes_inside_the_clone():
 
 
 def test_a_folder_that_cannot_be_written_is_told(clone, monkeypatch):
-    """Where the copies cannot be made, one sentence names the place and what to do; no server is started."""
+    """If the copies cannot be created, one sentence names the folder and a solution; the server is not started."""
     (clone / "file").write_text("in the way")
     monkeypatch.setattr(lab, "HOME", clone / "file" / ".home")
     with pytest.raises(lab.LabError, match="file.* cannot be written .*Run the command in a folder of your own"):

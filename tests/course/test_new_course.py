@@ -32,7 +32,7 @@ def nbgrader(course, *words):
 
 @pytest.mark.parametrize("name", ["course", "my course", "-odd", "new\nline", "100%"])
 def test_the_files_are_those_of_a_course(tmp_path, name):
-    """Whatever the folder is called, its configuration can be read and its notebooks are valid."""
+    """Whatever the name of the folder, its configuration can be read and its notebooks are valid."""
     make_course(tmp_path / name)
     compile((tmp_path / name / "nbgrader_config.py").read_text(), "nbgrader_config.py", "exec")
     notebooks = list((tmp_path / name).rglob("*.ipynb"))
@@ -42,7 +42,7 @@ def test_the_files_are_those_of_a_course(tmp_path, name):
 
 
 def test_hand_ins_hold_no_solution_and_no_hidden_test(tmp_path):
-    """They are what nbgrader hands out, with the students' answers."""
+    """They are the notebooks that nbgrader releases, with the students' answers."""
     make_course(tmp_path)
     texts = [path.read_text() for path in (tmp_path / "submitted").rglob("*.ipynb")]
     assert [] == [text for text in texts if "HIDDEN" in text or "SOLUTION" in text]
@@ -80,7 +80,7 @@ def test_generate_assignment_removes_the_authors_cells(make, tmp_path):
 @pytest.mark.parametrize("verb", ["grade", "validate-source"])
 @pytest.mark.parametrize("tag", AUTHOR_TAGS)
 def test_a_release_with_an_authors_cell_stops_both_commands(verb, tag, tmp_path, capsys):
-    """One sentence names the notebook and the two lines to add, nothing is graded, and the exit code is 2."""
+    """One sentence names the notebook and the two missing lines, nothing is graded, and the exit code is 2."""
     make_course(tmp_path)
     released = tmp_path / "release" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"
     released.parent.mkdir(parents=True)
@@ -95,7 +95,7 @@ def test_a_release_with_an_authors_cell_stops_both_commands(verb, tag, tmp_path,
 
 @pytest.mark.slow
 def test_nbgrader_and_we_grade_it_alike(tmp_path):
-    """Stock nbgrader releases and grades it with the same scores; what is handed out scores nothing."""
+    """nbgrader releases and grades the course with the same scores; the released notebook scores 0."""
     if LEVELS["bubblewrap"].obstacle:
         pytest.skip(LEVELS["bubblewrap"].obstacle)
     for name in ("ours", "stock"):

@@ -1,4 +1,4 @@
-"""`play(...)`: each program of the lessons is found by its name, and what its inputs are."""
+"""`play(...)`: each program of the lessons is found by its name, with its inputs."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ TODAY = datetime.date(2026, 11, 22)
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
-    """The files of a learner, in a folder of the test's."""
+    """The files of a student, in a temporary folder."""
     file = tmp_path / "practice.json"
     for module in (quiz_module, review_module):
         monkeypatch.setattr(module, "PracticeStore", lambda: PracticeStore(file))
@@ -78,7 +78,7 @@ def test_right_answers_come_back_later_and_later():
 
 
 def test_a_clock_that_went_back_loses_nothing():
-    """A day in the future counts as due, so that nothing waits for years because a clock was wrong once."""
+    """A date in the future counts as due, so that a clock that was once wrong does not delay items for years."""
     wrong = Practised(2, TODAY + datetime.timedelta(days=4000))
     assert ["x"] == due_topics(["x"], {"x": wrong}, TODAY)
     assert TODAY == next_day(["x"], {"x": wrong}, TODAY)
@@ -93,7 +93,7 @@ def test_the_longest_overdue_comes_first_and_five_at_most():
 
 
 def test_a_review_asks_five_items_from_lessons_passed(kept, shown, monkeypatch, capsys):
-    """Nothing is asked before a lesson has passed; then five, which are not due again on the same day."""
+    """Reviews begin after a lesson has passed; then five items are asked, which are not due again on the same day."""
     passed: set[str] = set()
     monkeypatch.setattr(review_module.progress_store, "passed", lambda: passed)
     review()
@@ -180,7 +180,7 @@ def test_a_quiz_goes_on_where_it_stopped_and_is_counted(kept, shown, tmp_path):
 
 
 def test_bad_input_of_a_quiz_gets_one_sentence(kept, tmp_path):
-    """Another word, and an export before anything was answered, or to where nothing can be written."""
+    """Another word, and an export without answers or to a place that is not writable."""
     with pytest.raises(QuizError, match="there is no quiz 'later'"):
         quiz("later")
     with pytest.raises(QuizError, match="nothing to export"):
@@ -192,7 +192,7 @@ def test_bad_input_of_a_quiz_gets_one_sentence(kept, tmp_path):
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"review": {"x": {"level": "high"}}}', b"\xff\xfe"])
 def test_a_broken_file_is_put_aside(tmp_path, capsys, content):
-    """It counts as empty, is said once, and is kept under another name; the next answer is kept."""
+    """The file counts as empty, is reported once, and is kept under another name; the next answer is stored."""
     store = PracticeStore(tmp_path / "practice.json")
     store.file.write_bytes(content)
     assert {} == store.read().review

@@ -23,7 +23,7 @@ def released(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", SOURCES)
 def test_sources_are_canonical(path):
-    """No outputs, no counters, no editor's traces, so that a diff shows what somebody changed."""
+    """Sources have no outputs, counters or metadata of an editor, so that a diff shows only real changes."""
     assert canonical(read(path)) == read(path)
 
 
@@ -44,7 +44,7 @@ def test_one_changed_word_is_named_with_its_cell(released):
 
 
 def test_a_missing_and_a_foreign_lesson_are_drift(released):
-    """A lesson that was never released, and one without a source, are both told."""
+    """A lesson that was never released, and one without a source, are both reported."""
     path = lessons(released)[0]
     (released / "99_mine").mkdir()
     path.rename(released / "99_mine" / "99_mine.ipynb")

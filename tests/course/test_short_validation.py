@@ -27,7 +27,7 @@ def check_of(name: str, like: str, given: str) -> str:
 
 @pytest.fixture
 def validated(tmp_path):
-    """What the button's handler answers for a notebook with a right answer, a wrong one and two that are missing."""
+    """The response of the button's handler for a notebook with a right answer, a wrong one and two missing ones."""
     cells = [nbformat.v4.new_code_cell(IMPORTS)]
     for name, (answer, like, given) in ANSWERS.items():
         check = plain_course.known(nbformat.v4.new_code_cell(check_of(name, like, given)), name, points=1)

@@ -32,13 +32,13 @@ def test_the_page_is_in_the_reader_s_language():
 
 
 def test_the_four_programs_come_to_the_four_outcomes(sheet):
-    """Each of the four words has its program; none stands twice."""
+    """Each of the four words has exactly one program."""
     assert sorted(OUTCOMES) == sorted(row.outcome for row in sheet.outcomes)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_write_harms_what_the_page_says_is_kept(sheet, operation):
-    """Plain PyTorch refuses a write into what an operation keeps, and into nothing else."""
+    """Plain PyTorch raises for a write into a tensor that an operation keeps, and for no other write."""
     keeps_input, keeps_output = sheet.operations[operation]
     assert keeps_input == refuses(operation, written="a")
     assert keeps_output == refuses(operation, written="out")
@@ -62,12 +62,12 @@ def refuses(operation: str, written: str) -> bool:
 
 
 def test_who_shares_memory_and_counter(sheet):
-    """Five aliases share the memory, and two of these have a counter of their own."""
+    """Five aliases share the memory, and two of these have their own counter."""
     assert [(True, True)] * 3 + [(True, False)] * 2 + [(False, False)] * 2 == list(sheet.aliases.values())
 
 
 def test_the_text_says_what_the_page_says(sheet):
-    """In a terminal nothing is lost: every operation, alias and outcome stands in the text too."""
+    """The text for a terminal contains every operation, alias and outcome as well."""
     text = repr(sheet)
     assert [] == [word for word in (*OPERATIONS, *sheet.aliases, *OUTCOMES) if word not in text]
 

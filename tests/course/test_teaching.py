@@ -1,4 +1,4 @@
-"""The teachers' page is what the sources give, and nothing of it leaves the sources."""
+"""The teachers' page contains the data of the sources, and these data are not in the release."""
 
 import shutil
 import tomllib
@@ -24,7 +24,7 @@ def test_the_stored_page_is_what_the_sources_give():
 
 
 def test_the_page_tells_every_lesson_exercise_and_wrong_answer():
-    """Titles, aims, each wrong answer and the phrase that its check says stand on the page."""
+    """The page contains titles, aims, each wrong answer and the phrase of its check."""
     text = page()
     answers = [answer for path in lessons(SOLUTIONS) for found in exercises(path) for answer in found.of_kind("wrong")]
     words = [word for answer in answers for word in (answer.name, answer.phrase)]
@@ -70,7 +70,7 @@ def test_a_slip_in_the_text_is_told(sources, old, new, words):
 
 
 def test_nothing_of_it_is_released_or_packaged():
-    """No author's first line and no text for teachers stands in notebooks/ or in the package; learners do read of the beliefs."""
+    """The first lines of author cells and texts for teachers are not in notebooks/ or in the package; students do see the beliefs."""
     answers = [answer for path in lessons(SOLUTIONS) for found in exercises(path) for answer in found.answers]
     texts = tomllib.loads((SOLUTIONS / "teaching.toml").read_text("utf-8")).values()
     secrets = [f"# {answer.kind}: {answer.name}" for answer in answers]

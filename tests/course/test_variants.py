@@ -68,7 +68,7 @@ def test_only_decimal_numbers_in_tensors_change():
 
 
 def test_one_seed_is_one_variant():
-    """A list becomes the same list wherever it stands, and another one with another seed."""
+    """A list becomes the same list in every place, and another list with another seed."""
     lines = [redraw(tensor([1.0, 2.0, 3.0]), seed) for seed in SEEDS]
     assert lines == [redraw(tensor([1.0, 2.0, 3.0]), seed) for seed in SEEDS]
     assert len(set(lines)) > len(SEEDS) // 2
@@ -77,7 +77,7 @@ def test_one_seed_is_one_variant():
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in VARIED])
 def test_all_seeds_keep_the_outcomes(path):
-    """No seed changes the outcome of a program; most seeds change its text, and nothing but tagged cells ever changes."""
+    """A seed never changes the outcome of a program; most seeds change its text, and only tagged cells ever change."""
     notebook = read(NOTEBOOKS / path.relative_to(SOLUTIONS))
     tagged = {cell.id for cell in notebook.cells if TAG in cell.metadata.get("tags", [])}
     assert tagged
@@ -150,7 +150,7 @@ def test_prose_quotes_no_figure_that_varies(path):
 
 
 def test_a_variant_with_another_outcome_is_refused():
-    """A program whose fault hangs on its numbers cannot vary, and the message says what to do."""
+    """A program whose error depends on its numbers cannot vary, and the message suggests a solution."""
     program = "\n".join(
         [
             "@observed",

@@ -1,4 +1,4 @@
-"""Downloads of a made-up class, in the form of each platform; where that form was read stands beside each."""
+"""Downloads of a generated class in the format of each platform; the source of each format is given next to it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ STUB = "def solve(x):\n    total = x.sum()\n    # your code here\n    return tot
 
 
 def independent(chance: random.Random, steps: int = 9) -> str:
-    """Return a program of the same beginning and end as everybody's, and steps of its own."""
+    """Return a program with the common beginning and end, and individual steps."""
     names = chance.sample(NAMES, 4)
     body = [
         step.format(x=chance.choice(names), y=chance.choice(names), n=chance.randint(2, 9))

@@ -61,7 +61,7 @@ ANSWERED = {student.login: f"def warm_days(temperatures, limit):\n    return {st
 
 
 def course(folder: Path) -> Path:
-    """Make a course with one assignment and nobody's hand-in, and returns its folder."""
+    """Create a course with one assignment and without submissions, and return its folder."""
     made = folder / "course"
     make_course(made)
     for path in sorted((made / "submitted").rglob("*"), reverse=True):
@@ -70,7 +70,7 @@ def course(folder: Path) -> Path:
 
 
 def notebook(student: MadeStudent, text: str = "", source: str = "first") -> bytes:
-    """Return what a student hands in: the notebook with an answer that nobody else has."""
+    """Return a student's submission: the notebook with an individual answer."""
     cells = [nbformat.v4.new_code_cell(text or ANSWERED[student.login], metadata=_known("warm_days"))]
     cells += [
         nbformat.v4.new_code_cell("assert True", metadata=_known(name))

@@ -16,11 +16,11 @@ from tests.desk.made_grades import give_grades
 ASSIGNMENT = "simulated"
 EXERCISES = 6
 BELIEFS = {"copies the input": 0.5, "silences the counter": 0.3, "moves the write": 0.15}
-"""The planted misconceptions, by how much of those who are wrong have them; the others write what nobody named."""
+"""The planted misconceptions, by their share of the wrong answers; the other wrong answers are unnamed."""
 
 
 class SimulatedStudent(NamedTuple):
-    """What a student did: for each exercise whether it is right, and else the name of the wrong answer ("" for none)."""
+    """The answers of a student: for each exercise whether it is right, otherwise the name of the wrong answer ("" if unnamed)."""
 
     student: str
     answers: dict[str, str | None]
@@ -41,7 +41,7 @@ def code(exercise: str, answer: str | None, style: int) -> str:
 
 
 def simulate(folder: Path, count: int, seed: int = 0) -> list[SimulatedStudent]:
-    """Make the course with the records of so many students, and returns what each did."""
+    """Create the course with the records of the given number of students, and return the answers of each."""
     chance = random.Random(seed)
     exercises = [f"exercise_{number}" for number in range(EXERCISES)]
     _write_source(folder, exercises)

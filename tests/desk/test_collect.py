@@ -1,4 +1,4 @@
-"""`collect`: a class of 42 of each platform goes to the right folders, twice, and nothing newer is lost."""
+"""`collect`: a class of 42 from each platform goes to the right folders, twice, and nothing newer is lost."""
 
 import csv
 import datetime
@@ -19,7 +19,7 @@ LOGINS = {student.login for student in downloads.HERE}
 
 @pytest.fixture
 def course(tmp_path):
-    """A course without hand-ins."""
+    """A course without submissions."""
     return made_class.course(tmp_path)
 
 
@@ -47,7 +47,7 @@ def contents(folder) -> dict[str, bytes]:
     ],
 )
 def test_everybody_gets_their_own_hand_in_and_a_second_run_changes_nothing(tmp_path, course, download, roster):
-    """40 hand-ins of each platform: every one in its student's folder, whoever has whose name; again: the same bytes."""
+    """All 40 submissions of each platform reach their students' folders, also for equal names; the second run has the same result."""
     zipped, people = download(tmp_path / "download"), read_roster(roster(tmp_path / "roster.csv"))
     done = collect(zipped, ASSIGNMENT, course, people)
 
@@ -80,7 +80,7 @@ def test_times_are_those_of_the_platform(tmp_path, course, german):
 
 
 def test_times_that_are_not_understood_are_said(tmp_path, course):
-    """In a language whose times are not read, nobody has a time, and one line says so."""
+    """In a language whose times are not supported, no student gets a time, and one line reports that."""
     sheet = downloads.moodle_worksheet(tmp_path / "roster.csv")
     sheet.write_text(sheet.read_text("utf-8").replace("Saturday, 3 October", "thứ bảy, 3 tháng 10"), "utf-8")
     done = collect(downloads.moodle_zip(tmp_path / "zip"), ASSIGNMENT, course, read_roster(sheet))
@@ -127,7 +127,7 @@ def test_a_course_has_one_zone(tmp_path, course, capsys, policy, option, expecte
 
 
 def test_a_time_without_a_zone_is_refused_in_a_course_without_one(tmp_path, course, capsys):
-    """One sentence names the time and both places for a zone, the exit code is 2, and nothing is written."""
+    """One sentence names the time and both settings for a zone, the exit code is 2, and nothing is written."""
     roster, zipped = downloads.moodle_worksheet(tmp_path / "roster.csv"), downloads.moodle_zip(tmp_path / "zip")
     command = ["collect", str(zipped), ASSIGNMENT, "--course", str(course), "--roster", str(roster)]
     before = contents(course)
@@ -141,7 +141,7 @@ def test_a_time_without_a_zone_is_refused_in_a_course_without_one(tmp_path, cour
 
 
 def test_an_ambiguous_time_is_refused_with_the_expected_form(tmp_path, course, capsys):
-    """A spreadsheet may write 10/4/2026 9:00, which is in October or in April: one sentence shows the form, and nothing changes."""
+    """10/4/2026 9:00 in a spreadsheet may be in October or in April: one sentence shows the expected form, and nothing changes."""
     command = ["collect", str(downloads.canvas_zip(tmp_path / "zip")), ASSIGNMENT, "--course", str(course)]
     cli.main([*command, "--timezone", "UTC"])
     table = course / "collected" / ASSIGNMENT / "to_match.csv"
@@ -199,7 +199,7 @@ def test_a_later_download_does_not_say_that_earlier_students_handed_in_nothing(t
 
 
 def test_a_hand_in_without_the_notebook_is_said(tmp_path, course):
-    """Canvas' page for what was typed instead lies there, and its line says what does not."""
+    """Instead of the notebook, there is Canvas' page for typed text; the line of the student names the missing notebook."""
     done = collect(downloads.canvas_zip(tmp_path / "zip"), ASSIGNMENT, course, Roster([]))
     assert [("77", ("there is no first.ipynb",))] == [
         (line.student, line.remarks) for line in done.lines if any("there is no" in one for one in line.remarks)
@@ -207,13 +207,13 @@ def test_a_hand_in_without_the_notebook_is_said(tmp_path, course):
 
 
 def test_gradescopes_time_has_its_zone(tmp_path, course):
-    """14:10 UTC is what 07:10 at -07:00 is."""
+    """07:10 at -07:00 is 14:10 UTC."""
     collect(downloads.gradescope_zip(tmp_path / "zip"), ASSIGNMENT, course, Roster([]))
     assert {"2026-10-03 14:10:00 UTC"} == set(times(course).values())
 
 
 def test_of_several_attempts_the_last_is_graded_and_the_others_are_kept(tmp_path, course):
-    """Blackboard's download holds all attempts; the earlier ones lie in collected/, where nobody grades them."""
+    """Blackboard's download contains all attempts; the earlier ones are stored in collected/ and are not graded."""
     roster = read_roster(downloads.blackboard_gradebook(tmp_path / "roster.txt"))
     collect(downloads.blackboard_zip(tmp_path / "zip"), ASSIGNMENT, course, roster)
     twice = {student.login for student in downloads.HERE if student.number % 7 == 0}
@@ -225,7 +225,7 @@ def test_of_several_attempts_the_last_is_graded_and_the_others_are_kept(tmp_path
 
 
 def test_late_marks_without_a_time_are_asked_for(tmp_path, course):
-    """Canvas says LATE and not when: the four students stand in the table; a time that is filled in becomes the time stamp."""
+    """Canvas reports LATE without a time: the four students are in the table; a time that is filled in becomes the time stamp."""
     roster = read_roster(downloads.canvas_gradebook(tmp_path / "roster.csv"))
     zipped = downloads.canvas_zip(tmp_path / "zip")
     done = collect(zipped, ASSIGNMENT, course, roster)
@@ -248,7 +248,7 @@ def fill(table, change) -> None:
 
 
 def test_two_students_of_one_name_are_never_mixed_up(tmp_path, course):
-    """Without the platform's number nobody can tell them apart: both are asked for, and the answer is read."""
+    """Without the platform's number they cannot be distinguished: the command asks for both, and reads the answer."""
     roster = downloads.write_csv(
         tmp_path / "roster.csv", [["student_id", "name"], *([s.login, s.full] for s in STUDENTS)]
     )
@@ -283,7 +283,7 @@ def test_anonymous_participants_of_moodle_are_those_of_its_worksheet(tmp_path, c
 
 
 def test_a_later_download_replaces_what_is_older_and_never_what_is_newer(tmp_path, course):
-    """Downloads of two days, read in both orders: the later hand-in lies in submitted/ each time."""
+    """Downloads of two days, read in both orders: submitted/ contains the later submission each time."""
     roster = read_roster(downloads.canvas_gradebook(tmp_path / "roster.csv"))
     one = STUDENTS[20]
     old = downloads.write_zip(tmp_path / "old", {downloads.canvas_name(one, 500): made_class.notebook(one, "old = 1")})

@@ -1,4 +1,4 @@
-"""Downloads are hostile: what is in them is read under limits, and nothing is ever written by the names in them."""
+"""Downloads may be hostile: their contents are read within limits, and their file names are never used as paths."""
 
 import io
 import os
@@ -36,7 +36,7 @@ def link(name: str, to: str) -> zipfile.ZipInfo:
 
 
 def collected(tmp_path, files) -> dict[str, bytes]:
-    """Collect what Ann handed in, beside what Ben did, and returns everything that lies in the course's folders for hand-ins."""
+    """Collect the submissions of Ann and Ben, and return the contents of the course's folders for submissions."""
     course = made_class.course(tmp_path)
     before = {path for path in tmp_path.rglob("*")}
     names = {canvas_name(ANN, 100 + number, name): data for number, (name, data) in enumerate(files.items())}
@@ -55,7 +55,7 @@ def collected(tmp_path, files) -> dict[str, bytes]:
     ["../evil.txt", "a/../../evil.txt", "/tmp/evil.txt", "..\\..\\evil.txt", "C:\\evil.txt", "\\\\host\\evil.txt"],
 )
 def test_no_name_leads_out_of_the_folder(tmp_path, name):
-    """Upwards, absolute, with a drive, with backslashes: the file is left out, the notebook beside it is collected."""
+    """Parent, absolute, drive and backslash paths: the file is left out, and the notebook next to it is collected."""
     files = collected(tmp_path, {"work.zip": zipped({name: b"evil", NOTEBOOK: notebook(ANN)})})
     assert {NOTEBOOK: notebook(ANN)} == files
 
@@ -82,7 +82,7 @@ def test_a_linked_student_folder_is_not_written_to(tmp_path):
 
 
 def test_a_bomb_costs_only_its_own_student(tmp_path, monkeypatch):
-    """60 MiB of zeros in 60 KiB, zips in zips in zips, thousands of files: left out, and the notebook beside them is there."""
+    """60 MiB of zeros in 60 KiB, nested zips, and thousands of files are left out, and the notebook next to them is collected."""
     big = zipped({"zeros": bytes(90 * 2**20)})
     deep = zipped({"3.zip": zipped({"2.zip": zipped({"1.zip": zipped({"x": b"x"})})})})
     many = zipped({f"{number}.txt": b"" for number in range(5000)})
@@ -156,7 +156,7 @@ def test_names_are_read_in_utf8_with_and_without_its_flag(tmp_path):
     ],
 )
 def test_names_can_be_written_everywhere(paths, names):
-    """No two names differ only by case, none is reserved, none holds what a terminal or a file system carries out."""
+    """Names differ by more than case, are not reserved, and do not contain control sequences or special characters."""
     assert names == list(writable_names(paths, [NOTEBOOK, "timestamp.txt"]).values())
 
 

@@ -1,6 +1,6 @@
-"""Forms of files that the platforms and other people's programs write, and our own made-up class does not have.
+"""Formats of files from platforms and other programs that the generated class does not contain.
 
-Where each was seen stands beside it; names and numbers are made up.
+The source of each format is given next to it; names and numbers are invented.
 """
 
 import csv
@@ -135,7 +135,7 @@ def test_a_list_of_students(tmp_path, text, groups):
 
 @pytest.mark.parametrize(("listed", "files"), DOWNLOADS.values(), ids=DOWNLOADS)
 def test_a_download(tmp_path, listed, files):
-    """Each file lies with the students whose it is, and nobody else has one."""
+    """Each file is stored for the students to whom it belongs, and for no others."""
     course, roster = made_class.course(tmp_path), tmp_path / "roster.csv"
     answers = {path: f"x = {number}" for number, path in enumerate(files)}
     held = {p: who if isinstance(who, bytes) else notebook(STUDENTS[0], answers[p]) for p, who in files.items()}

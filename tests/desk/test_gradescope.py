@@ -1,4 +1,4 @@
-"""The zip for Gradescope: what is in it, and what it makes of submissions in a folder laid out like Gradescope's."""
+"""The zip for Gradescope: its contents, and its results for submissions in a folder laid out like Gradescope's."""
 
 import io
 import json
@@ -72,7 +72,7 @@ def submitted(folder: Path, files: dict[str, bytes]) -> dict:
 
 
 def hand_in(folder: Path, student: str, old: str = "", new: str = "") -> bytes:
-    """Return what one of the course's made-up students handed in, with a change."""
+    """Return the submission of one of the course's invented students, with a change."""
     text = (folder / "course" / "submitted" / student / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").read_text("utf-8")
     assert old in text
     return text.replace(old, new).encode()
@@ -80,7 +80,7 @@ def hand_in(folder: Path, student: str, old: str = "", new: str = "") -> bytes:
 
 @pytest.mark.slow
 def test_the_zip_has_gradescopes_form(unpacked):
-    """Both programs stand at its top and can be executed; sources, terms and this package are in it, and no hand-in."""
+    """Both programs are executable and at the top level; the zip contains sources, terms and this package, but no submissions."""
     folder, modes = unpacked
     assert {0o755} == {modes["setup.sh"], modes["run_autograder"]}
     assert f"course/source/{ASSIGNMENT}/{ASSIGNMENT}.ipynb" in modes
@@ -92,7 +92,7 @@ def test_the_zip_has_gradescopes_form(unpacked):
 
 @pytest.mark.slow
 def test_right_and_wrong_work_get_what_grade_gives(unpacked):
-    """Points of each test; of a hidden one its name, hidden until the due date; what a person grades has no points yet."""
+    """Each test has its points; a hidden test has its name and is hidden until the due date; manual cells have no points yet."""
     folder, _ = unpacked
     right = submitted(folder, {f"{ASSIGNMENT}.ipynb": hand_in(folder, "ann")})
     tests = {test["name"]: test for test in right["tests"]}
@@ -113,7 +113,7 @@ def test_right_and_wrong_work_get_what_grade_gives(unpacked):
 
 @pytest.mark.slow
 def test_odd_submissions_have_results_too(unpacked):
-    """Nothing, no notebook, bytes, a zip with the notebook in it, links, a program that ends itself: no points or the right ones."""
+    """An empty folder, no notebook, bytes, a nested zip, links, and a program that ends itself get no points or the right ones."""
     folder, _ = unpacked
     name = f"{ASSIGNMENT}.ipynb"
     assert "no file first.ipynb was submitted" in submitted(folder, {})["output"]
@@ -132,7 +132,7 @@ def test_odd_submissions_have_results_too(unpacked):
 
 @pytest.mark.slow
 def test_a_weaker_container_grades_nothing(unpacked, monkeypatch):
-    """Results there are, with the reason, and no points; nobody is graded below the level that was asked for."""
+    """There are results with the reason but without points; submissions are not graded below the requested level."""
     folder, _ = unpacked
     for level in LEVELS.values():
         monkeypatch.setitem(vars(level), "obstacle", "it is not allowed here")
@@ -142,7 +142,7 @@ def test_a_weaker_container_grades_nothing(unpacked, monkeypatch):
 
 
 def test_a_grader_that_fails_leaves_results(tmp_path):
-    """`run_autograder` writes them itself where Python ends without; what an earlier run left does not count."""
+    """`run_autograder` writes results itself if Python ends without them; those of an earlier run do not count."""
     shutil.copy(harness_zip.TEMPLATES / "run_autograder", tmp_path)
     python = tmp_path / "grader" / "bin" / "python"
     python.parent.mkdir(parents=True)
@@ -188,7 +188,7 @@ def terms(**changed: str) -> HarnessTerms:
     ],
 )
 def test_hidden_tests_are_told_as_the_teacher_set(level, told):
-    """What they say, and when it is seen; a test without a hidden part is always seen."""
+    """The message, and the time at which it is visible; a test without a hidden part is always visible."""
     text = "assert f\n### BEGIN HIDDEN TESTS: the empty list\nassert f([])\n### END HIDDEN TESTS"
     cells = [small_course.graded_cell("hides", text), small_course.graded_cell("open", "assert f")]
     source = small_course.source(small_course.answer("f", "1"), *cells)
@@ -204,7 +204,7 @@ def test_hidden_tests_are_told_as_the_teacher_set(level, told):
 
 
 def test_the_container_gets_the_versions_of_the_lock():
-    """Each package that grading needs, at the version that uv locked; nothing of the tests."""
+    """Each package that grading needs, at the version that uv has locked, without packages of the tests."""
     locked = {
         name.lower().replace("_", "-"): version for name, version in read_lock(ROOT / "requirements").versions.items()
     }
@@ -215,7 +215,7 @@ def test_the_container_gets_the_versions_of_the_lock():
 
 
 def test_bad_input_is_one_sentence(tmp_path, capsys, monkeypatch):
-    """No such course, a requirements file that is none: nothing is written."""
+    """A missing course or an invalid requirements file: nothing is written."""
     monkeypatch.chdir(tmp_path)
     assert 2 == cli.main(["harness", "gradescope", "first", "--course", "nowhere"])
     make_course(tmp_path / "course")

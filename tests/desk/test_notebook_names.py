@@ -54,14 +54,14 @@ def test_the_name_of_one_and_the_cells_of_another(tmp_path):
     ],
 )
 def test_what_is_no_notebook_of_the_assignment_is_said(name, data):
-    """It is not guessed; a teacher can say which it is."""
+    """The command does not guess; a teacher can specify the notebook."""
     given = files(name, data=data)
     assert {name} == find_notebooks(given, SHAPES, {}).unknown.keys()
     assert "as you said" == find_notebooks(given, SHAPES, {name: "first"}).found["first"].how
 
 
 def test_texts_and_data_are_no_notebooks():
-    """A README, a data file, a picture: nobody asks what they are."""
+    """The command does not ask about a README, a data file or a picture."""
     for name, data in (
         ("README.txt", b"hello"),
         ("data.json", b'{"a": 1}'),

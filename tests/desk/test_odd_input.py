@@ -1,4 +1,4 @@
-"""What a teacher may give by mistake: each command says it in one sentence, with exit code 2, and has written nothing."""
+"""Mistakes of a teacher: each command reports them in one sentence, with exit code 2, and writes nothing."""
 
 import resource
 import shutil
@@ -19,7 +19,7 @@ COLLECT = "collect sub.zip first --roster gradebook.csv"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with a course whose class was collected and graded, and with what was downloaded for it."""
+    """A folder with a course whose class was collected and graded, and with the downloads for it."""
     folder = tmp_path_factory.mktemp("made")
     course = made_class.course(folder)
     roster, zipped = downloads.canvas_gradebook(folder / "gradebook.csv"), downloads.canvas_zip(folder / "sub.zip")
@@ -71,7 +71,7 @@ def older(path):
     [(damaged, "file is not a database"), (older, "no such column: student.lms_user_id). An older nbgrader made it")],
 )
 def test_a_gradebook_that_cannot_be_used(place, capsys, words, change, sentence):
-    """Whoever opens it says what is wrong and what to do."""
+    """Each command that opens it reports the problem and a solution."""
     change(place / "course" / "gradebook.db")
     before = contents(place)
     assert f"gradebook.db cannot be used ({sentence}" in said(words, capsys)
@@ -90,7 +90,7 @@ def test_an_empty_file_is_no_gradebook(place, capsys, words):
 @pytest.mark.parametrize("name", ["../source/first", "./first", "first/", "..", ".", "", "/etc", "firsd"])
 @pytest.mark.parametrize("command", ["collect sub.zip {}", "report {} --json", "read {}", "grade {} --dry-run"])
 def test_an_assignment_is_the_name_of_a_folder(place, capsys, command, name):
-    """A path would lead records, hand-ins and grades to other places than those where they are looked for."""
+    """A path would lead records, submissions and grades to other folders than those in which they are looked up."""
     before = contents(place)
     words = [name if word == "{}" else word for word in command.split()]
     assert 2 == cli.main([*words, "--course", "course"])
@@ -119,14 +119,14 @@ def test_an_option_that_cannot_be(place, capsys, words, sentence):
 
 
 def test_a_course_that_is_none(place, capsys):
-    """`report all` asks for no assignment, and still says that the folder is missing."""
+    """`report all` does not need an assignment, but still reports that the folder is missing."""
     for words in (["report", "all"], ["report", "first"], COLLECT.split(), RETURN.split(), ["read", "first"]):
         assert 2 == cli.main([*words, "--course", "nowhere"])
         assert "nowhere. Name the course's folder with --course" in capsys.readouterr().err
 
 
 def test_submitted_is_a_file(place, capsys):
-    """Nobody's hand-in can be placed, and nothing else is written."""
+    """Submissions cannot be stored, and nothing else is written."""
     shutil.rmtree(place / "course" / "submitted")
     (place / "course" / "submitted").write_text("something else")
     before = contents(place)
@@ -138,7 +138,7 @@ def test_submitted_is_a_file(place, capsys):
     "lies_there", ["a file for the student", "a file for the assignment", "a link for the notebook"]
 )
 def test_what_lies_in_the_way_of_one_student_stops_nobody_else(place, capsys, lies_there):
-    """The student's line says so, what lies there stays, and all others get their hand-ins."""
+    """The student's line reports it, the obstacle is kept, and all other students get their submissions."""
     student = place / "course" / "submitted" / "u00001"
     way = {"student": student, "assignment": student / ASSIGNMENT, "notebook": student / ASSIGNMENT / NOTEBOOK}[
         lies_there.split()[-1]

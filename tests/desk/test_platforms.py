@@ -10,7 +10,7 @@ from tests.desk import downloads
 
 
 def read(platform: str, *paths: str):
-    """Return the hand-ins that a platform sees in files of these names."""
+    """Return the submissions that a platform finds in files with these names."""
     files = [DownloadedFile(path, lambda most: b"") for path in paths]
     return PLATFORMS[platform].hand_ins(Download(files, []), datetime.UTC, "first")
 
@@ -63,7 +63,7 @@ def test_one_odd_folder_does_not_change_the_platform():
 
 
 def test_blackboard():
-    """Underscores in the assignment's name and in the user's; the text file of an attempt is no file of the student's."""
+    """Underscores in the names of the assignment and the user; the text file of an attempt is not a file of the student."""
     one, two = read(
         "blackboard",
         "Lab_1_part_2_ann_lee_attempt_2026-10-03-14-10-00_first.ipynb",
@@ -108,7 +108,7 @@ def gradescopes(text: str):
     ],
 )
 def test_gradescopes_file_without_submissions_is_refused(text, reason):
-    """A safe loader reads it, and one sentence says why it cannot be used."""
+    """A safe loader reads the file, and one sentence states why it cannot be used."""
     with pytest.raises(DownloadError, match=reason):
         gradescopes(text)
 
@@ -117,7 +117,7 @@ def test_gradescopes_file_without_submissions_is_refused(text, reason):
     ("text", "keys"), [("submission_1: 5", []), ("submission_1: {':submitters': 3}", ["submission_1"])]
 )
 def test_gradescopes_submission_of_another_form_has_no_owner(text, keys):
-    """An entry that is not a submission is skipped; a submission without a list of students belongs to nobody."""
+    """An invalid entry is skipped; a submission without a list of students does not belong to anyone."""
     assert [(key, ()) for key in keys] == [(one.key, one.identities) for one in gradescopes(text)]
 
 
@@ -129,7 +129,7 @@ def test_gradescopes_submission_of_another_form_has_no_owner(text, keys):
     ],
 )
 def test_what_lies_beside_the_hand_ins_is_no_hand_in(holder, beside):
-    """Nobody is called outbound or source; what was left out is said."""
+    """Files and folders such as outbound or source are not students; the files that were left out are listed."""
     files = [DownloadedFile(path, lambda most: b"") for path in (f"{holder}/doejane/first/first.ipynb", *beside)]
     download = Download(files, [])
     found = PLATFORMS["nbgrader"].hand_ins(download, datetime.UTC, "first")

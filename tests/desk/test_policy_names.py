@@ -1,4 +1,4 @@
-"""policy.toml may only name assignments and students whom somebody knows; who has handed in nothing yet is known, too."""
+"""policy.toml may only name known assignments and students; a student without a submission is known as well."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def files(folder):
     ],
 )
 def test_a_name_that_nobody_knows_is_refused(course, text, sentence):
-    """Wherever it stands in the file: the setting, what stands there, and the nearest name that there is."""
+    """For every place in the file, the error has the setting, its value, and the most similar known name."""
     (course / "policy.toml").write_text(text, "utf-8")
     with pytest.raises(PolicyError, match=sentence) as caught:
         checked_policy(open_class(course, ASSIGNMENT, before_hand_in=True))
@@ -62,7 +62,7 @@ def test_a_name_that_nobody_knows_is_refused(course, text, sentence):
 
 
 def test_no_command_works_by_such_a_file(course, tmp_path, capsys, monkeypatch):
-    """`grade`, `report` and `return` say it with exit code 2, and write nothing."""
+    """`grade`, `report` and `return` report it with exit code 2, and write nothing."""
     collect(downloads.shared_folder(tmp_path / "download"), ASSIGNMENT, course, Roster([]))
     worksheet = downloads.canvas_gradebook(tmp_path / "gradebook.csv")
     (course / "policy.toml").write_text('[assignments.first]\nexcused = ["u0001"]', "utf-8")
@@ -116,7 +116,7 @@ def test_who_has_handed_in_nothing_yet_is_known(course, tmp_path, known_by):
 
 
 def test_what_the_course_keeps_of_a_list_grows(course, tmp_path):
-    """A later list with others takes nobody out."""
+    """A later list with other students does not remove anyone."""
     download = downloads.canvas_zip(tmp_path / "x.zip")
     for number, students in enumerate((STUDENTS, STUDENTS[:40])):
         listed = downloads.canvas_gradebook(tmp_path / f"{number}.csv", students)
@@ -126,7 +126,7 @@ def test_what_the_course_keeps_of_a_list_grows(course, tmp_path):
 
 
 def test_the_lessons_of_the_clone_are_known(tmp_path):
-    """A class without a configuration of its own may be handed any of them."""
+    """A class without its own configuration may use any of them."""
     make_course(tmp_path / "made")
     (tmp_path / "made" / "nbgrader_config.py").unlink()
     (tmp_path / "made" / "policy.toml").write_text("[assignments.02_mutating_a_saved_tensor]\n", "utf-8")

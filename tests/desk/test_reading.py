@@ -59,7 +59,7 @@ def fill(path, column: str, **values) -> None:
 
 
 def grades(course) -> dict[str, tuple[float | None, bool, str | None]]:
-    """Return what nbgrader's gradebook says of each student's summary."""
+    """Return the grade of each student's summary in nbgrader's gradebook."""
     with open_gradebook(course) as book:
         place = ("summary", ASSIGNMENT, ASSIGNMENT)
         return {
@@ -78,7 +78,7 @@ def student_of(row: dict[str, str]) -> str:
 
 
 def test_points_and_comments_reach_the_gradebook_without_a_name_in_the_table(course):
-    """Each mark is its student's own, a short comment is written out, and what formgrader shows is what was filled in."""
+    """Each student gets the right mark, a short comment is expanded, and formgrader shows the filled-in values."""
     done = read_answers(ASSIGNMENT, course)
     rows = table(done.table)
     assert (12, 12, 0) == (done.answers, done.waiting, done.taken)

@@ -1,4 +1,4 @@
-"""The report on a simulated class says what was planted, and its numbers are those of an independent computation."""
+"""The report on a simulated class finds the planted misconceptions, and its numbers agree with an independent computation."""
 
 import json
 import re
@@ -25,21 +25,21 @@ from tests.desk.simulated_class import ASSIGNMENT, BELIEFS, simulate
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
-    """A class of 400, what each student did, and the report."""
+    """A class of 400, the answers of each student, and the report."""
     folder = tmp_path_factory.mktemp("simulated")
     truth = simulate(folder, 400)
     return folder, truth, whole_report(ASSIGNMENT, folder).report
 
 
 def test_the_planted_misconceptions_are_found_in_their_order(simulated):
-    """Names, counts and order as planted, whatever names and comments the answers have; nobody is counted twice."""
+    """Names, counts and order as planted, whatever names and comments the answers have; each student is counted once."""
     _, truth, report = simulated
     planted = {name: sum(name in one.answers.values() for one in truth) for name in BELIEFS}
     assert sorted(planted.items(), key=lambda one: -one[1]) == [(one.belief, one.students) for one in report.named]
 
 
 def test_each_exercise_has_its_wrong_answers(simulated):
-    """For every exercise the number of each named answer, and those without a name apart, by what they came to."""
+    """For every exercise, the number of each named answer, and the answers without a name by their results."""
     _, truth, report = simulated
     for exercise in report.exercises:
         given = [one.answers[exercise.id] for one in truth]
@@ -83,7 +83,7 @@ def test_the_bars_hold_everybody(scores):
 
 
 def test_it_names_nobody_but_on_its_own_page(simulated, capsys):
-    """Before the part for the teacher alone stands no student's id, and no comment of an answer; no address leads anywhere."""
+    """Before the part for the teacher, the page has no student's id and no comment of an answer; it has no links."""
     folder, truth, _ = simulated
     assert 0 == cli.main(["report", ASSIGNMENT, "--course", str(folder), "--out", str(folder / "page.html")])
     page = (folder / "page.html").read_text("utf-8")
@@ -114,7 +114,7 @@ def test_5000_students_are_there_in_a_minute(tmp_path):
 
 
 def test_json_has_the_same_numbers(simulated, capsys):
-    """`--json` prints one object and nothing else."""
+    """`--json` prints exactly one object."""
     folder, _, report = simulated
     assert 0 == cli.main(["report", ASSIGNMENT, "--course", str(folder), "--json"])
     read = json.loads(capsys.readouterr().out)
@@ -123,7 +123,7 @@ def test_json_has_the_same_numbers(simulated, capsys):
 
 
 def test_excused_students_do_not_count(tmp_path):
-    """Their scores, answers and names are left out, and how many they are is told."""
+    """Their scores, answers and names are left out, and their number is reported."""
     truth = simulate(tmp_path, 20)
     out = [truth[0].student, truth[1].student]
     (tmp_path / "policy.toml").write_text(f"[assignments.{ASSIGNMENT}]\nexcused = {json.dumps(out)}\n")
@@ -133,7 +133,7 @@ def test_excused_students_do_not_count(tmp_path):
 
 
 def test_without_records_it_says_what_to_do(tmp_path):
-    """Nothing graded; graded by nbgrader alone."""
+    """Nothing is graded, or only nbgrader has graded."""
     course = made_class.course(tmp_path)
     with pytest.raises(NotGradedError, match="has no grades yet"):
         whole_report(made_class.ASSIGNMENT, course)
@@ -143,7 +143,7 @@ def test_without_records_it_says_what_to_do(tmp_path):
 
 
 def test_damaged_notebooks_do_no_harm(tmp_path):
-    """A graded notebook is missing, one is no JSON, one is a list."""
+    """A graded notebook is missing, one is not JSON, one is a list."""
     truth = simulate(tmp_path, 12)
     paths = [tmp_path / "autograded" / one.student / ASSIGNMENT / f"{ASSIGNMENT}.ipynb" for one in truth]
     paths[0].unlink()
@@ -172,13 +172,13 @@ def test_normal_forms_are_equal_where_answers_do_the_same(one, other, same):
 
 
 def test_comments_are_taken_out_and_strings_are_not():
-    """A `#` in a string is none."""
+    """A `#` in a string is not a comment."""
     assert 'x = "#1"\ny = 2' == without_comments('x = "#1"  # Ann\ny = 2 # 4711\n')
     assert "not python ( # x" == without_comments("not python ( # x")
 
 
 def test_a_notebook_shows_the_page_in_a_frame(simulated):
-    """By the beginning of its name; the frame holds the page to the letter, runs nothing, and a terminal gets the beliefs."""
+    """Found by the beginning of its name; the frame contains the exact page, runs nothing, and a terminal shows the beliefs."""
     folder, truth, whole = simulated
     shown = notebook_report("simul", folder)
     frame = BeautifulSoup(shown._repr_html_(), "html.parser").iframe
@@ -196,7 +196,7 @@ def test_a_notebook_shows_the_page_in_a_frame(simulated):
 @pytest.mark.parametrize("width", [360, 900])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_fits_a_screen(simulated, browser, width, scheme):
-    """Nothing stands out to the right, on a telephone either; text and paper differ in both color schemes."""
+    """Nothing overflows to the right, on a telephone either; text and background differ in both color schemes."""
     folder, _, _ = simulated
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page.set_content(report_html(*whole_report(ASSIGNMENT, folder)))
@@ -211,7 +211,7 @@ def test_the_page_fits_a_screen(simulated, browser, width, scheme):
 
 
 def test_on_paper_every_example_is_seen(simulated, browser):
-    """Printing opens what is folded, and begins the names on a page of their own."""
+    """Printing opens folded parts, and the names begin on a new page."""
     folder, _, _ = simulated
     page = browser.new_page(viewport={"width": 900, "height": 800})
     page.set_content(report_html(*whole_report(ASSIGNMENT, folder)))
@@ -234,7 +234,7 @@ def test_on_paper_every_example_is_seen(simulated, browser):
     ],
 )  # fmt: skip
 def test_the_verdict_is_the_whole_sentence(reason, verdict):
-    """However many lines it takes; neither the exercise's name nor what follows."""
+    """The verdict may take several lines, and does not include the exercise's name or the text after it."""
     assert verdict == verdict_of(reason)
 
 
@@ -250,7 +250,7 @@ def test_the_verdict_is_the_whole_sentence(reason, verdict):
     ],
 )
 def test_a_picture_is_of_the_example_and_shows_no_comment(answers, shown_by, example):
-    """The picture beside an example is that student's, and of nobody who wrote a comment, which may be a name."""
+    """The picture belongs to the example's student, who has not written a comment, which could contain a name."""
     grade = CellGrade(status="incorrect", points=0.0, max_points=1.0, reason="f: wrong\n  saw 1.5")
     given = [GivenAnswer(student, code, grade) for student, code in answers.items()]
     [group] = group_wrong_answers(given, {}, "x = ...  # fill in")

@@ -1,4 +1,4 @@
-"""`return`: what a platform reads from our files is each student's own grade and page, and nothing else has changed."""
+"""`return`: a platform reads each student's own grade and page from our files, and nothing else is changed."""
 
 import csv
 import io
@@ -100,7 +100,7 @@ def moodle_user(name: str, participants: dict[int, str]) -> str | None:
 @pytest.mark.parametrize("german", [False, True])
 @pytest.mark.parametrize("anonymous", [False, True])
 def test_moodle_reads_every_grade_back(tmp_path, german, anonymous):
-    """By Moodle's rules: the number at the end of the identifier, the grade before the maximum; with commas where it has them."""
+    """By Moodle's rules: the number at the end of the identifier, the grade before the maximum, and commas if it uses them."""
     course, listed = graded(
         tmp_path,
         lambda path: downloads.moodle_zip(path, anonymous=anonymous),
@@ -143,7 +143,7 @@ def test_blackboard_reads_every_grade_back(tmp_path):
 
 
 def test_feedback_that_the_platform_would_map_to_nobody_is_said(tmp_path):
-    """Who typed a text into Canvas handed in no file, whose numbers a name in the zip would need."""
+    """A student who typed a text into Canvas has no file, and the numbers of a file are needed for a name in the zip."""
     course, student = made_class.course(tmp_path), STUDENTS[0]
     listed = downloads.canvas_gradebook(tmp_path / "gradebook.csv")
     typed = downloads.write_zip(tmp_path / "x.zip", {f"obrienseán_{student.canvas}_text.html": b"<p>no file</p>"})
@@ -167,7 +167,7 @@ def test_a_table_of_ones_own(tmp_path):
 
 
 def test_what_differs_is_said(tmp_path):
-    """Another maximum: raw points and a warning. Students who are not in the worksheet, too."""
+    """Another maximum gives raw points and a warning. Students who are not in the worksheet are reported as well."""
     course, listed = graded(tmp_path, downloads.canvas_zip, lambda p: downloads.canvas_gradebook(p, STUDENTS[:30]))
     give = listed.read_text("utf-8").replace("5.00", "20.00", 1)
     listed.write_text(give, "utf-8", newline="")
@@ -215,7 +215,7 @@ def test_a_missing_submission_is_zero_or_blank_by_policy(tmp_path, missing):
 
 
 def test_a_scale_that_cannot_be_is_one_sentence(tmp_path, capsys):
-    """A scale of 0 is refused; so is the platform's maximum, if the worksheet does not have it. Nothing is written."""
+    """A scale of 0 is refused, and so is the platform's maximum if the worksheet does not have it. Nothing is written."""
     course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
     own = downloads.write_csv(tmp_path / "own.csv", [["student_id", "points"], *([s.login, ""] for s in STUDENTS)])
     words = ["return", ASSIGNMENT, "--course", str(course), "--out", str(tmp_path / "out"), "--to", "csv"]
@@ -241,7 +241,7 @@ def test_a_scale_that_cannot_be_is_one_sentence(tmp_path, capsys):
     ],
 )
 def test_a_wrong_worksheet_is_refused(tmp_path, to, write, sentence, capsys):
-    """One sentence, exit code 2, nothing written."""
+    """One sentence, exit code 2, and nothing is written."""
     course, _ = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
     listed, out = write(tmp_path / "given.csv"), tmp_path / "out"
     words = ["return", ASSIGNMENT, "--course", str(course), "--to", to, "--worksheet", str(listed), "--out", str(out)]
@@ -291,7 +291,7 @@ def test_a_folder_that_cannot_be_is_said(tmp_path):
 
 
 def test_the_worksheet_itself_is_never_written(tmp_path):
-    """`--out` is the folder where it lies, under the name that we write."""
+    """`--out` is the folder that contains it, under the name of our file."""
     course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
     there = listed.rename(tmp_path / "grades.csv")
     before = there.read_bytes()
@@ -314,7 +314,7 @@ def test_a_student_in_two_rows_is_refused(tmp_path, other):
 
 @pytest.mark.parametrize("why", ["the disk is full", "a folder lies there"])
 def test_both_files_are_written_or_neither(tmp_path, why):
-    """The second one cannot be written: the grades of an earlier return stay as they were, and nothing else lies there."""
+    """If the second file cannot be written, the grades of an earlier return are unchanged, and no other file is left."""
     course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
     out = tmp_path / "out"
     out.mkdir()

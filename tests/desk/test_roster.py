@@ -33,7 +33,7 @@ from tests.desk.made_class import STUDENTS
     ],
 )
 def test_each_platforms_file_is_a_roster(tmp_path, write, ids):
-    """All students and nobody else: no row of points, no test student."""
+    """All students and no other rows: neither the row of points nor the test student."""
     people = read_roster(write(tmp_path / "roster.csv")).people
     assert ids == [person.student for person in people]
 
@@ -68,7 +68,7 @@ def test_a_roster_that_cannot_be_used_is_refused(tmp_path, rows, sentence):
 
 
 def test_a_new_column_of_the_platform_does_no_harm(tmp_path):
-    """Columns are found by name, wherever they stand."""
+    """Columns are found by name, in any position."""
     path = tmp_path / "roster.csv"
     downloads.canvas_gradebook(path)
     rows = [line.split(",", 1) for line in path.read_text("utf-8").splitlines()]

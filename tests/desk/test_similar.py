@@ -48,7 +48,7 @@ def test_planted_copies_are_found_and_independent_answers_are_not(steps, precisi
 
 
 def test_what_most_write_is_no_evidence():
-    """Everybody has the model answer, or what was handed out: no pair, in a small class and in a large one."""
+    """If everybody has the model answer or the released code, there is no pair, in a small class and in a large one."""
     answer = independent(random.Random(1))
     assert [] == similar_pairs({f"s{number}": [answer] for number in range(30)})
     assert [] == similar_pairs({"ann": [answer], "ben": [answer]}, [answer])
@@ -76,12 +76,12 @@ def test_lines_are_those_that_are_shared():
 
 @pytest.mark.parametrize("code", ["", "x", "not python ((", "é" * 100, "\n" * 50])
 def test_any_text_has_fingerprints(code):
-    """Empty, short, and invalid code has no fingerprints and raises no error."""
+    """Empty, short, and invalid code gives no fingerprints and raises no error."""
     assert {} == fingerprints([code, code]).lines
 
 
 def test_fingerprints_lead_to_lines_of_the_code():
-    """Each fingerprint has the index of a line; the second copy of an answer adds none."""
+    """Each fingerprint has the index of a line; the second copy of an answer adds no fingerprints."""
     code = independent(random.Random(7))
     lines = fingerprints([code]).lines
     assert set(lines.values()) <= set(range(len(code.splitlines())))
@@ -90,7 +90,7 @@ def test_fingerprints_lead_to_lines_of_the_code():
 
 
 def test_the_command_writes_a_page(tmp_path, capsys):
-    """The pair stands there by name, its code is escaped, and nothing is loaded; with one hand-in there is nothing to compare."""
+    """The page names the pair, escapes its code, and loads nothing; with one submission there is nothing to compare."""
     answers, planted = class_with_copies(30, 9, 3)
     write(tmp_path / "source" / "one" / "one.ipynb", STUB)
     write(tmp_path / "autograded" / "only" / "one" / "one.ipynb", STUB)

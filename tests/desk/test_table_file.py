@@ -19,7 +19,7 @@ def table_of(path, data: bytes) -> TableFile:
 
 
 def written(rows, **options) -> str:
-    """Return what Python's csv module writes."""
+    """Return the output of Python's csv module."""
     text = io.StringIO(newline="")
     csv.writer(text, **options).writerows(rows)
     return text.getvalue()
@@ -34,7 +34,7 @@ def written(rows, **options) -> str:
     change=CELLS,
 )
 def test_every_cell_is_read_and_written_back(tmp_path_factory, rows, delimiter, end, quoting, encoding, change):
-    """Whatever stands in the cells; one is changed, and every other is what it was, as Python's own reader says."""
+    """For any contents, one cell is changed, and all others are unchanged, according to Python's own reader."""
     rows = [("a", "b", "c"), *(row for row in rows if any(cell.strip() for cell in row))]
     data = written(rows, delimiter=delimiter, lineterminator=end, quoting=quoting).encode(encoding)
     table = table_of(tmp_path_factory.getbasetemp(), data)

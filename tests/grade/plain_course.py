@@ -47,7 +47,7 @@ def source() -> nbformat.NotebookNode:
 
 
 def answered(answers: dict[str, str]) -> nbformat.NotebookNode:
-    """Return a hand-in with these texts in the cells of these grade_ids; the others hold the model answers."""
+    """Return a submission with these texts in the cells of these grade_ids; the others contain the model answers."""
     notebook = source()
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
@@ -56,7 +56,7 @@ def answered(answers: dict[str, str]) -> nbformat.NotebookNode:
 
 
 def make_class(folder: Path, hand_ins: dict[str, nbformat.NotebookNode | bytes]) -> Path:
-    """Write a course with the hand-ins of these students, and returns its folder."""
+    """Write a course with the submissions of these students, and return its folder."""
     _write(folder / "source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", source())
     for student, notebook in hand_ins.items():
         _write(folder / "submitted" / student / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", notebook)

@@ -1,4 +1,4 @@
-"""Source notebooks and hand-ins of a few lines, for tests of the grader."""
+"""Source notebooks and submissions of a few lines, for tests of the grader."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def teacher(text: str) -> nbformat.NotebookNode:
 
 
 def answer(name: str, text: str) -> nbformat.NotebookNode:
-    """Return an answer cell; `text` is the model solution, or what a learner wrote."""
+    """Return an answer cell; `text` is the model solution, or the student's text."""
     text = f"### BEGIN SOLUTION\n{text}\n### END SOLUTION"
     return nbformat.v4.new_code_cell(text, metadata={"nbgrader": KNOWN | {"grade_id": name, "solution": True}})
 
@@ -28,12 +28,12 @@ def graded_cell(name: str, text: str, points: float = 1, **metadata: object) -> 
 
 
 def source(*cells: nbformat.NotebookNode, files: dict[str, bytes] | None = None) -> AssignmentSource:
-    """Return a source of these cells, with files beside it."""
+    """Return a source of these cells, with these files in its folder."""
     return AssignmentSource("small", nbformat.v4.new_notebook(cells=list(cells)), files)
 
 
 def hand_in(of: AssignmentSource, answers: dict[str, str] | None = None) -> bytes:
-    """Return a hand-in: these answers, elsewhere what was released; None stands for all model answers."""
+    """Return a submission with these answers and otherwise the release; None stands for all model answers."""
     cells = []
     for cell in of.cells:
         model = cell.full if answers is None else answers.get(cell.id, cell.visible)
@@ -48,6 +48,6 @@ def points(graded: NotebookGrade) -> dict[str, float | None]:
 
 
 def printed(graded: NotebookGrade) -> str:
-    """Return what the cells and tests of a graded notebook printed."""
+    """Return the text that the cells and tests of a graded notebook printed."""
     outputs = [output for cell in nbformat.reads(graded.notebook, 4).cells for output in cell.get("outputs", ())]
     return "".join(output.text for output in outputs if output.output_type == "stream")

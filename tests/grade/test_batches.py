@@ -1,4 +1,4 @@
-"""Results that come together are written together: the same gradebook, and nothing lost that was on disk."""
+"""Results that arrive together are written together: the gradebook is the same, and nothing on disk is lost."""
 
 import errno
 import os
@@ -31,7 +31,7 @@ JOIN autograder_grade ON autograder_grade.student = student.id ORDER BY 1, 2
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory):
-    """A class of ten in a gradebook that has no grades yet."""
+    """A class of ten in a gradebook without grades."""
     folder = make_class(tmp_path_factory.mktemp("known") / "class", 10)
     nobody = shutil.move(folder / "submitted", folder / "later")
     shutil.copytree(folder / "later" / "student0000", folder / "submitted" / "student0000")
@@ -42,13 +42,13 @@ def known(tmp_path_factory):
 
 
 def scores(folder):
-    """Return every student's points for every cell, as the gradebook has them, and the hash of the hand-in."""
+    """Return every student's points for every cell in the gradebook, and the hash of the submission."""
     with closing(sqlite3.connect(folder / "gradebook.db")) as book:
         return book.execute(SCORES).fetchall()
 
 
 def graded(known, folder, together):
-    """Return the rows of the class, and what the gradebook has, with as many results at once."""
+    """Return the rows of the class and of the gradebook, for this number of results at once."""
     shutil.copytree(known, folder)
     rows = grade_assignment("small", folder, Options(), place=StandInPlace(together))
     return [row.student for row in rows], scores(folder)
@@ -70,7 +70,7 @@ def change_grades(folder, change, *values):
 
 
 def test_points_that_another_program_wrote_are_restored_and_named(known, tmp_path):
-    """Unlike a person's points and extra credit, they are not kept: the next run names the cells, and the run after it nothing."""
+    """Unlike a person's points and extra credit, they are not kept: the next run names the cells, the run after it none."""
     folder = tmp_path / "class"
     shutil.copytree(known, folder)
     grade_assignment("small", folder, Options(), place=StandInPlace(10))

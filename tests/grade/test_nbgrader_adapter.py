@@ -1,4 +1,4 @@
-"""What the adapter relies on in nbgrader: each row of its table. Needs no PyTorch, so that it runs with any nbgrader."""
+"""The internals of nbgrader on which the adapter relies: each row of its table. Runs with any nbgrader, without PyTorch."""
 
 import ast
 import contextlib
@@ -121,7 +121,7 @@ def rows(book: Gradebook) -> dict[str, tuple]:
 
 
 def test_a_gradebook_is_made_without_alembic_on_the_path(tmp_path, monkeypatch):
-    """nbgrader starts the program `alembic`, which lies beside this Python."""
+    """nbgrader starts the program `alembic`, which is in the folder of this Python."""
     monkeypatch.setenv("PATH", "/nowhere")
     with open_gradebook(f"sqlite:///{tmp_path / 'new.db'}", "default_course") as book:
         assert [] == book.assignments
@@ -145,7 +145,7 @@ def test_a_locked_gradebook_is_waited_for(course, tmp_path, monkeypatch):
 
 
 def test_a_transaction_is_whole_or_nothing(course):
-    """nbgrader's own methods, each of which commits, leave nothing behind when a later one fails."""
+    """nbgrader's own methods, each of which commits, have no effect if a later one fails."""
     with opened(course) as book:
         with contextlib.suppress(MissingEntry), transaction(book):
             book.add_assignment("ps")
@@ -263,7 +263,7 @@ def test_a_notebook_more_and_a_notebook_less_are_accepted(graded, course, tmp_pa
 
 
 def test_known_tests_replace_autotest_lines_without_a_kernel(course, tmp_path):
-    """The gradebook keeps the test's text, and nothing is run."""
+    """The gradebook has the test's text, and nothing is run."""
     source = graded_cell("test_f", 1, "### AUTOTEST f()")
     known = {"nb": {"test_f": "assert f() == 1"}}
     assert stored(course, tmp_path, cell("f", "1 / 0", solution=True), source, tests=known) is None
@@ -272,7 +272,7 @@ def test_known_tests_replace_autotest_lines_without_a_kernel(course, tmp_path):
 
 
 def test_nbgraders_reason_is_one_line(course, tmp_path):
-    """Of a source with two cells of one id, and of one without an end of its hidden tests."""
+    """For a source with two cells of one id, and for one without the end of its hidden tests."""
     twice = stored(course, tmp_path, TEST, TEST)
     assert "Notebook failed to validate; the nbgrader metadata may be corrupted." in twice
     assert "\n" not in twice
@@ -281,7 +281,7 @@ def test_nbgraders_reason_is_one_line(course, tmp_path):
 
 
 def test_the_courses_own_late_plugin_is_used():
-    """By its class or its name; what is none is refused."""
+    """By its class or its name; an invalid plugin is refused."""
     assert isinstance(late_plugin(Config()), LateSubmissionPlugin)
     named = Config(AssignLatePenalties={"plugin_class": "nbgrader.plugins.LateSubmissionPlugin"})
     assert isinstance(late_plugin(named), LateSubmissionPlugin)
@@ -290,7 +290,7 @@ def test_the_courses_own_late_plugin_is_used():
 
 
 def test_work_without_a_due_date_is_not_late(graded):
-    """With an extension, too, where nbgrader itself fails."""
+    """This includes an extension, for which nbgrader itself fails."""
     submission = graded.find_submission("ps", "ann")
     submission.extension, submission.timestamp = datetime.timedelta(days=1), datetime.datetime(2026, 1, 2)
     assert 0.0 == seconds_late(submission)

@@ -18,11 +18,11 @@ from autograder.course.canonical import read
 from tests.lessons.namespace import Namespace
 
 SHOWN = ("predicted", "predicted_value", "observed", "culprit")
-"""The decorators whose functions are programs without arguments that a learner sees run."""
+"""The decorators of programs without arguments that a student sees run."""
 
 
 class Outcome(NamedTuple):
-    """What plain PyTorch made of a program: the outcome, the gradients that it returned, and the error's message."""
+    """The result of a program in plain PyTorch: the outcome, the returned gradients, and the error's message."""
 
     word: str
     gradients: dict
@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """One code cell after it ran: its tags, the programs that it defines by name, and what it printed."""
+    """One code cell after its run: its tags, the programs that it defines, by name, and its printed output."""
 
     tags: tuple[str, ...]
     programs: dict[str, Callable]
@@ -73,9 +73,9 @@ def undecorated(source: str) -> str:
 
 
 def outcome_of(program: Callable) -> Outcome:
-    """Return what plain PyTorch makes of a program without arguments, nothing of this package in between.
+    """Return the outcome of a program without arguments in plain PyTorch, without this package.
 
-    The right gradients are those of a second run in which every saved tensor is a copy that no later write can reach.
+    The right gradients are those of a second run in which every saved tensor is a copy that later writes cannot reach.
     """
     try:
         gradients = program()

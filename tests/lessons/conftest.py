@@ -1,4 +1,4 @@
-"""What the tests of checks in lessons share."""
+"""Fixtures of the tests of checks in lessons."""
 
 import pytest
 

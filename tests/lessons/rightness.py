@@ -28,7 +28,7 @@ STEP = 1e-5
 
 
 class Judge:
-    """Knows what one exercise asks for, and says of any answer whether it is right; memory used is not looked at."""
+    """Decides whether any answer to one exercise is right; the used memory is ignored."""
 
     def __init__(self, exercise: AuthorExercise, setup: str) -> None:
         author = Namespace()
@@ -45,14 +45,14 @@ class Judge:
         self._asked = (kind, options)
 
     def after(self, answer: str) -> Namespace:
-        """Return a learner's names once the lesson's imports and the answer have run; raises what the answer raises."""
+        """Return a student's namespace after the lesson's imports and the answer; raises the errors of the answer."""
         learner = Namespace()
         learner.names = dict(self._names)
         learner.run(answer)
         return learner
 
     def is_right(self, answer: str) -> bool:
-        """Return whether the answer does what the exercise's check cell asks for."""
+        """Return whether the answer meets the requirements of the exercise's check cell."""
         kind, options = self._asked
         try:
             target = self.after(answer).names.get(self.exercise.id)
@@ -92,7 +92,7 @@ def _computes_the_same(target: Any, options: dict[str, Any]) -> bool:
 
 
 def _writing(like: Any, afterwards: Any) -> Any:
-    """Return the reference as a function that writes into its arguments what the check cell says of them."""
+    """Return the reference as a function that writes the expected values of the check cell into its arguments."""
 
     def written(**handed: torch.Tensor) -> Any:
         left, value = afterwards(**handed), like(**handed)
@@ -141,7 +141,7 @@ def _is_untouched(gradient: torch.Tensor | None) -> bool:
 
 
 class _Ran(NamedTuple):
-    """What came back, the caller's tensors and what their memory holds afterwards, and the leaves that gradients arrive at."""
+    """The returned value, the caller's tensors, the contents of their memory afterwards, and the leaves that receive gradients."""
 
     outputs: list[torch.Tensor]
     handed: list[torch.Tensor]
@@ -150,7 +150,7 @@ class _Ran(NamedTuple):
 
 
 def _run(target: Any, plain: dict[str, Any], points: dict[str, torch.Tensor], kinds: dict[str, str]) -> _Ran:
-    """Run a function, or builds a module and loads what carries its parameters' names; without kinds nothing is recorded."""
+    """Run a function, or build a module and load its parameters by name; without kinds nothing is recorded."""
     trained = ("leaf", "result", "frozen")
     leaves = {name: points[name].clone().requires_grad_() for name, kind in kinds.items() if kind in trained}
     handed = {name: leaves.get(name, point.clone()) for name, point in points.items()}

@@ -16,7 +16,7 @@ from tests.lessons.sources import exercises
 
 
 def verdict(path: Path, exercise: AuthorExercise, answer: str) -> Unsolved | None:
-    """Return what the exercise's check cell raises after this answer, None where it passes."""
+    """Return the error of the exercise's check cell after this answer; None if it passes."""
     learner = Namespace()
     learner.run(setup(path))
     learner.run(answer)
@@ -36,7 +36,7 @@ def candidates(exercise: AuthorExercise) -> list[str]:
 
 
 def values(check: str) -> list:
-    """Return what the program of a check cell returns in plain PyTorch, and other values of that kind."""
+    """Return the result of a check cell's program in plain PyTorch, and other values of that kind."""
     learner = Namespace()
     learner.run("import warnings\n\nimport torch\nfrom torch import nn")
     learner.run(undecorated(check))

@@ -1,4 +1,4 @@
-"""Once an exercise has passed, a learner reads the author's reason and a second way to do it; nobody else does."""
+"""After an exercise has passed, the student can read the author's reason and a second solution, but not before."""
 
 import html
 import subprocess
@@ -44,7 +44,7 @@ def answered(monkeypatch, exercise, answer):
 
 @pytest.mark.parametrize("name", REPAIRS)
 def test_the_second_way_is_right_and_another_program(name):
-    """Whatever of the author's answers a learner wrote, the one shown passes the check and is not theirs."""
+    """The second solution passes the check and differs from the student's, whichever of the author's answers the student wrote."""
     path, exercise = KNOWN[name]
     for answer in exercise.of_kind("answer", "right"):
         learner = Namespace()
@@ -74,7 +74,7 @@ def test_a_pass_shows_the_reason_and_the_second_way(monkeypatch, shown):
 
 @pytest.mark.parametrize("name", REPAIRS)
 def test_a_pass_shows_the_answers_own_run(name, monkeypatch):
-    """Below the line stands the picture of the learner's own lines, with right gradients; where autograd was not asked, none."""
+    """Below the line is the picture of the student's own lines, with right gradients; without autograd, there is no picture."""
     path, exercise = KNOWN[name]
     pictures, lines = [], []
     monkeypatch.setattr(events, "is_learners_notebook", lambda: True)
@@ -96,7 +96,7 @@ def test_a_pass_shows_the_answers_own_run(name, monkeypatch):
 
 
 def test_no_card_shows_a_backtick():
-    """What an author put between backticks is code on a learner's card."""
+    """Text that an author put between backticks is code on a student's card."""
     named = [one for _, known in KNOWN.values() for one in known.of_kind("answer", "right") if "`" in one.name]
     assert named
     for one in named:
@@ -109,7 +109,7 @@ def test_no_card_shows_a_backtick():
     ("module", "loaded"), [("sys", []), ("autograder.course.canonical", ["jsonschema", "nbformat"])]
 )
 def test_a_reason_loads_neither_nbformat_nor_nbgrader_nor_libcst(module, loaded):
-    """The first pass in a kernel does not wait for them; the second row shows that the test can tell."""
+    """The first pass in a kernel does not wait for them; the second row shows that the test detects it."""
     program = f"""
 import {module}
 import sys
@@ -134,14 +134,14 @@ def test_a_prediction_has_no_reason(exercise, shown):
 
 @pytest.mark.parametrize("exercise", ["silent_without_data", "why_no_grad"])
 def test_what_is_asked_again_has_no_second_way(exercise, shown):
-    """How a program is made silently wrong is the task of the next lesson, too: there is the reason alone."""
+    """Making a program silently wrong is also the task of the next lesson, so only the reason is shown."""
     after_success.show_reason(exercise)
     assert [None] == [card.other for card in shown]
 
 
 @pytest.mark.parametrize("variable", ["NBGRADER_EXECUTION", VALIDATING])
 def test_no_answer_gets_into_feedback(variable, monkeypatch, shown):
-    """While nbgrader executes a notebook, a pass shows nothing beside its line."""
+    """While nbgrader executes a notebook, a pass shows only its line."""
     monkeypatch.setenv(variable, "1")
     after_success.show_reason("drain")
     assert [] == shown

@@ -1,4 +1,4 @@
-"""After a wrong answer, a notebook shows what autograd held while that answer ran: its own lines, the write that harmed lit."""
+"""After a wrong answer, a notebook shows its recording: the student's own lines, with the harmful write marked."""
 
 import re
 from urllib.parse import unquote
@@ -25,7 +25,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("path", "exercise", "answer"), WRONG)
 def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys):
-    """Where a write harmed, the message names the learner's own line, and the picture opens at it; the saved form is small."""
+    """For a harmful write, the message names the student's own line, and the picture opens at it; the saved form is small."""
     raised = verdict(path, exercise, answer.source)
     assert Incorrect is type(raised)
     told = " ".join(str(raised).split())
@@ -65,13 +65,13 @@ UNMARKED = {
     "swish_in_place: uses PyTorch's own operation, out of place": "no line writes at all",
     "silent_without_data: writes into a copy, which no node needs": "the copy is gone before the line ends",
 }
-"""Wrong answers in whose pictures no line is marked at the step where they open, and why none can be."""
+"""Wrong answers whose pictures mark no line at the opening step, and the reason for each."""
 
 MARKED = {"hit", "unseen", "lost", "named", "failed"}
 
 
 def require_a_marked_line(recording, case):
-    """The picture opens at a line with a mark, and says nothing of backward there that the run then does not do."""
+    """The picture opens at a line with a mark, and does not announce a backward that the run does not do."""
     scene = build_scene(recording)
     start, states = scene.frames[scene.start], {}
     for frame in scene.frames[: scene.start + 1]:
@@ -85,7 +85,7 @@ def require_a_marked_line(recording, case):
 
 
 def require_no_praise(recording, told):
-    """The picture of a refused answer says "correct" nowhere, and "silently wrong" of what backward computed, not of another task."""
+    """The picture of a rejected answer never says "correct", and says "silently wrong" only of gradients of backward."""
     scene, forms = build_scene(recording), drawn_mimebundle(recording)
     end = scene.frames[-1].fact
     assert "Outcome: correct" not in end
@@ -101,7 +101,7 @@ def require_no_praise(recording, told):
 
 
 def require_no_repair_of_gradients(exercise, told):
-    """Where the author's own answer runs backward and no leaf is drawn, a value may be a gradient, and the message says so."""
+    """If the author's answer runs backward and no leaf is drawn, a value may be a gradient, and the message says so."""
     if "computes something else" not in told or "dtype and shape" in told:
         return
     returns_gradients = ".backward(" in exercise.of_kind("answer")[0].source and "leaf(" not in exercise.check
@@ -118,7 +118,7 @@ def scene_line(recording) -> int:
 
 
 def test_a_write_past_the_history_is_shown_where_it_happens(shown):
-    """`.data` harms no saved tensor here; the picture opens at it, agrees with the check, and draws none of its nodes."""
+    """`.data` does not harm a saved tensor here; the picture opens at it, agrees with the check, and draws none of its nodes."""
     path, exercise, answer = next(
         one.values for one in WRONG if "update_first_row: writes where the history cannot see it" == one.id
     )
@@ -135,7 +135,7 @@ def test_a_write_past_the_history_is_shown_where_it_happens(shown):
 
 
 def test_a_program_with_another_outcome_counts_as_a_try(shown, monkeypatch):
-    """Where a program of one's own has the wrong outcome, the learner comes nearer to the model answer, as elsewhere."""
+    """If a student's program has the wrong outcome, the student comes closer to the model answer, as in other exercises."""
     tried = []
     monkeypatch.setattr(events, "_listeners_to_failures", [lambda exercise, choice: tried.append(exercise)])
     path, exercise = next(one.values[:2] for one in WRONG if "silent_without_data" == one.values[1].id)
@@ -172,7 +172,7 @@ HARMLESS_WRITES = {
 
 @pytest.mark.parametrize(("lines", "line", "phrase"), HARMLESS_WRITES.values(), ids=HARMLESS_WRITES)
 def test_a_write_that_changed_no_gradient_is_named(lines, line, phrase, shown):
-    """Where a program is to be silently wrong, the message says which write of the answer did no harm; the picture praises nothing."""
+    """If a program must be silently wrong, the message names the write of the answer that was harmless, without praise."""
     path, exercise = next(one.values[:2] for one in WRONG if "silent_without_data" == one.values[1].id)
     filled = {part: f"\n    {lines[part]}" if part in lines else "" for part in ("early", "middle", "late")}
     told = " ".join(str(verdict(path, exercise, SILENT.format(**filled))).split())
@@ -198,14 +198,14 @@ PLACES = {
 
 @pytest.mark.parametrize(("exercise", "answer", "line"), PLACES.values(), ids=PLACES)
 def test_the_message_and_the_picture_name_the_same_write(exercise, answer, line, shown):
-    """The first write that the history does not tell of is named, and the picture opens at it."""
+    """The first write that is missing in the history is named, and the picture opens at it."""
     path, known = next(one.values[:2] for one in WRONG if exercise == one.values[1].id)
     assert f"line {line}: " in str(verdict(path, known, answer))
     assert line == scene_line(shown[0])
 
 
 def test_a_line_that_fails_is_not_said_to_run(shown):
-    """Where the failing line made a node first, or is the first line, the picture opens at it and tells the error."""
+    """If the failing line made a node first, or is the first line, the picture opens at it and shows the error."""
     path, known = next(one.values[:2] for one in WRONG if "drain" == one.values[1].id)
     verdict(path, known, "def drain(buffer, total):\n    total += buffer\n    return total")
     scene = build_scene(shown[0])
@@ -262,7 +262,7 @@ def test_the_message_says_what_to_change(exercise, answer, phrase):
 
 
 def test_no_line_of_pytorch_is_shown_as_the_answers(shown):
-    """A module without a forward is recorded by its own text, in which PyTorch's lines do not stand."""
+    """A module without a forward is recorded by its own text, which does not contain PyTorch's lines."""
     path, known = next(one.values[:2] for one in WRONG if "GatedBlock" == one.values[1].id)
     _, answer, _ = MESSAGES["no forward"]
     assert "line " not in str(verdict(path, known, answer)).partition("look at")[2]
@@ -291,7 +291,7 @@ ODD = {
 
 @pytest.mark.parametrize(("body", "phrase"), ODD.values(), ids=ODD)
 def test_an_odd_answer_gets_its_verdict_and_at_most_a_short_picture(body, phrase, shown, capsys):
-    """Whatever an answer does, the check says why it is refused, and what is drawn of it stays small."""
+    """For any answer, the check states the reason of the rejection, and the picture is small."""
     path, exercise = next(
         (path, one) for path in lessons(SOLUTIONS) for one in exercises(path) if one.id == "clear_after_use"
     )
@@ -355,7 +355,7 @@ CUTS = {
 
 @pytest.mark.parametrize(("exercise", "answer", "line", "told"), CUTS.values(), ids=CUTS)
 def test_a_line_that_cuts_the_path_is_named_and_lit(exercise, answer, line, told, shown):
-    """The message names the line and what it does with the values; the picture opens there and says the same."""
+    """The message names the line and its effect on the values; the picture opens there and says the same."""
     path, known = next(one.values[:2] for one in WRONG if exercise == one.values[1].id)
     message = " ".join(str(verdict(path, known, answer)).split())
     assert f"look at line {line}: " in message
@@ -369,7 +369,7 @@ def test_a_line_that_cuts_the_path_is_named_and_lit(exercise, answer, line, told
 
 
 def test_a_value_that_is_only_looked_at_is_not_blamed(shown):
-    """What leaves the graph for a report does not cut the path: the write that harmed is named."""
+    """A detached value for a report does not cut the path: the harmful write is named."""
     path, known = next(one.values[:2] for one in WRONG if "loss_and_count" == one.values[1].id)
     answer = (
         "def loss_and_count(a):\n    peak = a.detach().max()\n    out = torch.exp(a)\n    loss = (out * out).sum()\n"
@@ -380,7 +380,7 @@ def test_a_value_that_is_only_looked_at_is_not_blamed(shown):
 
 
 class Quick:
-    """Stands in for the search of slopes, which takes many runs, and fails where it is begun."""
+    """A stub for the search with finite differences, which takes many runs; it fails when the search begins."""
 
     def __init__(self, *_):
         raise AssertionError("finite differences are taken although the check has the gradients")
@@ -466,6 +466,6 @@ def test_a_line_that_harms_no_saved_tensor_is_named_and_marked(exercise, answer,
 
 
 def test_a_decorated_answer_is_an_attempt():
-    """`@torch.no_grad()` above the original program changes what it does, so it is refused for that and not called untouched."""
+    """`@torch.no_grad()` above the original program changes its behavior, so it is rejected for that and not called unchanged."""
     path, known = next(one.values[:2] for one in WRONG if "use_and_reset" == one.values[1].id)
     assert Incorrect is type(verdict(path, known, f"@torch.no_grad()\n{known.stub}"))

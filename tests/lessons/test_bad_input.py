@@ -1,7 +1,7 @@
-"""What a learner's notebook goes through: cells out of order, twice, missing, broken, and old variables all around.
+"""Unusual states of a student's notebook: cells out of order, run twice, missing or broken, and old variables.
 
-Nothing of it may pass a check by accident, and each gets a message. The kernel test at the end runs all of it in one
-notebook as JupyterLab would; the others run cells in this process, every exercise of every lesson.
+None of them may pass a check by accident, and each gets a message. The kernel test at the end runs all of them in one
+notebook as JupyterLab would; the others run cells in this process, for every exercise of every lesson.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def beginning(path) -> dict:
 
 
 def started(path) -> Namespace:
-    """Return a learner who has run the cells before the first exercise."""
+    """Return a student who has run the cells before the first exercise."""
     learner = Namespace()
     learner.names = dict(beginning(path))
     return learner
 
 
 def quietly(learner: Namespace, source: str) -> Exception | None:
-    """Run one cell, and returns what it raised."""
+    """Run one cell, and return its error."""
     with contextlib.redirect_stdout(io.StringIO()):
         try:
             learner.run(source)
@@ -78,7 +78,7 @@ def told(error: Exception | None) -> str:
 
 @pytest.mark.parametrize(("path", "exercise"), EXERCISES)
 def test_a_deleted_answer_is_missed(path, exercise):
-    """Without the answer's cell the check says that there is nothing to check, and names what is missing."""
+    """Without the answer's cell, the message of the check is that there is nothing to check, and names the missing object."""
     text = told(quietly(started(path), exercise.check))
     assert "there is nothing to check" in text
     assert any(name in text for name in names_of(exercise))
@@ -86,7 +86,7 @@ def test_a_deleted_answer_is_missed(path, exercise):
 
 @pytest.mark.parametrize(("path", "exercise"), EXERCISES)
 def test_an_answer_with_a_syntax_error_is_missed(path, exercise):
-    """Python says where the syntax breaks; the check after it says that nothing was defined."""
+    """Python reports the position of the syntax error; the check after it reports that nothing was defined."""
     learner = started(path)
     assert isinstance(
         quietly(learner, exercise.stub.replace("=", "= (", 1).replace("(self", "((self", 1) + "\n)("), SyntaxError
@@ -129,7 +129,7 @@ def test_an_odd_prediction_is_told(path, exercise, value):
 @pytest.mark.parametrize("value", [3, "text", None, [], object()], ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize(("path", "exercise"), OTHER[:: len(OTHER) // 4])
 def test_an_answer_that_is_no_function_is_told(path, exercise, value):
-    """A name that holds something else than a function or a class is as good as none."""
+    """A name of another object than a function or a class counts as undefined."""
     learner = started(path)
     for name in names_of(exercise):
         learner.names[name] = value

@@ -1,6 +1,6 @@
-"""Every case that the course promises is taught: run in a lesson, with the outcome and the figures of this table.
+"""Every announced case is taught: run in a lesson, with the outcome and the figures of this table.
 
-The table is what was measured with PyTorch 2.13.0 on a CPU before the lessons were written. A lesson marks the cells that
+The figures were measured with PyTorch 2.13.0 on a CPU before the lessons were written. A lesson marks the cells that
 run a case with the tag `case-ID`; here these cells run in plain PyTorch, and again under the recorder.
 """
 
@@ -23,7 +23,7 @@ class Run(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One row: what it is about, the programs that must stand under its tag, and what its cells must print."""
+    """One row: its topic, the programs that must be in cells with its tag, and the required output of its cells."""
 
     about: str
     runs: tuple[Run, ...] = ()
@@ -125,7 +125,7 @@ def meets(expected: Run, program) -> bool:
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_case_is_run_in_a_lesson(case):
-    """The tag stands on at least one code cell that runs from top to bottom with the lesson's others."""
+    """At least one code cell that runs from top to bottom with the lesson's others has the tag."""
     assert cells_of(case)
 
 
@@ -141,7 +141,7 @@ def test_each_outcome_and_figure_is_what_happens(case):
 
 @pytest.mark.parametrize("case", [case for case, row in CASES.items() if row.prints])
 def test_what_a_cell_prints_holds_the_figures(case):
-    """Where a case is not a program with an outcome, its cells print what was measured."""
+    """The cells of a case without a program with an outcome print the measured figures."""
     printed = "".join(cell.printed for cell in cells_of(case))
     assert [] == [words for words in CASES[case].prints if words not in printed], printed
 

@@ -1,4 +1,4 @@
-"""Whatever a check draws decides: right answers that differ only where the text says nothing pass, and near misses never do."""
+"""Drawn inputs are decisive: right answers that differ only in unspecified behavior pass, and near misses never do."""
 
 import contextlib
 import io
@@ -107,5 +107,5 @@ def test_a_near_miss_is_refused_whatever_is_drawn(exercise, answer):
 
 @pytest.mark.parametrize(("exercise", "answer"), RIGHT.values(), ids=RIGHT)
 def test_a_right_answer_passes_whatever_is_drawn(exercise, answer):
-    """Where a query has no free key these three differ, and the text says that each has one."""
+    """For a query without a free key, these three differ; the text says that each query has one."""
     assert all(passes(exercise, answer))

@@ -67,12 +67,12 @@ def test_a_demonstration_prints_what_pytorch_does(lesson):
 
 
 def test_every_parameter_of_a_module_is_a_leaf_that_requires_grad():
-    """Lesson 1 says so of `nn.Parameter`."""
+    """As stated in lesson 1 for `nn.Parameter`."""
     assert all(one.is_leaf and one.requires_grad for one in nn.Linear(3, 2).parameters())
 
 
 def test_four_writes_that_raise_nothing_give_wrong_gradients():
-    """Of the five programs of lesson 3 only the one without a write agrees with its formula."""
+    """Of the five programs of lesson 3, only the one without a write agrees with its formula."""
     path = SOLUTIONS / "03_data_against_detach" / "03_data_against_detach.ipynb"
     (printed,) = [cell.printed for cell in ran(path) if "agree: " in cell.printed]
     assert ["True", "False", "False", "False", "False"] == [row.rpartition(": ")[2] for row in printed.splitlines()]

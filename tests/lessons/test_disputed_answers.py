@@ -1,4 +1,4 @@
-"""Answers about which one could argue: what the text of an exercise forbids is refused, and what it allows passes."""
+"""Debatable answers: those that the text of an exercise forbids are rejected, and those that it allows pass."""
 
 import re
 
@@ -144,7 +144,7 @@ def three_states(state, step):
 
 
 def refused(exercise, answer):
-    """Return what the check says of an answer, in one line; "" where it passes."""
+    """Return the message of the check for an answer, in one line; "" if it passes."""
     path, known = EXERCISES[exercise]
     raised = verdict(path, known, answer)
     assert raised is None or isinstance(raised, Incorrect)

@@ -36,7 +36,7 @@ LESSONS = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS) if path.pa
 
 
 def translations_of(phrase: str) -> list[re.Pattern[str]]:
-    """Return what the translations of all texts that can hold a phrase of an English message look like, with any values."""
+    """Return patterns of the translations of all texts that may contain a phrase of an English message, with any values."""
     found = []
     for english, chinese in texts_in(SPOKEN).items():
         pieces = [piece.strip(" :,") for piece in re.split(r"\{\w*\}", english)]
@@ -48,7 +48,7 @@ def translations_of(phrase: str) -> list[re.Pattern[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "exercise", "answer"), WRONG)
 def test_a_wrong_answer_is_refused_in_chinese(path: Path, exercise: AuthorExercise, answer: Answer) -> None:
-    """The message is Chinese, no line is wider than nbgrader shows, and it says what the author's phrase says."""
+    """The message is Chinese, its lines are not wider than nbgrader shows, and it has the meaning of the author's phrase."""
     with speaking(SPOKEN):
         raised = verdict(path, exercise, answer.source)
     assert Incorrect is type(raised)
@@ -60,7 +60,7 @@ def test_a_wrong_answer_is_refused_in_chinese(path: Path, exercise: AuthorExerci
 
 
 def run_in_chinese(lesson: Path, answers: dict[str, str], folder: Path) -> nbformat.NotebookNode:
-    """Return a lesson as it is handed out in Chinese, with these answers, after a kernel ran it that only Jupyter told of its name."""
+    """Return a lesson as released in Chinese, with these answers, after a run in a kernel that got its name from Jupyter only."""
     notebook = answered(lesson_in_language(read(NOTEBOOKS / lesson), SPOKEN), answers)
     path = folder / lesson.name
     nbformat.write(notebook, path)
@@ -71,7 +71,7 @@ def run_in_chinese(lesson: Path, answers: dict[str, str], folder: Path) -> nbfor
 
 
 def messages(notebook: nbformat.NotebookNode) -> list[str]:
-    """Return what each error of a notebook says."""
+    """Return the message of each error of a notebook."""
     return [o.evalue for cell in notebook.cells for o in cell.get("outputs", []) if o.output_type == "error"]
 
 

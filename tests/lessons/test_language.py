@@ -1,7 +1,7 @@
-"""The language: one sentence a line, sentences that a second-language reader follows, one idea a code cell.
+"""The language of the lessons: one sentence per line, sentences for second-language readers, one idea per code cell.
 
-A linter for prose was tried on all lessons (proselint 0.16): every one of its 31 remarks was about a straight quote, a `...`
-or the outcome `silently-wrong`, so it is not used. What helps a reader who learnt English later is short sentences.
+A linter for prose was tried on all lessons (proselint 0.16): each of its 31 remarks was about a straight quote, a `...`
+or the outcome `silently-wrong`, so it is not used. Short sentences help a reader who learned English later.
 """
 
 import re
@@ -44,7 +44,7 @@ def sentences(line: str) -> list[str]:
 
 
 def long_sentences(source: str) -> list[str]:
-    """Return the lines with more words than a reader keeps in mind; dashes and list marks are no words."""
+    """Return the lines with more words than a reader can easily remember; dashes and list marks are not words."""
     return [line for line in prose(source) if len(re.findall(r"\w[\w'’.-]*", line)) > LONGEST_SENTENCE]
 
 
@@ -65,14 +65,14 @@ def long_cells(cells) -> list[str]:
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in lessons(SOLUTIONS)])
 def test_each_line_is_one_sentence(path):
-    """A change of one sentence is a change of one line, and nothing else moves in a diff."""
+    """A change of one sentence changes one line, and no other line appears in a diff."""
     broken = [line for cell in read(path).cells if cell.cell_type == "markdown" for line in broken_lines(cell.source)]
     assert [] == broken
 
 
 @pytest.mark.parametrize("path", SOURCES)
 def test_sentences_are_short(path):
-    """No sentence is longer than a second-language reader follows at once."""
+    """Sentences are short enough for a second-language reader."""
     long = [line for cell in read(path).cells if cell.cell_type == "markdown" for line in long_sentences(cell.source)]
     assert [] == long
 
@@ -98,5 +98,5 @@ def test_code_cells_are_short(path):
     ],
 )
 def test_two_sentences_in_a_line_are_found(source, expected):
-    """The rule finds what it is for, and leaves code, numbers and headings alone."""
+    """The rule finds two sentences in a line, and ignores code, numbers and headings."""
     assert expected == broken_lines(source)

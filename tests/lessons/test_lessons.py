@@ -51,7 +51,7 @@ def test_each_answer_gets_what_the_author_says(path, exercise, answer):
 
 @pytest.mark.parametrize(("path", "exercise"), EXERCISES)
 def test_each_exercise_has_enough_answers(path, exercise):
-    """One model answer, at least one other right one, and at least four wrong ones stand beside each exercise."""
+    """Each exercise has one model answer, at least one other right one, and at least four wrong ones."""
     assert 1 == len(exercise.of_kind("answer"))
     assert 1 <= len(exercise.of_kind("right"))
     assert 4 <= len(exercise.of_kind("wrong"))
@@ -59,7 +59,7 @@ def test_each_exercise_has_enough_answers(path, exercise):
 
 @pytest.mark.parametrize(("path", "exercise"), GUESSES)
 def test_a_prediction_is_held_against_the_run(path, exercise):
-    """Of all possible answers one passes (of a program's lines, not all); no prediction at all is not attempted."""
+    """Exactly one possible answer passes (for lines of a program, not all are tried); a missing prediction is not attempted."""
     assert NotAttempted is type(verdict(path, exercise, exercise.stub))
     tried = [verdict(path, exercise, answer) is None for answer in candidates(exercise)]
     assert 1 <= sum(tried) < len(tried)

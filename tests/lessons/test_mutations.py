@@ -59,7 +59,7 @@ def tried(exercise: AuthorExercise, judge: Judge) -> list[Tried]:
 
 
 def verdict(mutant: Mutant, judge: Judge, plans: list[Plan]) -> tuple[bool, str]:
-    """Return whether the check refuses the mutant, and what it says; an answer that does not even run never passes."""
+    """Return whether the check rejects the mutant, and its message; an answer that does not run never passes."""
     with contextlib.redirect_stdout(io.StringIO()):
         try:
             answer = judge.after(mutant.source)
@@ -101,7 +101,7 @@ def test_every_wrong_edit_is_refused(name, capsys):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_the_oracle_agrees_with_the_author(name):
-    """Plain PyTorch and finite differences find right and wrong what the author calls so; cost and forbidden words aside."""
+    """Plain PyTorch and finite differences agree with the author about right and wrong; cost and forbidden words are ignored."""
     imports, all_exercises = LESSONS[name]
     for exercise in all_exercises:
         judge = Judge(exercise, imports)

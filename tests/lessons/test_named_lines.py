@@ -1,4 +1,4 @@
-"""The line that a refusal names where no saved tensor was harmed: what it says of the line is what plain PyTorch does there."""
+"""The line in the message if no saved tensor was harmed: its description agrees with plain PyTorch."""
 
 import pytest
 
@@ -125,7 +125,7 @@ LINES = {
 
 @pytest.mark.parametrize(("exercise", "answer", "text", "told"), LINES.values(), ids=LINES)
 def test_the_line_and_what_it_does_are_named(exercise, answer, text, told, shown):
-    """The message names the line that begins with the text, says what it does, and the picture opens there if a step of it ran."""
+    """The message names the line that begins with the text and its effect, and the picture opens there if a step of it ran."""
     answer = answer.strip("\n")
     (line,) = (number for number, one in enumerate(answer.splitlines(), 1) if one.strip().startswith(text))
     message = " ".join(str(verdict(*EXERCISES[exercise], answer)).split())
@@ -152,7 +152,7 @@ RIGHT_ON_THE_WAY = {
 
 @pytest.mark.parametrize(("exercise", "answer", "text"), RIGHT_ON_THE_WAY.values(), ids=RIGHT_ON_THE_WAY)
 def test_a_name_that_ends_with_the_originals_values_is_not_named(exercise, answer, text, shown):
-    """Where a name only takes another way, the line that makes the returned value is named."""
+    """If a name has the right values in another way, the line that makes the returned value is named."""
     (line,) = (number for number, one in enumerate(answer.splitlines(), 1) if one.strip().startswith(text))
     assert f"look at line {line}: " in " ".join(str(verdict(*EXERCISES[exercise], answer)).split())
 
@@ -172,7 +172,7 @@ class AnchoredScale(nn.Module):
 
 
 def test_what_a_check_fills_is_no_line_of_the_learners(shown):
-    """A check puts numbers of its own into the parameters before forward runs: no step of forward is said to write."""
+    """A check puts its own numbers into the parameters before forward runs: no step of forward is reported as a write."""
     verdict(*EXERCISES["AnchoredScale"], ANCHORED.strip("\n"))
     (recording,) = shown
     steps = [step for step in recording.steps if step.function.endswith("forward")]

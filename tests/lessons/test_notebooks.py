@@ -38,7 +38,7 @@ def errors(notebook) -> dict[str, str]:
 @pytest.mark.thorough
 @pytest.mark.parametrize(("lesson", "answers"), KERNELS)
 def test_a_notebook_runs_from_top_to_bottom(lesson, answers):
-    """As handed out every exercise is "not attempted" and nothing else fails; with right answers nothing fails at all."""
+    """In the release every exercise is "not attempted" and nothing else fails; with right answers nothing fails."""
     source, notebook = SOLUTIONS / lesson, read(NOTEBOOKS / lesson)
     if answers == "answer":
         notebook = answered(notebook, right_answers(source))
@@ -56,7 +56,7 @@ def test_a_notebook_runs_from_top_to_bottom(lesson, answers):
 
 @pytest.mark.parametrize("lesson", catalogue.lessons(), ids=lambda lesson: lesson.name)
 def test_a_lesson_opens_with_its_aims_and_closes_with_what_was_shown(lesson):
-    """Three lines of what the reader will be able to do; at the end the same three, marked only by what passed."""
+    """Three lines state the aims; the same three are repeated at the end, marked only by passed exercises."""
     path = SOLUTIONS / lesson.name / f"{lesson.name}.ipynb"
     cells = read(path).cells
     aims = [line[2:].rstrip(";.").replace("`", "") for line in cells[0].source.splitlines() if line.startswith("- ")]

@@ -23,7 +23,7 @@ TASK = re.compile(r"\?$|\"|(Fix|Exercise|Transfer|Write one|Put the lines)\b")
 TELLING = re.compile(r"\b(correct|wrong|raises?|harm\w*|that runs?|writes|counts|gets|passes|allows|late|early)\b")
 COPIES = {"clone", "detach", "data", "no_grad", "copy"}
 SHORTEST = 12
-"""Letters of a line of an answer, from which on it is no coincidence if the same line is in another cell."""
+"""The number of characters of an answer's line from which an equal line in another cell is not a coincidence."""
 
 
 def leaks(notebook: NotebookNode, known: list[AuthorExercise]) -> set[str]:
@@ -47,7 +47,7 @@ def sections(notebook: NotebookNode) -> list[list[NotebookNode]]:
 
 
 def told_by_heading(section: list[NotebookNode]) -> Iterator[NotebookNode]:
-    """Yield the heading if it says what the section asks."""
+    """Yield the heading if it contains the question of the section."""
     heading = section[0].source.partition("\n")[0]
     asks = any(is_check(cell) or asks_to_predict(cell) for cell in section)
     if asks and heading.startswith("##") and not TASK.search(heading) and TELLING.search(heading):
@@ -125,7 +125,7 @@ def definitions(source: str) -> list[ast.FunctionDef | ast.ClassDef]:
 
 
 def lines(source: str) -> list[str]:
-    """Return the lines of code that are long enough to be told from others."""
+    """Return the lines of code that are long enough to be distinctive."""
     rows = [line.strip() for line in source.splitlines()]
     return [row for row in rows if len(row) >= SHORTEST and not row.startswith("#")]
 
@@ -188,7 +188,7 @@ def place(notebook, exercise, where):
 
 @pytest.mark.parametrize(("kind", "exercise", "where", "plant"), PLANTED)
 def test_a_planted_leak_is_found(kind, exercise, where, plant):
-    """The scan names the cell and the kind of the leak, and nothing else."""
+    """The scan reports only the cell and the kind of the leak."""
     notebook = read(NOTEBOOKS / FIRST)
     cell = place(notebook, exercise, where)
     plant(cell)

@@ -1,4 +1,4 @@
-"""Around a prediction: nothing gives it away beforehand, and a wrong choice is met with the belief that often leads there."""
+"""Predictions: the text before does not reveal the answer, and for a wrong choice the message explains the common belief."""
 
 import ast
 import contextlib
@@ -43,7 +43,7 @@ class Group(NamedTuple):
         return plans
 
     def compare(self, plans: list[Plan], **choices: str) -> tuple[str, Incorrect | None]:
-        """Return what the plans print and raise; a prediction without a choice is right."""
+        """Return the output and errors of the plans; a prediction without a choice is right."""
         learner, printed = Namespace(), io.StringIO()
         for name in self.names:
             learner.names[name] = choices.get(name) or next(iter(set(OUTCOMES) - self.beliefs[name].keys()))
@@ -100,7 +100,7 @@ def test_each_wrong_choice_is_met_with_its_belief(group):
 
 @pytest.mark.parametrize(("path", "exercise"), VALUES, ids=lambda one: getattr(one, "id", ""))
 def test_a_wrong_value_is_met_with_its_belief(path, exercise, capsys):
-    """What a known belief would give is refused, and its sentence follows; any other wrong value is refused without one."""
+    """The value of a known belief is rejected with its sentence; any other wrong value is rejected without one."""
     known = next(lesson for lesson in catalogue.lessons() if lesson.name == path.parent.name).predictions[exercise.id]
     for value, belief in {**known, "-77": None}.items():
         learner = Namespace()
@@ -114,7 +114,7 @@ def test_a_wrong_value_is_met_with_its_belief(path, exercise, capsys):
 
 
 def test_every_belief_is_used_and_every_prediction_exists():
-    """No sentence is kept that nobody can be shown, and no lesson names a prediction that it does not ask."""
+    """Every sentence can be shown, and every prediction that a lesson names exists."""
     named = {name: beliefs for lesson in catalogue.lessons() for name, beliefs in lesson.predictions.items()}
     values = {exercise.id for _, exercise in VALUES}
     assert {name for group in groups() for name in group.names} | values == named.keys()
@@ -122,7 +122,7 @@ def test_every_belief_is_used_and_every_prediction_exists():
 
 
 def in_view_after_a_prediction(cells) -> list[str]:
-    """Return the unfolded text between each prediction's cell and the next heading or prediction that tells an outcome."""
+    """Return the unfolded text between each prediction's cell and the next heading or prediction that shows an outcome."""
     told, watching = [], False
     for cell in cells:
         text = FOLDED.sub("", cell.source)
@@ -154,7 +154,7 @@ def test_the_source_of_a_check_is_folded(lesson):
 
 
 def test_text_that_gives_a_prediction_away_is_found():
-    """An explanation that stands open is found; below a heading, or folded, it is not."""
+    """An unfolded explanation is found; below a heading, or folded, it is not."""
     cells = [
         {"cell_type": "code", "source": '@predicted("a")\ndef a(): ...', "metadata": {}},
         {"cell_type": "markdown", "source": "PyTorch is right to raise.", "metadata": {}},

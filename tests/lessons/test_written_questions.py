@@ -1,4 +1,4 @@
-"""Each lesson ends with a question that a person may read, in both languages; who leaves it empty waits for nobody."""
+"""Each lesson ends with a question for a person, in both languages; an empty answer does not have to be graded."""
 
 import pytest
 from nbgrader.utils import determine_grade, is_grade, is_solution
@@ -34,7 +34,7 @@ def test_an_empty_answer_waits_for_nobody(name, spoken):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_release_has_the_question_and_not_the_answer(name):
-    """What the source answers is in no cell that is handed out."""
+    """The source's answer is not in the released cells."""
     (model,) = written(canonical.read(SOLUTIONS / name / f"{name}.ipynb"))
     assert len(model.source.split()) > 40
     assert model.source.splitlines()[0] not in "\n".join(cell.source for cell in released(name).cells)

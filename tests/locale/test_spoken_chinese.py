@@ -1,4 +1,4 @@
-"""What a reader meets outside of the notebooks is in the language that is spoken: notes of a verdict, pages, commands."""
+"""Texts outside of the notebooks are in the reader's language: notes of a verdict, pages, commands."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_sentence_from_elsewhere_is_retold() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_notes_on_graph_faults_are_chinese(program: FaultyProgram) -> None:
-    """Each kind of graph fault is told in Chinese, whole, from a recording whose notes stay English."""
+    """Each kind of graph fault has a complete Chinese sentence, from a recording whose notes are English."""
     recording = explain_program(factory_of_text(program.source, "<program>"), repair=False)
     assert not CHINESE.search(" ".join(recording.verdict.notes))
     with speaking("zh-CN"):
@@ -64,7 +64,7 @@ def test_notes_on_graph_faults_are_chinese(program: FaultyProgram) -> None:
 
 @pytest.mark.parametrize("template", page_templates(), ids=lambda path: path.name)
 def test_templates_have_no_words_of_their_own(template: Path) -> None:
-    """Every word that a page shows stands inside `_( … )`, where a translator finds it.
+    """Every word of a page is inside `_( … )`, where a translator finds it.
 
     The page on similar answers is English, and `binder.html` is an address.
     """
@@ -109,7 +109,7 @@ def test_feedback_follows_the_notebook() -> None:
 
 
 def test_a_command_says_its_error_in_chinese(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """What a learner meets at the terminal: a notebook that is not there, a program that is not there."""
+    """Errors of a student at the terminal: a missing notebook, a missing program."""
     with speaking("zh-CN"):
         assert cli.main(["check", str(tmp_path / "none.ipynb")]) == 2
         assert cli.main(["explain", str(tmp_path / "none.py")]) == 2
@@ -119,7 +119,7 @@ def test_a_command_says_its_error_in_chinese(capfd: pytest.CaptureFixture[str], 
 
 
 def test_the_index_of_errors_is_searched_in_both() -> None:
-    """The message is PyTorch's, in English; what is said to it is in the reader's language."""
+    """The message is PyTorch's, in English; the explanation is in the reader's language."""
     from autograder.course.learner.error_index import error_rows
 
     english = error_rows()
@@ -140,7 +140,7 @@ def test_the_index_of_errors_is_searched_in_both() -> None:
     ],
 )
 def test_why_a_program_cannot_be_explained_is_chinese(english: str) -> None:
-    """A reason is kept in English and told in Chinese, with the parts that it is made of."""
+    """A reason is stored in English and shown in Chinese, with its parts."""
     with speaking("zh-CN"):
         told = retold(english)
     assert CHINESE.search(told)
@@ -158,7 +158,7 @@ def test_why_a_program_cannot_be_explained_is_chinese(english: str) -> None:
     ],
 )
 def test_what_cannot_be_used_is_said_in_chinese(refused: Callable[[], object]) -> None:
-    """A file that the installation lacks, an older PyTorch, words and addresses that nothing is known of."""
+    """A missing file of the installation, an older PyTorch, and unknown words and addresses."""
     with pytest.raises(AutograderError) as found:
         refused()
     english = str(found.value)
@@ -170,7 +170,7 @@ def test_what_cannot_be_used_is_said_in_chinese(refused: Callable[[], object]) -
 
 @pytest.mark.parametrize("verb", ["lab", "check", "explain", "errors", "book"])
 def test_the_help_of_a_learner_s_command_is_chinese(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What each option does, and argparse's own words; no line is wider than 80 columns."""
+    """The effect of each option, and argparse's own words; no line is wider than 80 columns."""
     with speaking("zh-CN"), pytest.raises(SystemExit):
         cli.main([verb, "--help"])
     told = capsys.readouterr().out
@@ -181,7 +181,7 @@ def test_the_help_of_a_learner_s_command_is_chinese(verb: str, capsys: pytest.Ca
 
 
 def test_a_page_of_explain_is_chinese() -> None:
-    """Its language is named for a screen reader, and what is folded says in Chinese what it holds."""
+    """Its language is declared for screen readers, and folded parts have Chinese summaries."""
     with speaking("zh-CN"):
         page = as_html(
             explain_program(
@@ -194,7 +194,7 @@ def test_a_page_of_explain_is_chinese() -> None:
 
 
 def test_without_babel_chinese_falls_back_to_english() -> None:
-    """Where `explain` is installed alone, nothing reads the translations; the command still says what there is."""
+    """If `explain` is installed alone, translations are not read; the command still lists the available options."""
     told = "import sys; sys.modules['babel'] = None; from autograder.cli import main; main(['explain', '--help'])"
     done = subprocess.run(
         [sys.executable, "-c", told], capture_output=True, text=True, env=os.environ | {VARIABLE: "zh-CN"}
@@ -204,7 +204,7 @@ def test_without_babel_chinese_falls_back_to_english() -> None:
 
 
 def test_a_check_names_the_line_in_chinese() -> None:
-    """The row that says where to look is Chinese for every kind of harm, but for names, code and what PyTorch calls things."""
+    """The row with the line is Chinese for every kind of harm, except for names, code and terms of PyTorch."""
     for kind in ("saved tensor", "unrecorded write"):
         written, saved = Place("f.py", 3, "a += 1"), Place("f.py", 2, "a = w.exp()")
         harm = Harm("a", (written,), None, saved, "ExpBackward0", 0, 1, True, kind=kind)
@@ -214,7 +214,7 @@ def test_a_check_names_the_line_in_chinese() -> None:
 
 @pytest.mark.parametrize("spoken", LANGUAGES)
 def test_what_to_write_instead_is_left_to_the_learner_in_every_language(spoken: str) -> None:
-    """The row says what the operation that saved keeps; the atlas goes on to say what to write, and that would be the answer."""
+    """The row names the tensor that the operation saved; the atlas also has a replacement, which would be the answer."""
     written, saved = Place("f.py", 3, "a += 1"), Place("f.py", 2, "a = w.exp()")
     harm = Harm("result of ExpBackward0", (written,), None, saved, "ExpBackward0", 0, 1, True, edge=1)
     with speaking(spoken):

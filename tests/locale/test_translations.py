@@ -45,7 +45,7 @@ PICTURE = {
     r"\bsaved v(?P<saved>\d), now v(?P<version>\d)": "saved v{saved}, now v{version}",
     r"(?P<before>\[[^`]*) became (?P<after>[^`]*\])": "{before} became {after}",
 }
-"""What lessons quote of a picture, which is in the reader's language too."""
+"""Quotes of a picture in lessons, which is translated as well."""
 
 
 def quoted(text: str) -> list[str]:
@@ -56,12 +56,12 @@ def quoted(text: str) -> list[str]:
 
 
 def kept(text: str) -> Counter[str]:
-    """Return what a translation takes over as it is, without quotes of pictures."""
+    """Return the parts that a translation keeps unchanged, without quotes of pictures."""
     return Counter(one for one in KEPT.findall(text) if not re.match(r"`\[\S* \w+ \[\S*\]`$", one))
 
 
 def marked(text: str) -> str:
-    """Return a stand-in for a translation, of the same number of lines."""
+    """Return a placeholder for a translation, with the same number of lines."""
     return "\n".join(f"«{line}»" for line in text.split("\n"))
 
 
@@ -74,7 +74,7 @@ def program(cell: NotebookNode) -> str:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_translated_code_is_the_same_program(path: Path) -> None:
-    """Whatever the translation says, each code cell has the syntax tree that it had, and each cell its id and its marks."""
+    """For any translation, each code cell keeps its syntax tree, and each cell its id and its marks."""
     original = read(path)
     found = translate_notebook(original, "zh-CN", marked)
     assert any("«" in cell.source for cell in found.cells)
@@ -138,7 +138,7 @@ def test_nbgrader_takes_no_translated_cell_for_a_changed_one() -> None:
 
 @pytest.mark.parametrize("spoken", TRANSLATIONS)
 def test_every_text_of_the_course_is_in_the_po_files(spoken: str) -> None:
-    """`python -m tests.translations` would add nothing and take nothing away."""
+    """`python -m tests.translations` would not add or remove any text."""
     folder = FOLDER / spoken.replace("-", "_")
     stored = {file.stem: {message.id for message in read_po(file) if message.id} for file in po_files(spoken)}
     wanted = {name: {message.id for message in catalog if message.id} for name, catalog in templates().items()}
@@ -165,7 +165,7 @@ def test_translations_keep_code_links_and_placeholders(spoken: str) -> None:
 
 @pytest.mark.parametrize("spoken", TRANSLATIONS)
 def test_quotes_of_pictures_are_as_the_picture_says_them(spoken: str) -> None:
-    """Where a lesson quotes its picture, the translated lesson quotes the translated picture."""
+    """If a lesson quotes its picture, the translated lesson quotes the translated picture."""
     with speaking(spoken):
         wrong = [
             (other, quote)
@@ -254,7 +254,7 @@ def test_lines_of_chinese_are_joined() -> None:
 
 
 def test_chinese_punctuation_is_full_width() -> None:
-    """Between Chinese words and code stand the marks of Chinese; a name's empty brackets are code, so they are not."""
+    """Punctuation between Chinese words and code is Chinese; a name's empty parentheses are code, so they are not."""
     bare = {other: KEPT.sub("¤", QUOTED.sub("¤", other)) for other in texts_in("zh-CN").values()}
     half = re.compile(r"[\w）*¤][,;?!](?=[\u4e00-\u9fff*¤]|$)|[\u4e00-\u9fff）][:.](?![\w.])|[A-Za-z_]（）")
     found = {other: half.findall(text) for other, text in bare.items() if re.search(r"[\u4e00-\u9fff]", other)}
@@ -262,7 +262,7 @@ def test_chinese_punctuation_is_full_width() -> None:
 
 
 def test_a_text_is_found_wherever_it_is_marked(tmp_path: Path) -> None:
-    """In a call across lines, by its place among the arguments, and inside an f-string; a name or an empty text is none."""
+    """In a call across lines, by its position among the arguments, and inside an f-string; names and empty texts are not."""
     file = tmp_path / "said.py"
     file.write_text(
         "translated(\n    'one '\n    'text', a=1)\nhtml = f'<p>{translated(\"inside\")}</p>'\n"
@@ -274,7 +274,7 @@ def test_a_text_is_found_wherever_it_is_marked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spoken", TRANSLATIONS)
 def test_a_button_is_called_what_stands_on_it(spoken: str) -> None:
-    """Where a text names a button of the picture or of the cards, its translation names the translated button."""
+    """If a text names a button of the picture or of the cards, its translation names the translated button."""
     labels = {text.casefold() for text in front_end_texts()}
     left = [
         named
@@ -286,7 +286,7 @@ def test_a_button_is_called_what_stands_on_it(spoken: str) -> None:
 
 
 def test_a_notebook_that_is_being_saved_still_names_its_language(tmp_path, monkeypatch):
-    """Who finds the file cut off looks again, and finds it whole; a file that stays cut off is read as English."""
+    """If the file is incomplete, it is read again completely; a file that stays incomplete is read as English."""
     path = tmp_path / "lesson.ipynb"
     whole = '{"metadata": {"autograder_language": "zh-CN"}}'
     path.write_text(whole[:20], "utf-8")

@@ -1,4 +1,4 @@
-"""What a learner reads in a lesson is marked for translation: a sentence without a mark would stay English in every language."""
+"""Texts that a student reads in a lesson are marked for translation: an unmarked sentence would stay English."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CODE = re.compile(r"^import |\{ |: \dpx", re.MULTILINE)
 """Part of a program or a style sheet."""
 
 SILENT = (ast.Raise, ast.Compare)
-"""An error of whoever writes a lesson or calls a function, and what another program's text is compared with."""
+"""Errors for authors and callers, and texts that are compared with the output of other programs."""
 
 NO_SENTENCES = {
     "out of place", "the tensor itself",  # names of forms, which `FormName` lists for translation
@@ -41,7 +41,7 @@ FILES = [
 
 
 def unmarked(source: str) -> Iterator[str]:
-    """Yield the texts of a module that read like a sentence and that no call marks; docstrings are none."""
+    """Yield the texts of a module that resemble a sentence and are not marked by a call; docstrings are ignored."""
     tree = ast.parse(source)
     seen = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -61,7 +61,7 @@ def test_no_sentence_of_a_lesson_is_without_a_mark(file: Path) -> None:
 
 
 def test_a_sentence_without_a_mark_is_found() -> None:
-    """In an f-string as in a plain text; not in a docstring, an error, a comparison, or where it is marked."""
+    """In an f-string and in a plain text; not in a docstring, an error, a comparison, or a marked text."""
     source = '''"""A docstring of a module."""
 print(f"{name} cannot be read")
 print(translated("this one is marked"))

@@ -46,7 +46,7 @@ def unordered() -> PlayProgram:
 
 
 def outcome_in_plain_pytorch(text: str) -> str:
-    """Return the outcome of a text that binds a leaf `w`: `w.grad` beside the central differences of the tensor that backward began at."""
+    """Return the outcome of a text that binds a leaf `w`: `w.grad` is compared with the central differences of backward's root."""
 
     def value(shift: torch.Tensor) -> torch.Tensor:
         shifted = text.replace("requires_grad=True)", "dtype=torch.float64) + shift").replace(".backward()", "")
@@ -77,7 +77,7 @@ def test_verdicts_agree_with_plain_pytorch(program):
 
 
 def test_the_write_is_offered_at_each_place_in_each_form(program):
-    """Where `i` is bound the write may stand: three places, four forms; the program as given comes first, none comes twice."""
+    """Where `i` is bound, the write may be placed: three places, four forms; the given program is first, and all differ."""
     offered = arrangements(program)
     assert 12 == len(offered) == len({one.key for one in offered})
     assert program.as_given == offered[0]
@@ -96,7 +96,7 @@ def test_orders_bind_before_they_read_and_end_in_the_return(unordered):
 
 
 def test_a_table_has_an_end(unordered):
-    """Ten lines have millions of orders; asking for 50 gives 50, at once."""
+    """Ten lines have millions of orders; asking for 50 returns 50 quickly."""
     many = program_from_lines("many", [f"x{n} = {n}" for n in range(10)] + ["return x0"])
     assert 50 == len(arrangements(many, 50))
 

@@ -1,4 +1,4 @@
-"""The forms of a line: what each leaves in memory and under the name, asked of plain PyTorch."""
+"""The forms of a line: the values in memory and of the name after each, in plain PyTorch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRITES = [
 
 
 def left_by(text: str) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Return what the name holds after a line, what the old memory holds, and the count of the old tensor."""
+    """Return the value of the name after a line, the contents of the old memory, and the version of the old tensor."""
     old = torch.tensor([1.0, 2.0, 3.0]) * 1
     space = {"torch": torch, "h": old}
     exec(text, space)
@@ -30,7 +30,7 @@ def left_by(text: str) -> tuple[torch.Tensor, torch.Tensor, int]:
 
 @pytest.mark.parametrize("text", WRITES)
 def test_every_form_gives_the_name_the_same_values(text):
-    """Switching a write changes where it goes and who counts it, never the values that the name holds afterwards."""
+    """Switching a write changes its target and its counter, never the values of the name afterwards."""
     forms = forms_of(text)
     assert {"in place", ".data", ".detach()", "out of place"} == {form.name for form in forms}
     assert text == forms[0].text
@@ -68,10 +68,10 @@ def test_an_alias_can_be_the_tensor_or_a_copy(text):
     "text", ["a = h * 2", "torch.relu_(h)", "with torch.no_grad():\n    h.add_(1)", "h.sum().backward()"]
 )
 def test_other_lines_stay_as_they_are(text):
-    """A line that is no write of its own, or a function of a module, has one form: its text."""
+    """A line that is not a separate write, or that calls a function of a module, has one form: its text."""
     assert [("as written", text)] == [(form.name, form.text) for form in forms_of(text)]
 
 
 def test_what_is_random_has_no_form_out_of_place():
-    """There is no `Tensor.uniform`, so none is offered."""
+    """There is no `Tensor.uniform`, so this form is not offered."""
     assert ["in place", ".data", ".detach()"] == [form.name for form in forms_of("h.uniform_()")]

@@ -1,4 +1,4 @@
-"""The kernel's side: what a reader changes is run in a process of its own, and nothing that it does ends the kernel's."""
+"""The kernel's side: a reader's changes are run in a separate process, and cannot end the kernel."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RUNS_ON = (
 
 
 class Picture:
-    """Stands in for the live widget: it keeps the scene, and passes a change on."""
+    """A stub for the live widget: it stores the scene, and passes on changes."""
 
     def __init__(self) -> None:
         self.scene: dict = {"place": "here"}
 
     def observe(self, listener, name: str) -> None:
-        """Keep what listens to the one trait that the front end sets."""
+        """Store the observer of the one trait that the front end sets."""
         assert "arrangement" == name
         self.listener = listener
 
@@ -73,7 +73,7 @@ def test_operations_that_use_several_threads_end_in_the_fork_too():
 
 
 def outcome(scene) -> tuple[str, str]:
-    """Return why a scene shows no run, "" where it does, and the outcome of the run."""
+    """Return the reason why a scene has no run, "" if it has one, and the outcome of the run."""
     return scene.board.problem, scene.outcome
 
 
@@ -109,7 +109,7 @@ def test_an_arrangement_is_answered_with_its_picture(picture, program):
     ],
 )
 def test_a_bad_edit_gives_a_sentence(picture, program, text, problem):
-    """It says what happened in place of a picture, and the next change is answered as before."""
+    """A sentence replaces the picture, and the next change is handled as before."""
     board = picture.send(number=1, lines=lines(program), edits={"2": text}, again=False)
     assert re.search(problem, board["problem"])
     assert text == "".join(word for word, _ in board["cards"][2]["lines"][0])
@@ -126,7 +126,7 @@ def test_what_a_line_prints_goes_nowhere(picture, program, capfd):
 
 
 def test_without_fork_the_kernel_runs_it(picture, program, monkeypatch):
-    """Where there is no fork the answer is the same."""
+    """The result is the same without fork."""
     monkeypatch.setattr(arrangement_worker, "CAN_FORK", False)
     picture.send(number=1, lines=lines(program), edits={}, again=False)
     assert "raises-backward" == picture.scene["outcome"]
@@ -159,7 +159,7 @@ def test_lines_to_be_put_in_order_start_without_a_run():
 
 
 def test_a_function_can_be_played_with():
-    """Its body's lines are the cards; what it uses of its module is there; one that is too short has no playground."""
+    """The lines of its body are the cards, and the names of its module are available; a function that is too short is refused."""
 
     def program():
         return saved_forms

@@ -1,4 +1,4 @@
-"""Plain PyTorch's word on a program: its gradients, what backward started from, and finite differences; nothing of ours runs."""
+"""The results of a program in plain PyTorch: its gradients, the root of backward, and finite differences; without this package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Plain:
-    """What a text left behind when it ran from top to bottom."""
+    """The results of a text after it ran from top to bottom."""
 
     gradients: dict[str, list | float]
     losses: list[float]
@@ -25,7 +25,7 @@ def plain(
     dtype: torch.dtype = torch.float32,
     moved: tuple[str, int, float] | None = None,
 ) -> Plain:
-    """Return what the text does; with `moved`, one number of a leaf is shifted as soon as the leaf is made."""
+    """Run the text and return its results; with `moved`, one number of a leaf is shifted when the leaf is created."""
     losses: list[float] = []
     backward = Tensor.backward
 

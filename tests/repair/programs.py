@@ -1,6 +1,6 @@
-"""Reads `broken.txt`: for each kind of repair a broken program, and the gradients that a correct one has, by hand.
+"""Reads `broken.txt`: for each kind of repair, a broken program and the gradients of a correct one, computed by hand.
 
-A program stands under `# %% module.kind`, followed by lines for what is known of it (see `Broken`); ⏎ stands for a line break.
+A program is below `# %% module.kind`, followed by lines with known facts (see `Broken`); ⏎ represents a line break.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ class Broken:
     """A broken program.
 
     Attributes:
-        kind: the one repair that is tried on it, `after` a part of what it must put in the source.
-        gradients: what each leaf gets after the repair, from the formula.
-        says: words of the sentence on what the repair changes; None where every value is kept.
-        free: the leaf is given a new value on purpose, or cut off, so finite differences from its creation say something else.
-        function: what is run and returns the gradients, None where the text runs from top to bottom.
+        kind: the only repair that is tried on it; `after` is a part of the text that the repair must insert.
+        gradients: the gradient of each leaf after the repair, from the formula.
+        says: words of the sentence about the changes of the repair; None if every value is kept.
+        free: whether the leaf is given a new value on purpose, or cut off, so that finite differences from its creation
+            differ.
+        function: the function that is run and returns the gradients; None if the text runs from top to bottom.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A program whose harmed backward does not stop it, and which ends with an error of its own later."""
+"""A program that continues after its harmed backward, and later ends with another error."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ open("no such file")
 
 
 def gradients(source):
-    """What plain PyTorch leaves in the list of a program that ends with its own error."""
+    """Return the list of a program that ends with its own error, in plain PyTorch."""
     names: dict = {}
     with pytest.raises(FileNotFoundError):
         exec(source, names)

@@ -19,7 +19,7 @@ ENOUGH = 0.9
 
 
 SAMPLE = 12
-"""Of the modules, whose repairs take seconds each, `test` tries one in so many; `test --all` tries them all."""
+"""`test` tries every n-th module, since repairs take seconds each; `test --all` tries them all."""
 
 LONGEST = {"forward_hooks[silent]", "episode_reset[bug]"}
 """For these of the sample the search goes on until its time is up: they are left to the weekly `test --all`."""
@@ -56,7 +56,7 @@ def rights(program: Program) -> list[Gradients]:
 
 @pytest.mark.parametrize("program", map(case, BROKEN))
 def test_repairs_hold_without_the_tape(program):
-    """Each repaired text runs in plain PyTorch, and where it keeps every value it gives a gradient an independent witness has."""
+    """Each repaired text runs in plain PyTorch; if it keeps every value, its gradient agrees with an independent witness."""
     found = repairs_of(program)
     known = rights(program)
     for fix, meaning in zip(found.fixes, found.meanings, strict=True):

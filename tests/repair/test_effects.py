@@ -1,4 +1,4 @@
-"""What a repair does to a whole training run, told as it is: plain PyTorch runs the program repaired by hand beside it."""
+"""The described effect of a repair on a training run, compared with the program repaired by hand in plain PyTorch."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ for outer in range(2):
 
 @dataclass(frozen=True)
 class Run:
-    """What a text did: the loss and the gradients of each backward, and the parameters at its end."""
+    """The results of a text: the loss and the gradients of each backward, and the final parameters."""
 
     losses: list[float]
     gradients: list[list[float]]
@@ -110,7 +110,7 @@ class Run:
 
 
 def plain(text: str, monkeypatch) -> Run:
-    """Return what a text does in plain PyTorch; of each backward the gradients in the leaves that it reached."""
+    """Return the results of a text in plain PyTorch; for each backward, the gradients of the leaves that it reached."""
     losses, gradients, leaves = [], [], {}  # type: ignore[var-annotated]
     backward = torch.Tensor.backward
 
@@ -148,7 +148,7 @@ def repairs(text: str) -> Repairs:
     ],
 )
 def test_every_repair_that_is_called_the_same_trains_the_same(broken, old, new, monkeypatch):
-    """Losses, gradients and trained parameters are those of the program repaired by hand; such a repair is found and stands first."""
+    """Losses, gradients and trained parameters equal those of the program repaired by hand; such a repair is found and listed first."""
     wanted = plain(broken.replace(old, new), monkeypatch)
     found = repairs(broken)
     assert found.fixes[0].proven
@@ -178,7 +178,7 @@ def test_what_would_train_for_hours_is_repaired_as_what_trains_three_steps(broke
 
 
 def test_an_update_that_reaches_no_parameter_is_not_offered(monkeypatch):
-    """`p = p.add(...)` in a loop over parameters trains nothing."""
+    """`p = p.add(...)` in a loop over parameters does not train anything."""
     for fix in repairs(BY_HAND).fixes:
         assert len(set(plain(apply_fix(BY_HAND, fix), monkeypatch).losses)) == 3, fix
 
@@ -252,7 +252,7 @@ def test_a_notebook_is_repaired_in_its_own_cell(tmp_path, how):
 
 
 def test_apply_keeps_the_file_as_it_was(tmp_path):
-    """`--apply` writes the repair, line ends and coding kept, and leaves the old text beside it."""
+    """`--apply` writes the repair, keeps line ends and encoding, and saves the old text next to it."""
     path = tmp_path / "train.py"
     before = ("# -*- coding: latin-1 -*-\n# é\n" + LOOP).replace("\n", "\r\n").encode("latin-1")
     path.write_bytes(before)
@@ -274,7 +274,7 @@ def test_apply_writes_nothing_that_changes_what_is_computed(tmp_path):
 
 
 def test_a_change_of_the_computation_is_printed_only_if_asked_for(tmp_path, monkeypatch):
-    """`--diff` prints no unproven repair; with `--unproven` it does, and the patch says above its lines what it changes."""
+    """`--diff` prints unproven repairs only with `--unproven`; then the patch states above its lines what it changes."""
     path = tmp_path / "train.py"
     path.write_text(CLOSURE)
     done = autograder("explain", "train.py", "--diff", cwd=tmp_path)
@@ -300,7 +300,7 @@ def test_a_change_of_the_computation_is_printed_only_if_asked_for(tmp_path, monk
     ],
 )
 def test_the_first_backward_that_starts_from_another_number_is_named(losses, said):
-    """Of two calls that were meant to start from 1 and 2; the first needs no number, and nothing is said where both do."""
+    """Of two calls that should start from 1 and 2, the first is named without a number; if both do, neither is named."""
 
     def calls(numbers: list[float]) -> list[CallValues]:
         return [CallValues([torch.tensor(one, dtype=torch.float64)]) for one in numbers]
@@ -337,7 +337,7 @@ def test_a_write_that_the_loss_contains_unseen_is_repaired_in_a_loop_too():
 
 
 def test_of_two_slopes_a_repair_keeps_that_of_the_loss_that_ran():
-    """exp, doubled past autograd: the loss that ran is 2·exp(w), by hand, and so is its slope; `h = h * 2` has both."""
+    """For exp doubled outside autograd, the loss that ran is 2·exp(w), and so is its derivative; `h = h * 2` has both."""
     source = (
         "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w.exp()\nh.data *= 2\nh.sum().backward()\n"
     )
@@ -394,7 +394,7 @@ def test_a_moving_average_is_repaired_and_not_lost():
 
 
 def test_where_the_program_as_meant_stops_at_the_next_line_nothing_is_known():
-    """Its error at another line than the program's own is no later call to compare with."""
+    """Its error at another line than the program's own is not a later call for comparison."""
     calls = [CallValues([torch.tensor(1.0)])]
     plain = TrialRun(error="RuntimeError: refused (line 1)", calls=calls)
 

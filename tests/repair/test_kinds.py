@@ -16,7 +16,7 @@ UNTRACKED = {"mark_dirty"}
 
 
 def repaired(broken: Broken, monkeypatch) -> Repairs:
-    """Return what the one kind can do for the program."""
+    """Return the repair of one kind for the program."""
     monkeypatch.setattr(candidates, "KINDS", (broken.kind,))
     factory = factory_of_text(broken.source, "broken.py", function=broken.function)
     return find_repairs(factory, record_program(factory.original).verdict)
@@ -39,7 +39,7 @@ def test_kind_repairs(broken, monkeypatch):
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
 def test_change_of_meaning_is_said(broken, monkeypatch):
-    """A repair after which a name holds another value, or a gradient takes another way, says so; any other is silent."""
+    """A repair that changes the value of a name or the path of a gradient says so; any other does not."""
     found = repaired(broken, monkeypatch)
     place = next(at for at, fix in enumerate(found.fixes) if broken.after in apply_fix(broken.source, fix))
     meaning = found.meanings[place]

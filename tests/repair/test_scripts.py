@@ -1,4 +1,4 @@
-"""Whole training scripts are explained: what harms them, and a repair after which they train as their twins do."""
+"""Whole training scripts are explained: the cause of the harm, and a repair after which they train like their correct versions."""
 
 import pytest
 
@@ -14,9 +14,9 @@ SHORT = {"resnet_tiny", "style_pixels", "two_task_trunk", "word_vectors"}
     [pytest.param(one, id=one.name, marks=() if one.name in SHORT else pytest.mark.slow) for one in scripts()],
 )
 def test_answer_is_true(script):
-    """The outcome, a marked line and where it was saved; the first repair is the true one, and nothing false is called proven.
+    """The outcome, a marked line and the line that saved; the first repair is the true one, and no wrong repair is called proven.
 
-    Of a right script, no line is blamed.
+    In a correct script, no line is blamed.
     """
     answer = ask(script)
     judged = judge(script, answer.found)

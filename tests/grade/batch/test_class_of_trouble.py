@@ -1,4 +1,4 @@
-"""One hand-in's trouble is its own: in whatever order a class is graded, each has the row that it has alone."""
+"""A failing submission does not affect others: in any order of the class, each submission has the row that it has alone."""
 
 import tempfile
 from dataclasses import replace
@@ -41,20 +41,20 @@ POINTS = {"right": 1, "wrong": 0, "hungry": 0, "dies": 0, "leaves a child": 1, "
 
 
 def jobs(students):
-    """Yield the hand-ins of these students."""
+    """Yield the submissions of these students."""
     for student in students:
         yield Job(student, SMALL.name, hand_in(SMALL, {"f": CLASS[student]}), {})
 
 
 def row(result):
-    """Return what a student and a teacher read of one result, without what the clock says."""
+    """Return the parts of one result that a student and a teacher read, without times."""
     # Which limit of memory a program reaches first is a matter of moments; that it gets nothing is not.
     reasons = {name: "" if result.student == "hungry" else cell.reason for name, cell in result.grade.cells.items()}
     return {name: (cell.status, cell.points, reasons[name]) for name, cell in result.grade.cells.items()}
 
 
 def test_the_order_of_a_class_changes_no_row(bubblewrap):
-    """Two lanes, three orders: programs that run out of memory, end themselves or leave a child change nobody's row."""
+    """Two lanes, three orders: programs that run out of memory, end themselves or leave a child do not change other rows."""
     terms, rows = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], TIGHT, 7), []
     names = list(CLASS)
     with LocalBackend(terms.level, 2) as backend, backend.graders(terms) as processes:
@@ -67,7 +67,7 @@ def test_the_order_of_a_class_changes_no_row(bubblewrap):
 
 
 def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch, tmp_path):
-    """A lane that hangs over one submission is ended and says so; the next submission has its grade. No file stays behind."""
+    """A lane that hangs is ended with a reason; the next submission is graded. No file is left behind."""
     give = local_processes._Lane.give
 
     def give_and_hang(lane, job, *others):

@@ -1,4 +1,4 @@
-"""What a course's own nbgrader_config.py says is followed, and a mistake in it is one sentence."""
+"""The settings in a course's own nbgrader_config.py are followed, and a mistake in it is reported in one sentence."""
 
 import re
 
@@ -29,7 +29,7 @@ def configured(folder, *lines):
 
 
 def test_a_course_may_keep_its_files_elsewhere(bubblewrap, tmp_path):
-    """Sources and hand-ins are found where the configuration says, and everything is written where it says."""
+    """Sources and submissions are found in the configured folders, and everything is written to the configured folders."""
     (tmp_path / "nbgrader_config.py").write_text(ELSEWHERE)
     write_source(tmp_path)
     hand_in(tmp_path, "ann", RIGHT)
@@ -110,6 +110,6 @@ def test_a_wrong_option_is_one_sentence(words, capsys):
 
 @pytest.mark.parametrize("python", ["/nowhere/python", "true", "/usr/bin/python3"])
 def test_a_python_that_cannot_grade_is_told(python, capsys):
-    """No program, no Python, and one that lacks what grading needs: one sentence that names it."""
+    """No program, not Python, and a Python that lacks packages for grading: one sentence that names it."""
     assert 2 == cli.main(["grade", ASSIGNMENT, "--python", python])
     assert python in capsys.readouterr().err

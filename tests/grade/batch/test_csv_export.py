@@ -62,7 +62,7 @@ def test_every_student_has_one_whole_row(course):
 
 
 def test_no_cell_is_a_formula_or_an_escape_sequence(course):
-    """Nothing begins as a formula does, and no control character is left."""
+    """No cell begins like a formula, and control characters are removed."""
     text = exported(course, OURS)
     cells = [cell for row in csv.reader(text.splitlines()) for cell in row]
     assert [] == [cell for cell in cells if cell[:1] in set("=+-@\t\r＝")]

@@ -1,4 +1,4 @@
-"""`grade --dry-run` says what a run would do, and the run then does it; until then nothing is written."""
+"""`grade --dry-run` reports the effect of a run, and the run then has this effect; until then nothing is written."""
 
 import json
 
@@ -17,7 +17,7 @@ def grade(course, *words) -> int:
 
 
 def files(course) -> dict[str, bytes]:
-    """Return everything in the course's folder but what Python keeps of the configuration."""
+    """Return everything in the course's folder except Python's cache of the configuration."""
     return {
         str(path): path.read_bytes() for path in course.rglob("*") if path.is_file() and "__pycache__" not in path.parts
     }
@@ -47,7 +47,7 @@ def scores(course, capsys) -> dict[str, float]:
 
 
 def test_it_foretells_what_a_run_then_does(tmp_path, capsys, bubblewrap):
-    """Nothing graded yet; nothing new; a changed test; a late policy: foretold, not written, then done."""
+    """Without grades, without changes, with a changed test, and with a late policy: reported, not written, then done."""
     course = tmp_path / "course"
     make_course(course)
     before = files(course)

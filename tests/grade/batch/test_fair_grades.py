@@ -1,4 +1,4 @@
-"""A grade depends on the submission, the source, the settings and the seed: not on who came before, nor on what was borrowed."""
+"""A grade depends only on the submission, the source, the settings and the seed: not on earlier submissions or borrowed values."""
 
 import itertools
 
@@ -36,12 +36,12 @@ def test_what_a_test_takes_away_is_there_for_the_next_student(grader, needs, for
 
 
 def graded(grader, of, answers=None):
-    """Return the points of each cell of a hand-in."""
+    """Return the points of each cell of a submission."""
     return points(grader.grade(of, hand_in(of, answers), {}, 7))
 
 
 def in_every_order(grader, make, hand_ins):
-    """Return the points of each hand-in, which are the same in whatever order the class is graded."""
+    """Return the points of each submission, which are the same in any order of the class."""
     found = []
     for order in itertools.permutations(range(len(hand_ins))):
         of = make()
@@ -64,7 +64,7 @@ def test_equal_values_of_other_types_have_their_own_verdicts(grader):
 
 
 def test_a_test_that_uses_what_an_earlier_test_bound_has_no_memory(grader):
-    """The second test looks up nothing itself, so nothing that it looks up says whose result it is."""
+    """The second test does not look up names itself, so its names do not show to which submission its result belongs."""
 
     def make():
         tests = [
@@ -80,7 +80,7 @@ def test_a_test_that_uses_what_an_earlier_test_bound_has_no_memory(grader):
 
 
 def test_a_teachers_cell_that_uses_the_answer_has_no_memory(grader):
-    """What it computed for one submission is computed again for the next."""
+    """The value that it computed for one submission is computed again for the next."""
 
     def make():
         cells = [
@@ -95,7 +95,7 @@ def test_a_teachers_cell_that_uses_the_answer_has_no_memory(grader):
 
 
 def test_tests_draw_the_same_numbers_for_everyone(grader):
-    """What a test of one submission drew or set is not seen by the next; a teacher's seed stays in force."""
+    """Random numbers and settings of a test are not visible to the next submission; a teacher's seed stays in effect."""
 
     def make():
         tests = [
@@ -111,7 +111,7 @@ def test_tests_draw_the_same_numbers_for_everyone(grader):
 
 
 def test_only_the_solutions_own_import_gives_no_point(grader):
-    """If importing is the task, the untouched hand-in does not have the name."""
+    """If the task is an import, the unchanged release does not have the name."""
     of = source(answer("a", "import math as numbers"), graded_cell("t", "assert numbers.pi > 3"))
     assert {"t": 0.0} == graded(grader, of, {})
 
@@ -140,7 +140,7 @@ def test_tests_read_the_teachers_files_and_import_the_teachers_modules(grader):
 
 
 def test_a_name_of_the_teachers_is_never_borrowed(grader):
-    """If the teacher's cell fails outside the submission's process, a forged name gains nothing, and the reason names the error."""
+    """If the teacher's cell fails outside the submission's process, a forged name has no effect, and the reason names the error."""
     of = source(
         teacher("import numpy as np\nw_true = np.loadtxt('missing.csv')"),
         answer("a", "w = w_true"),
@@ -184,7 +184,7 @@ def test_a_teachers_cell_that_fails_over_the_answer_is_the_answers_fault(grader)
 
 
 def test_a_learners_module_is_never_imported_here(grader):
-    """Not one beside the notebook, nor one that its cells write; the teacher's module of the same name is the one that counts."""
+    """Neither a module next to the notebook nor one that its cells write is imported; the teacher's module of that name is used."""
     of = source(
         answer("a", "x = 1"),
         graded_cell("t", "import helpers\nassert helpers.reference(1) == 2 and x == 1"),
@@ -199,7 +199,7 @@ def test_a_learners_module_is_never_imported_here(grader):
 
 
 def test_the_teachers_modules_carry_nothing_to_the_next_submission(grader):
-    """A module that counts its calls begins again for each submission; its folder holds nothing that tests have written."""
+    """A module that counts its calls starts again for each submission; its folder does not contain files that tests have written."""
     counting = {"counting.py": b"calls = []\n"}
     test = graded_cell(
         "t",

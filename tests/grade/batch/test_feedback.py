@@ -1,4 +1,4 @@
-"""Feedback says what was right, what was not and what to do next; hidden tests stay hidden; nothing in a page can act."""
+"""Feedback states results and next steps; hidden tests stay hidden, and nothing on a page can run."""
 
 import contextlib
 import re
@@ -53,7 +53,7 @@ def covered(level: str, hidden: bool = True):
     ],
 )
 def test_hidden_tests_are_told_as_far_as_the_teacher_wants(level, told):
-    """Nothing, the name, or the message; never the code."""
+    """The page shows nothing, the name, or the message, but never the code."""
     cell = covered(level)
     assert told == cell.outputs[0].evalue
     assert told in BeautifulSoup(error_html(cell.outputs[0]), "html.parser").text
@@ -62,7 +62,7 @@ def test_hidden_tests_are_told_as_far_as_the_teacher_wants(level, told):
 
 
 def test_a_page_says_how_each_test_was_judged_and_why_one_waits():
-    """The kind stands beside the test; a test that could not be judged has its reason, unless it is hidden."""
+    """The kind is next to the test; a test that could not be judged has its reason, unless it is hidden."""
     about = {"plain": {"kind": "plain data"}, "inside": {"kind": "in process"}, "waits": {"kind": "", "reason": "WHY"}}
     cells = [plain_course.known(nbformat.v4.new_code_cell(f"assert {name}"), name, points=1) for name in about]
     for cell in cells:
@@ -115,7 +115,7 @@ def test_a_picture_arrives_as_it_was_drawn(name):
     ["\\text{<script>alert(1)</script>}", "\\href{javascript:alert(1)}{x}", "\\style{x}{y}", "{" * 3000, "\\frac{"],
 )
 def test_mathematics_is_drawn_without_a_script_and_cannot_act(latex):
-    """latex2mathml copies text into its elements and makes links; what it cannot read is shown as it was written."""
+    """latex2mathml copies text into its elements and creates links; a formula that it cannot convert is shown as its source."""
     page = BeautifulSoup(as_mathml(latex), "html.parser")
     assert not page.find_all(["script", "a", "img"])
     assert {"display"} >= {name for element in page.find_all(True) for name in element.attrs}
@@ -194,7 +194,7 @@ def test_the_summary_names_each_exercise(folder):
 
 
 def test_the_answer_stands_beside_what_was_found(folder):
-    """Each exercise has the learner's code, and the message of its test; a program that does not end is reported as that."""
+    """Each exercise has the student's code, and the message of its test; a program that does not end is reported as such."""
     mean, scale, count, _ = shown(folder, "some").select(".exercise")
     assert "return sum(x) / 3" in mean.select_one(".answer").text
     assert "A hidden test did not pass: large numbers." == words(mean.select(".found .message")[0])
@@ -204,7 +204,7 @@ def test_the_answer_stands_beside_what_was_found(folder):
 
 
 def test_an_error_of_spelling_shows_its_place(folder):
-    """Of a syntax error the learner sees the line and the sign below it."""
+    """For a syntax error, the student sees the line and the mark below it."""
     answer = shown(folder, "spelling").select_one(".answer .message").text
     assert "def mean(x)" in answer
     assert "^" in answer
@@ -219,14 +219,14 @@ def test_a_hand_in_that_could_not_be_graded_is_one_sentence_and_a_way_out(folder
 
 
 def test_everything_correct_says_so(folder):
-    """What waits for a person is named as that."""
+    """Answers that a person grades are marked as such."""
     page = shown(folder, "good")
     assert ["correct"] * 3 + ["a person will grade this"] == [row.text for row in page.select(".summary .words")]
     assert "1 answer waits for a person" in words(page.select_one(".next"))
 
 
 def test_a_page_asks_for_nothing_and_names_no_path(folder):
-    """No script and no address; the policy says so to the browser as well."""
+    """The page has no script and no address to load, and its content policy forbids both."""
     for student in ("good", "some", "spelling", "cut_off"):
         page = shown(folder, student)
         assert POLICY == page.find("meta", {"http-equiv": "Content-Security-Policy"})["content"]
@@ -240,7 +240,7 @@ def test_a_page_asks_for_nothing_and_names_no_path(folder):
 
 
 def test_demonstrations_are_folded(folder):
-    """Cells for which there was nothing to do stand in the whole notebook, closed."""
+    """Cells without a task appear only in the whole notebook, which is folded."""
     folded = shown(folder, "good").select_one(".whole details.cell")
     assert "plt.plot" in folded.text
     assert folded.img["src"].startswith("data:image/png;base64,")
@@ -248,7 +248,7 @@ def test_demonstrations_are_folded(folder):
 
 
 def test_a_page_that_cannot_be_written_is_told_and_the_others_are_written(folder):
-    """A file stands where the folder should be; the line begins with the student's name."""
+    """A file has the name of the folder; the line begins with the student's name."""
     import shutil
 
     blocked = folder / "feedback" / "good"
@@ -265,7 +265,7 @@ def test_a_page_that_cannot_be_written_is_told_and_the_others_are_written(folder
 
 
 def test_a_correct_prediction_of_an_error_is_a_success():
-    """The picture of a program that raises has no cross at its head; the learner was right."""
+    """The picture of a program that raises is not marked with a cross, since the student was right."""
     assert all("✗  raises" not in drawn_mimebundle(stored(name))["text/html"] for name in NAMES)
     cells = [
         nbformat.v4.new_markdown_cell("## A late write"),
@@ -281,7 +281,7 @@ def test_a_correct_prediction_of_an_error_is_a_success():
 
 @pytest.mark.parametrize("points", [0, 2])
 def test_an_answer_that_waits_promises_no_points_that_it_does_not_give(points):
-    """The sentence on answers that wait says that points may grow if one of them gives points, and else that they give none."""
+    """The sentence on waiting answers says that points may increase if one of the answers gives points, otherwise not."""
     text = plain_course.known(nbformat.v4.new_markdown_cell("Because."), "words", solution=True, points=points)
     text.metadata.nbgrader.update(grade=True, score=0.0, waiting=True)
     page = page_html(nbformat.v4.new_notebook(cells=[text]), {"notebook": "n", "score": 0, "max_score": points})
@@ -291,7 +291,7 @@ def test_an_answer_that_waits_promises_no_points_that_it_does_not_give(points):
 
 @pytest.mark.parametrize("points", [0, 2])
 def test_an_answer_that_nobody_gave_is_not_correct(points):
-    """Not even where it gives no points; and who has everything else is not sent to what gives none."""
+    """This includes answers without points; a student with all points is not sent to an answer without points."""
     cells = [
         nbformat.v4.new_markdown_cell("# In your own words"),
         plain_course.known(nbformat.v4.new_markdown_cell("YOUR ANSWER HERE"), "words", solution=True, points=points),
@@ -317,7 +317,7 @@ def test_a_notebook_whose_first_heading_is_an_exercise_is_called_by_its_own_name
 
 
 def test_a_notebook_without_headings_names_exercises_by_their_cells():
-    """Of `test_squares_1` and `prediction_late_write` in words; tests belong to the answer before them."""
+    """Exercises are named by `test_squares_1` and `prediction_late_write` in words; tests belong to the answer before them."""
     known, code = plain_course.known, nbformat.v4.new_code_cell
     cells = [
         known(code("a"), "squares", solution=True),
@@ -357,7 +357,7 @@ def test_what_takes_too_long_to_typeset_is_plain(cell, monkeypatch):
 
 
 def test_the_budget_ends_with_what_swallows_errors():
-    """latex2mathml's errors are caught one formula at a time; the end of the time is no such error."""
+    """Errors of latex2mathml are caught for each formula; the end of the time limit is not such an error."""
 
     def stubborn() -> str:
         while True:
@@ -370,7 +370,7 @@ def test_the_budget_ends_with_what_swallows_errors():
 
 
 def test_a_page_that_takes_too_long_is_named(folder, monkeypatch):
-    """Its time ends, and the line says so."""
+    """The rendering is stopped, and the line reports it."""
     monkeypatch.setattr(feedback_files, "PAGE_SECONDS", 0.2)
     monkeypatch.setattr(feedback_files, "page_html", lambda *_: time.sleep(60))
     start = time.monotonic()
@@ -381,7 +381,7 @@ def test_a_page_that_takes_too_long_is_named(folder, monkeypatch):
 
 
 def test_a_cell_that_was_missing_is_said_to_be_where_it_stands(bubblewrap, tmp_path):
-    """Who deleted a test's cell or the cell of a written answer reads it there, and nowhere else."""
+    """A deleted cell of a test or of a written answer is reported in its place, and nowhere else."""
     notebook = plain_course.answered({})
     gone = {"test_mean", "explain_mean"}
     notebook.cells = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") not in gone]

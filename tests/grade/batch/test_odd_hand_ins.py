@@ -1,4 +1,4 @@
-"""Nothing that lies in a class's folder stops the batch: odd names, odd files, and odd things where grades go."""
+"""Unusual names and files in a class's folder, and obstacles in the place of results, do not stop the batch."""
 
 import json
 import os
@@ -104,12 +104,12 @@ BESIDE = {
     "unreadable": _unreadable,
     "our own names": _folder(".autograder-writing"),
 }
-"""What lies beside a right notebook, which has to get its points all the same."""
+"""Files next to a right notebook, which must get its points nevertheless."""
 
 
 @pytest.fixture(scope="module")
 def graded(bubblewrap, tmp_path_factory):
-    """A class of odd hand-ins, graded, and its rows."""
+    """A graded class of unusual submissions, and its rows."""
     folder = tmp_path_factory.mktemp("class") / "C++ [2026] (*"
     write_source(folder)
     (folder / "source" / ASSIGNMENT / "img").mkdir()
@@ -125,7 +125,7 @@ def graded(bubblewrap, tmp_path_factory):
 
 
 def _occupied(folder):
-    """Put something where graded work or a hand-in should be."""
+    """Put an obstacle in the place of graded notebooks or a submission."""
     for student in ("file", "link", "student_file"):
         hand_in(folder, f"target is a {student}", RIGHT)
     for parent in ("autograded", "feedback"):
@@ -145,16 +145,16 @@ def _occupied(folder):
 
 @pytest.mark.parametrize("student", [*BESIDE, *ODD_NAMES, LONG, "target is a file", "target is a link"])
 def test_right_work_has_its_points(graded, student):
-    """However odd the name, and whatever lies beside the notebook."""
+    """For any name, and for any files next to the notebook."""
     _, rows = graded
     assert (FULL, FULL) == (rows[student].points, rows[student].score)
 
 
 @pytest.mark.parametrize("student", ODD_NAMES)
 def test_odd_names_have_their_pages_and_nothing_else(graded, student):
-    """Blanks at the ends, brackets and stars, which nbgrader takes for patterns, as it does the course's own path.
+    """Spaces at the ends, brackets and asterisks, which nbgrader treats as patterns, as in the course's own path.
 
-    The graded notebook holds the hidden tests, and is not beside the page.
+    The graded notebook contains the hidden tests, and is not in the folder of the page.
     """
     folder, _ = graded
     feedback = folder / "feedback" / student / ASSIGNMENT
@@ -163,7 +163,7 @@ def test_odd_names_have_their_pages_and_nothing_else(graded, student):
 
 
 def test_everyone_else_has_a_reason(graded):
-    """Work that cannot be graded has no points, and says why."""
+    """A submission that cannot be graded has no points, but a reason."""
     _, rows = graded
     others = {"linked", "assignment is a file", "notebook is a folder", r"M\xfcller"}
     assert others <= rows.keys()
@@ -173,7 +173,7 @@ def test_everyone_else_has_a_reason(graded):
 
 
 def test_what_was_left_out_is_noted(graded):
-    """Each odd file has a note, and what stood in the way of a teacher's file did not replace it."""
+    """Each unusual file has a note, and an obstacle does not replace a teacher's file."""
     folder, rows = graded
     silent = {"a hard link", "a time of bytes", "our own names", "names that are escape sequences", "a long name"}
     silent |= {"unreadable"} if os.geteuid() == 0 else set()  # who may read everything has nothing to note
@@ -210,7 +210,7 @@ def test_nothing_reaches_the_terminal_unescaped(graded):
 
 
 def test_a_second_run_ends_alike(graded):
-    """`--resume` afterwards grades what had no graded folder, keeps the rest, and finds the same points."""
+    """A later `--resume` grades submissions without a graded folder, keeps the others, and finds the same points."""
     folder, rows = graded
     again = {row.student: row for row in grade_assignment(ASSIGNMENT, folder, Options(feedback="name", resume=True))}
     assert {name: row.points for name, row in rows.items()} == {name: row.points for name, row in again.items()}

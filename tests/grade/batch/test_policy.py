@@ -46,7 +46,7 @@ def course(tmp_path):
 
 
 def penalties(course, policy: str | None) -> dict[str, float]:
-    """Apply a policy as `grade` does to what has not changed, and returns what each student loses."""
+    """Apply a policy as `grade` does to unchanged submissions, and return the penalty of each student."""
     path = course / "policy.toml"
     path.unlink(missing_ok=True)
     if policy is not None:
@@ -58,7 +58,7 @@ def penalties(course, policy: str | None) -> dict[str, float]:
 
 
 def test_each_begun_day_costs_its_percentage(course):
-    """By hand: 4 points; nothing up to 15 minutes, 10 % for each day begun, never more than half."""
+    """By hand: 4 points; no penalty up to 15 minutes, 10 % for each started day, at most half of the points."""
     expected = {"early": 0, "exact": 0, "minute": 0, "hour": 0.4, "day": 0.4, "two": 0.8, "week": 2.0}
     assert expected == penalties(course, POLICY)
 
@@ -84,7 +84,7 @@ def test_steps_and_the_maximum(course):
 
 
 def test_a_rule_of_one_assignment_goes_before_the_courses(course):
-    """And nobody can lose more than the points that they have."""
+    """The penalty never exceeds the student's points."""
     own = POLICY + "[assignments.first.late]\npercent_a_day = 100\n"
     assert {"minute": 4.0, "week": 4.0, "exact": 0.0} == {
         s: penalties(course, own)[s] for s in ("minute", "week", "exact")
@@ -107,7 +107,7 @@ def test_without_a_file_nbgraders_own_count(course):
 
 
 def test_gradebook_and_export_say_the_same(course, tmp_path):
-    """What formgrader shows (submission.score, late penalty, due date) and `nbgrader export` writes is what the table has."""
+    """formgrader (submission.score, late penalty, due date) and `nbgrader export` have the values of the table."""
     lost = penalties(course, POLICY + '[assignments.first.extensions]\nweek = "3 days"\n')
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}", "course") as book:
         found = {one.student_id: one for one in book.assignment_submissions(ASSIGNMENT)}
@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path, text, sentence):
     ],
 )
 def test_the_lowest_is_dropped(scores, points, most, dropped):
-    """Of a, b and c one may be dropped; `out` is excused."""
+    """One of a, b and c may be dropped; `out` is excused."""
     policy = CoursePolicy(
         drop_lowest=(DropLowest(("a", "b", "c")),), assignments={"out": AssignmentPolicy(excused=("ann",))}
     )

@@ -41,7 +41,7 @@ def cells(**changes) -> dict[str, dict[str, CellGrade]]:
     ],
 )
 def test_a_grade_of_the_source_is_taken(changes):
-    """With all points, none, or points that a person has to give."""
+    """With full points, no points, or points that a person has to give."""
     assert received(**changes) == validated(received(**changes), SOURCE)
 
 

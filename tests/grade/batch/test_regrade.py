@@ -1,7 +1,8 @@
-"""A class that version 0.1.0 graded (commit fb18230) keeps its points: graded again, reported and exported.
+"""A class graded by version 0.1.0 (commit fb18230) keeps its points when it is graded again, reported and exported.
 
-`graded_before.tar.xz` holds two courses with gradebook, records, graded notebooks and feedback: the one that `autograder new`
-wrote, with late work and two written answers that a person marked, and a lesson with all, three and none of 23 points.
+`graded_before.tar.xz` contains two courses with gradebook, records, graded notebooks and feedback: a course of
+`autograder new` with late submissions and two written answers that a person has graded, and a lesson with 23, 3 and 0
+of 23 points.
 """
 
 import csv
@@ -88,7 +89,7 @@ def change_source(course: Path, old: str, new: str) -> None:
 
 @pytest.mark.parametrize("course", ["new"], indirect=True)
 def test_a_source_that_gained_and_lost_cells_is_accepted_on_request(bubblewrap, course, capsys):
-    """Else one sentence names the cells, and nothing is changed. Afterwards points of a lost test no longer count."""
+    """Otherwise one sentence names the cells, and nothing is changed. Afterwards points of a lost test no longer count."""
     change_source(course, '"grade_id": "test_warm_days"', '"grade_id": "test_warmer"')
     change_source(course, '"points": 3', '"points": 4')
     before, words = cells(course), ["grade", "first", "--course", str(course), "--jobs", "1"]
@@ -119,7 +120,7 @@ def test_a_source_that_gained_and_lost_cells_is_accepted_on_request(bubblewrap, 
     ],
 )
 def test_a_submission_time_is_read_or_listed(bubblewrap, course, capsys, written, penalty, said):
-    """An offset counts; of unchanged work, too. The due date is noon, UTC."""
+    """An offset is respected, also for unchanged submissions. The due date is noon, UTC."""
     (course / "submitted" / "ann" / "first" / "timestamp.txt").write_text(written)
     words = ["grade", "first", "--course", str(course), "--jobs", "1", "--json", "--feedback", "off"]
     assert bool(said) == cli.main(words)

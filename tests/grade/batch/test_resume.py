@@ -137,7 +137,7 @@ def test_unchanged_work_is_graded_again_only_by_force(undisturbed, tmp_path):
 
 
 def test_no_server_starts_for_unchanged_work(undisturbed, tmp_path, monkeypatch, capsys):
-    """A second run finds that nothing has changed, and starts no server, neither early nor later; new work starts them."""
+    """A second run without changes does not start a server; new submissions start it."""
     folder = enrolled(tmp_path)
     assert has_pending_work(folder, ASSIGNMENT)
     grade_assignment(ASSIGNMENT, folder, Options(jobs=1))

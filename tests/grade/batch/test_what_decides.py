@@ -63,7 +63,7 @@ def test_the_teachers_files(course, name):
 
 
 def test_a_limit(course):
-    """More seconds may be what a submission lacked."""
+    """A submission may have needed more seconds."""
     assert not graded(course, limits=Limits(cell_seconds=31)).unchanged
 
 
@@ -84,7 +84,7 @@ def test_the_graders_own_code(course, monkeypatch, tmp_path_factory, file, decid
 
 
 def test_a_package_that_was_installed(course, monkeypatch, tmp_path_factory):
-    """A module that was missing may be what a model answer or a student's lacked."""
+    """A model answer or an answer of a student may have needed the missing module."""
     packages = tmp_path_factory.mktemp("packages")
     monkeypatch.syspath_prepend(packages)
     for folder, same in (("nose-1.3.dist-info", False), ("nose", True)):
@@ -114,7 +114,7 @@ def _row(course) -> tuple:
 
 
 def test_a_time_and_an_extension(course):
-    """So do the time of the hand-in and an extension; one without any due date stops nothing."""
+    """So do the time of submission and an extension; without a due date, an extension has no effect."""
     (course / "nbgrader_config.py").write_text(ZERO)
     in_gradebook(course, lambda book: book.grant_extension(ASSIGNMENT, "ann", days=1))
     assert (True, FULL, 0.0) == _row(course)
@@ -128,7 +128,7 @@ def test_a_time_and_an_extension(course):
 
 
 def test_marks_of_a_person_are_in_the_score(course):
-    """What a person entered, and extra credit, is what the student gets; the tests' own points stay beside it."""
+    """Marks of a person and extra credit are part of the student's score; the points of the tests are stored separately."""
 
     def enter(book):
         grade = book.find_grade("scaled", ASSIGNMENT, ASSIGNMENT, "ann")

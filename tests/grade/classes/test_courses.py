@@ -37,7 +37,7 @@ def nbgrader(course, *words):
 
 
 def write_quickstart(course):
-    """Write nbgrader's example course with hand-ins."""
+    """Write nbgrader's example course with submissions."""
     nbgrader(course.parent, "quickstart", course.name)
     for source in (course / "source" / "ps1").glob("*.ipynb"):
         notebook = nbformat.read(source, 4)
@@ -70,7 +70,7 @@ JUDGED = [pytest.param(name, marks=[] if name == "classes" else pytest.mark.exha
 
 @pytest.fixture(scope="module", params=[*JUDGED, QUICKSTART])
 def judged(request, tmp_path_factory):
-    """A course, the assignment's name, and what stock nbgrader gives for each cell."""
+    """A course, the assignment's name, and the points of nbgrader for each cell."""
     if LEVELS["bubblewrap"].obstacle:
         pytest.skip(LEVELS["bubblewrap"].obstacle)
     stock, ours = tmp_path_factory.mktemp("stock") / "course", tmp_path_factory.mktemp("ours") / "course"
@@ -97,7 +97,7 @@ def test_two_processes_score_as_stock(judged):
 
 
 def test_stock_tells_students_apart(judged):
-    """The model answers have most points, wrong answers fewer, and what was handed out has none."""
+    """The model answers have the most points, wrong answers fewer, and the unchanged release has none."""
     _, _, expected = judged
     totals = {student: 0.0 for student, _ in expected}
     for (student, _), points in expected.items():

@@ -1,4 +1,4 @@
-"""The made-up class goes from a platform's zip to returned grades, by the commands of its own README."""
+"""The demo class is processed from a platform's zip to returned grades, with the commands of its own README."""
 
 import csv
 import re
@@ -27,7 +27,7 @@ def test_the_class_holds_40_hand_ins_and_no_answers(tmp_path):
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
-    """One sentence, and nothing is written."""
+    """One sentence is printed, and nothing is written."""
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(DemoError, match="not an empty folder"):
         make_demo_class(tmp_path)
@@ -35,7 +35,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
 
 
 def test_the_page_for_teachers_has_the_same_commands(tmp_path):
-    """What docs/teaching.md says to try is what the class's README says, which the next test does."""
+    """The commands in docs/teaching.md are those of the class's README, which the next test runs."""
     make_demo_class(tmp_path / "demo")
     readme = re.findall(r"^ +(autograder .+)$", (tmp_path / "demo" / "README.txt").read_text("utf-8"), re.M)
     page = (Path(__file__).parents[3] / "docs" / "teaching.md").read_text("utf-8")
@@ -45,7 +45,7 @@ def test_the_page_for_teachers_has_the_same_commands(tmp_path):
 
 @pytest.mark.thorough
 def test_its_readme_leads_from_the_zip_to_returned_grades(tmp_path, monkeypatch, capsys, bubblewrap):
-    """Each command as it stands there: 40 grades in Canvas' file, 40 pages, a report; a late day then costs a tenth."""
+    """Each command of the README: 40 grades in Canvas' file, 40 pages, a report; one day late then costs a tenth."""
     make_demo_class(tmp_path / "demo")
     monkeypatch.chdir(tmp_path / "demo")
     commands = re.findall(r"^ +autograder (.+)$", Path("README.txt").read_text("utf-8"), re.M)
@@ -77,7 +77,7 @@ def test_its_readme_leads_from_the_zip_to_returned_grades(tmp_path, monkeypatch,
 
 
 def grades() -> dict[str, float]:
-    """Return the points by Canvas' ids, as they stand in the file that goes back."""
+    """Return the points by Canvas' ids in the returned file."""
     with open("returned/grades.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))[2:]
     return {row[1]: float(row[4]) for row in rows if row[4]}

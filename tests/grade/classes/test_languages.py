@@ -1,4 +1,4 @@
-"""A hand-in in another language has the points of the same work in English, and its messages in its own language."""
+"""A submission in another language has the points of the English version, and messages in its own language."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_points_are_the_same_and_the_words_are_the_learners(server):
 
 @pytest.mark.parametrize("metadata", ["1", "[]", '{"KEY": ["zh-CN"]}', '{"KEY": "../zh_CN"}'])
 def test_a_language_that_is_none_is_english(metadata):
-    """What a hand-in claims is looked up among the course's languages, and never used as a path."""
+    """The language of a submission is looked up among the course's languages, and never used as a path."""
     metadata = metadata.replace("KEY", METADATA)
     assert submitted_language(b'{"metadata": ' + metadata.encode() + b"}") == "en"
     assert submitted_language(metadata.encode()) == "en"

@@ -117,7 +117,7 @@ def rows(course) -> dict:
 
 
 def test_rows_of_grade_and_comment_are_nbgraders(courses):
-    """Every row is the same except those in DIFFERENT, which also says what they should have been."""
+    """Every row is the same except those in DIFFERENT, which also gives the correct values."""
     stock, ours = (rows(course) for course in courses)
     assert stock.keys() == ours.keys()
     differences = {key[1:]: (stock[key][0], ours[key][0]) for key in stock if stock[key] != ours[key]}
@@ -162,7 +162,7 @@ def test_outputs_are_a_kernels(courses):
 
 
 def test_nbgrader_goes_on_with_the_result(courses):
-    """`generate_feedback` and `export` work on what we have written."""
+    """`generate_feedback` and `export` work with the results of this grader."""
     ours = courses[1]
     nbgrader(ours, "generate_feedback", ASSIGNMENT)
     nbgrader(ours, "export")

@@ -1,4 +1,4 @@
-"""A class in which everybody has a notebook of their own: each is graded by its own key, whatever is handed in."""
+"""A class with personal notebooks: each submission is graded by the student's own solution, whatever is submitted."""
 
 import json
 import shutil
@@ -70,7 +70,7 @@ def answer(notebook):
 
 
 def hand_in(course, student, text, *, notebook=None):
-    """Put an answer into what a student was handed, and hands that in."""
+    """Put an answer into a student's notebook, and submit it."""
     folder = course / "handouts" / (notebook or student) / ASSIGNMENT
     handed_out = nbformat.read(folder / f"{ASSIGNMENT}.ipynb", 4)
     for cell in handed_out.cells:
@@ -92,7 +92,7 @@ def scores(course, capsys):
 
 @pytest.mark.slow
 def test_each_student_is_graded_by_the_own_key(course, capsys, bubblewrap):
-    """Model answers of one's own pass; another's pass only where the two were asked the same; the notebook handed in decides nothing."""
+    """Own model answers pass; another student's pass only for equal questions; the submitted notebook does not decide."""
     keys = {student: answer(own_source(course, student)) for student in STUDENTS}
     asked = {student: "below the" in keys[student] for student in STUDENTS}
     assert {True, False} == set(asked.values())
@@ -150,7 +150,7 @@ def test_more_students_change_nobody(course, capsys):
 
 
 def test_nothing_is_handed_out_that_was_not_proven(course, capsys):
-    """An alternative whose model answer fails is named, nobody gets anything, and the record stays as it was."""
+    """An alternative whose model answer fails is named, no notebooks are created, and the record is unchanged."""
     declared = course / "source" / "variants.toml"
     declared.write_text(declared.read_text().replace('"below the limit", "15) ==', '"below the limit", "15) == 1 +'))
     before = (course / "variants.json").read_bytes()
@@ -167,7 +167,7 @@ def test_nothing_is_handed_out_that_was_not_proven(course, capsys):
 
 
 def test_bad_input_gets_one_sentence(course, capsys):
-    """A list without an assignment, an assignment without a list, and a source of which nothing varies."""
+    """A list without an assignment, an assignment without a list, and a source without variants."""
     assert 2 == cli.main(["release", "--for-each", str(course / "roster.csv")])
     assert "which assignment" in capsys.readouterr().err
     assert 2 == cli.main(["release", ASSIGNMENT])

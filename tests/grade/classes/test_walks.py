@@ -34,7 +34,7 @@ def solved(monkeypatch):
 
 
 def own_table(path):
-    """Write the table of a teacher who has no platform's."""
+    """Write the table of a teacher who does not use a platform."""
     rows = [["student_id", "name", "points"], *([one.login, one.sortable, ""] for one in STUDENTS)]
     return downloads.write_csv(path, rows)
 
@@ -102,7 +102,7 @@ def test_from_the_download_to_returned_grades(platform, tmp_path, capsys, solved
 
 
 def points(student: MadeStudent, platform: str) -> float | str:
-    """Return what should come back: a word where Canvas has one; nothing for who is excused elsewhere."""
+    """Return the expected grades: a word if Canvas has one; nothing for students who are excused on other platforms."""
     if student == EXCUSED:
         return "EX" if platform == "canvas" else ""
     if platform == "canvas" and student.number in (20, 21):

@@ -24,7 +24,7 @@ LESSONS = sorted(
     "name", [name if name == QUICK else pytest.param(name, marks=pytest.mark.slow) for name in LESSONS]
 )
 def test_each_prediction_has_one_right_outcome_and_wrong_programs_have_no_points(name, server):
-    """Of four hand-ins that predict one outcome throughout, exactly one earns each prediction; all else is incorrect, with a message."""
+    """Of four submissions with one outcome each, exactly one gets each prediction right; other answers are incorrect with a message."""
     file = f"{name}/{name}.ipynb"
     lesson = Lesson(SOLUTIONS / file, NOTEBOOKS / file)
     programs = {one.id: one.of_kind("wrong")[0].source for one in lesson.exercises.values() if one.answers}

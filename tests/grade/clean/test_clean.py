@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a hostile text is easier to read on one line
-"""What a submission shows is stored in a form that can neither run nor load anything, and otherwise looks as it did."""
+"""Outputs of a submission are stored in a form that cannot run or load anything, and otherwise looks the same."""
 
 import base64
 import io
@@ -96,7 +96,7 @@ FORBIDDEN = [
 
 
 def dangers(page: str) -> list[str]:
-    """Return what could act in a page: elements, event handlers, styles, and addresses other than links and pictures made of pixels."""
+    """Return the dangerous parts of a page: elements, event handlers, styles, and addresses except links and raster pictures."""
     soup = BeautifulSoup(page, "html.parser")
     found = [element.name for element in soup.find_all(FORBIDDEN)]
     for name, value in ((n, str(v)) for element in soup.find_all(True) for n, v in element.attrs.items()):
@@ -160,7 +160,7 @@ def test_a_students_text_looks_as_it_was_written(text):
 
 
 def test_a_photo_of_a_handwritten_answer_is_kept():
-    """A picture attached to a text cell stays; one that is no picture goes, and with it the link that would stop formgrader."""
+    """A picture attached to a text cell is kept; an invalid one is removed together with its link, which would stop formgrader."""
     cell = nbformat.v4.new_markdown_cell("![a](attachment:a.png) ![b](attachment:b.png)")
     cell.attachments = {"a.png": {"image/png": png()}, "b.png": {"image/svg+xml": "<svg/>", "image/png": "bm8="}}
     stored_cell = harmless_cell(cell, Drawings())
@@ -185,7 +185,7 @@ ACTING_TEX = [
 
 @pytest.mark.parametrize("command", ACTING_TEX)
 def test_mathematics_makes_no_links(command):
-    """MathJax turns such commands into links, styles and attributes of the page; commands that are not listed go, too."""
+    """MathJax turns such commands into links, styles and attributes of the page; commands that are not listed are removed as well."""
     for text in (
         harmless_html(f"<p>$\\{command}$</p>"),
         harmless_html(f"<p>&dollar;\\{command[0]}<!-- -->{command[1:]}&#36;</p>"),
@@ -261,7 +261,7 @@ def test_only_real_pictures_of_a_bounded_size_are_kept():
 
 
 def test_outputs_keep_what_is_harmless():
-    """Figures with their size, tables, text; of other kinds a note says that there was something."""
+    """Figures with their size, tables and text are kept; for other kinds, a note says that there was an output."""
     figure = nbformat.v4.new_output(
         "display_data",
         {"image/png": png(), "text/plain": "<Figure>"},
@@ -331,7 +331,7 @@ def hostile_recordings() -> list[str]:
 
 
 def test_a_forged_recording_is_drawn_harmlessly_or_not_at_all():
-    """Markup in any field is text in the picture; a damaged recording leaves a note and stops nothing."""
+    """Markup in any field is text in the picture; a damaged recording is replaced by a note and does not stop the grading."""
     drawn = 0
     for text in hostile_recordings():
         output = harmless_output(nbformat.v4.new_output("display_data", {RECORDING_TYPE: text}), Drawings())
@@ -348,7 +348,7 @@ def test_a_forged_recording_is_drawn_harmlessly_or_not_at_all():
 
 
 def test_drawing_takes_no_more_than_its_time():
-    """A submission that sends one expensive recording after another gets no more pictures; a large one gets none."""
+    """After one expensive recording, a submission gets no more pictures; a large recording is not drawn."""
     text = msgspec.json.encode(ShownRecording(stored(NAMES[0]))).decode()
     with pytest.raises(CannotDraw):
         Drawings(seconds=0).draw(text)
@@ -401,7 +401,7 @@ def test_html_that_takes_the_square_of_its_length_is_not_read(html):
 
 
 def test_a_large_table_is_read():
-    """Thousands of cells with classes and much text are no attack."""
+    """Thousands of cells with classes and much text are not treated as an attack."""
     row = "<tr>" + '<td align="right" class="a b">some words &amp; numbers</td>' * 10 + "</tr>"
     html = "<table border='1'>" + row * 350 + "</table>" + "words and more words " * 20_000
     assert harmless_html(html).count("<td") == 3500

@@ -1,8 +1,8 @@
 # ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
-"""One attack for each line of what a submission may try. Every answer in them is wrong: any point is a forged one.
+"""One attack for each action that a submission may try. Every answer in them is wrong, so any point is forged.
 
-Each is the code of the answer to `scaled` (the other answers are the wrong ones), unless it says otherwise. Where an attack
-looks for the secret number and finds it, it hands it in as its answer, so that success shows in the points.
+Each attack is the code of the answer to `scaled` (the other answers are the wrong ones), unless stated otherwise. An
+attack that finds the secret number submits it as its answer, so that success is visible in the points.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a submission's text is easier to read on one line
-"""Attacks by a worker that was taken over: it answers what it likes, whatever it was asked, and whenever it wants."""
+"""Attacks by a worker under an attacker's control: it sends any answer, to any request, at any time."""
 
 from __future__ import annotations
 

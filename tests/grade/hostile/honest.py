@@ -14,7 +14,7 @@ FULL = sum(POINTS.values())
 
 
 class Work(NamedTuple):
-    """Answers, what else was done to the notebook, and the points that it deserves."""
+    """Answers, other changes of the notebook, and the points that it deserves."""
 
     answers: dict[str, str]
     change: Callable[[NotebookNode], None] = lambda notebook: None

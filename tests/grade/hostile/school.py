@@ -1,4 +1,4 @@
-"""A class folder for the attacks: beside each one a right and a wrong submission, by name just before and just after it."""
+"""A class folder for the attacks: a right and a wrong submission are graded just before and just after each one, by their names."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def hand_in(folder: Path, student: str, given: dict[str, str]) -> None:
 
 
 def place(folder: Path, student: str) -> Path:
-    """Return a student's folder for the assignment, made where it is missing."""
+    """Return a student's folder for the assignment, which is created if it is missing."""
     target = folder / "submitted" / student / ASSIGNMENT
     target.mkdir(parents=True, exist_ok=True)
     return target

@@ -57,21 +57,21 @@ def test_every_attack_is_contained_and_all_honest_work_is_right(school):
 
 
 def test_no_attack_touches_its_neighbours(school):
-    """The right work graded just before has full points, the wrong work just after has none."""
+    """The right submission graded just before has full points, the wrong one just after has none."""
     _, rows, cases = school
     found = {(rows[right_beside(case)].points, rows[wrong_beside(case)].points) for case in cases}
     assert {(FULL, 0.0)} == found
 
 
 def test_every_grade_has_a_reason(school):
-    """Wherever points are missing, the grade says why."""
+    """Every grade with missing points has a reason."""
     _, rows, _ = school
     cells = [cell for row in rows.values() for cells in row.cells.values() for cell in cells.values()]
     assert [] == [cell for cell in cells if cell.points != cell.max_points and not cell.reason]
 
 
 def test_nothing_secret_was_seen(school):
-    """No submission's output shows what it must not see, and no feedback page shows the hidden number."""
+    """The outputs of submissions do not contain secrets, and feedback pages do not show the hidden number."""
     folder, _, cases = school
     for case in cases:
         for path in (folder / "autograded" / case.student).rglob("*.ipynb"):

@@ -1,4 +1,4 @@
-"""The registry of isolation levels: what one row of it does everywhere."""
+"""The registry of isolation levels: the effect of one of its rows."""
 
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ from autograder.grade.sandbox.isolation import (
 
 
 class AddedLevel(IsolationLevel):
-    """A level that a contributor adds; `problem` is what its probe finds."""
+    """A level that a contributor adds; `problem` is the result of its probe."""
 
     name = "added"
     defends = "a submission can do anything"
@@ -31,7 +31,7 @@ class AddedLevel(IsolationLevel):
         self.problem = problem
 
     def probe(self):
-        """Find what it was made with."""
+        """Return the problem with which it was created."""
         return self.problem
 
     def command(self, server):
@@ -45,7 +45,7 @@ def isolation_finding():
 
 
 def test_a_row_of_the_registry_is_a_level_everywhere(monkeypatch):
-    """The command line offers it, it can be required, and `doctor` names it if nothing stronger works."""
+    """The command line offers it, it can be required, and `doctor` names it if no stronger level works."""
     monkeypatch.setitem(LEVELS, "added", AddedLevel())
     monkeypatch.setitem(LEVELS, "bubblewrap", AddedLevel("it does not work here"))
     monkeypatch.setitem(LEVELS, "user", AddedLevel("nor does this"))
@@ -56,7 +56,7 @@ def test_a_row_of_the_registry_is_a_level_everywhere(monkeypatch):
 
 
 def test_a_machine_without_bubblewrap_says_how_to_get_it(monkeypatch):
-    """The command is named, and the weaker level with what it does not defend; nothing is graded instead."""
+    """The message has the command, and the weaker level with its gaps; nothing is graded instead."""
     monkeypatch.setattr(shutil, "which", lambda program: None)
     monkeypatch.setitem(LEVELS, "bubblewrap", BubblewrapLevel())
     with pytest.raises(IsolationError, match=r"sudo apt install bubblewrap.*`--isolation process`.*read your files"):
@@ -71,7 +71,7 @@ def test_an_unknown_level_is_one_sentence():
 
 
 def test_the_security_page_has_a_column_for_each_level():
-    """What a level defends is written down for teachers."""
+    """The page documents for teachers which attacks a level prevents."""
     (header,) = [
         line
         for line in (ROOT / "SECURITY.md").read_text("utf-8").splitlines()
@@ -81,7 +81,7 @@ def test_the_security_page_has_a_column_for_each_level():
 
 
 def test_every_copy_of_a_hidden_package_is_found(tmp_path):
-    """A clone and a wheel may both be importable: each one's folder is hidden, and nothing is imported to find it."""
+    """A clone and a wheel may both be importable: the folder of each is hidden, and finding it does not import anything."""
     for place in ("clone", "wheel"):
         folder = tmp_path / place / "outer" / "inner"
         folder.mkdir(parents=True)
@@ -109,7 +109,7 @@ def test_importing_the_grader_changes_no_other_import():
 
 
 def test_doctor_has_a_line_for_each_wall():
-    """What this machine gives to the walls around a submission, and no advice where nothing is missing."""
+    """The protections that this machine provides for a submission, without advice if none is missing."""
     found = {wall.what: wall for wall in doctor._walls()}
     assert ["system calls", "namespaces", "keyring", "processes", "memory", "processors"] == list(found)
     assert "filtered" == found["system calls"].found

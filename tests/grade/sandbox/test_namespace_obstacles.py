@@ -39,7 +39,7 @@ def isolated():
 
 
 def probed(*start: str, program: str = PROBE) -> str:
-    """Return what the probe of the level says in a process that is started with other rights."""
+    """Return the result of the level's probe in a process that is started with other rights."""
     return subprocess.check_output([*start, sys.executable, "-c", program], text=True, cwd=ROOT).strip()
 
 
@@ -56,7 +56,7 @@ def test_a_filter_like_dockers_is_named():
 
 @pytest.mark.usefixtures("isolated")
 def test_a_masked_proc_is_named():
-    """Where a part of /proc is covered, as in every container, bubblewrap really fails, and the sentence says what to set."""
+    """If a part of /proc is covered, as in every container, bubblewrap fails, and the sentence names the setting to change."""
     masked = "bwrap --unshare-user --unshare-pid --dev-bind / / --proc /proc --ro-bind /dev/null /proc/uptime"
     said = probed(*masked.split())
     assert "parts of /proc are masked (/proc/" in said
@@ -83,7 +83,7 @@ def test_a_masked_proc_is_named():
     ],
 )
 def test_each_fact_has_its_sentence(tmp_path: Path, file, text, said):
-    """What the kernel shows of a profile, a filter, masks and switches; and nothing where they are as on a plain machine."""
+    """The kernel's facts on a profile, a filter, masks and switches each give a sentence; those of a plain machine do not."""
     (tmp_path / file).parent.mkdir(parents=True)
     (tmp_path / file).write_text(text)
     found = namespace_obstacles(tmp_path)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
-"""What a submission uses is counted, whatever holds it: memory, processes, sockets, and processor time beside the clock."""
+"""All resources of a submission are counted: memory, processes, sockets, and processor time as well as real time."""
 
 import contextlib
 import multiprocessing
@@ -71,7 +71,7 @@ def small(bubblewrap):
 
 @pytest.mark.parametrize("text", HOARDS.values(), ids=HOARDS)
 def test_memory_of_every_kind_is_counted(small, text):
-    """A submission that holds more than it may is ended, and the reason says why."""
+    """A submission that uses too much memory is ended with a reason."""
     with pytest.raises(WorkerEnded, match="300 MiB of memory"), small.worker({}) as worker:
         worker.ask(messages.RunCell(text), messages.CellRan)
 
@@ -86,7 +86,7 @@ def test_memory_of_every_kind_is_counted(small, text):
     ],
 )  # fmt: skip
 def test_memory_of_files_ends_where_the_disk_does(small, text):
-    """The kernel refuses what exceeds the folder's size; the submission continues."""
+    """The kernel refuses files beyond the folder's size; the submission continues."""
     with small.worker({}) as worker:
         refused = printed(worker, f"import os\ntry:\n    {text}\nexcept OSError as error:\n    print(error.strerror)")
         assert refused.strip() in ("Function not implemented", "No space left on device", "Too many open files")
@@ -94,7 +94,7 @@ def test_memory_of_files_ends_where_the_disk_does(small, text):
 
 
 def test_honest_use_of_memory_is_within_the_limit(small):
-    """Five forks hold what they inherited, and a list each; shared memory is used and given back."""
+    """Five forks with inherited memory and a list each; shared memory is used and released."""
     text = """
 import mmap, multiprocessing, time
 def work(number):
@@ -111,7 +111,7 @@ with mmap.mmap(-1, 100_000_000) as shared:
 
 
 def test_sockets_are_counted(small):
-    """Also those that wait inside another socket, where no process has them open."""
+    """This includes sockets that wait inside another socket, when no process has opened them."""
     text = """
 import os, socket, time
 for _ in range(6):
@@ -174,7 +174,7 @@ WORK = "import time\nend = time.process_time() + 1.0\nwhile time.process_time() 
 
 
 def test_who_is_kept_waiting_by_others_has_more_time(bubblewrap):
-    """One second of work beside three busy processes takes two to four; the limit is one and a half, on the submission's own clock."""
+    """One second of work with three other busy processes takes two to four; the limit is one and a half, on the submission's clock."""
     processor = min(os.sched_getaffinity(0))
     limits = Limits(cell_seconds=30, submission_seconds=1.5)
     with ServerClient(LEVELS["bubblewrap"], limits, processors=frozenset({processor})) as server:
@@ -200,7 +200,7 @@ def fair(bubblewrap):
 
 
 def test_a_cell_that_others_keep_waiting_has_its_seconds(fair):
-    """One second of work beside twenty busy processes takes about twenty on the clock, and is within a limit of one and a half."""
+    """One second of work with twenty other busy processes takes about twenty seconds, and is within a limit of one and a half."""
     with fair.worker({}) as worker, busy(20, min(os.sched_getaffinity(0))):
         start = time.monotonic()
         assert "done\n" == printed(worker, WORK)
@@ -210,7 +210,7 @@ def test_a_cell_that_others_keep_waiting_has_its_seconds(fair):
 @pytest.mark.parametrize("neighbours", [0, 6], ids=["alone", "beside busy processes"])
 @pytest.mark.parametrize("text", [SLEEP, "while True: pass"], ids=["sleeps", "is busy"])
 def test_a_cell_ends_at_its_limit(fair, text, neighbours):
-    """Who sleeps is not kept waiting; who works is interrupted when it has had its time; both hear so, and go on."""
+    """A sleeping cell does not get more time; a working cell is interrupted at its limit; both get an error and continue."""
     with fair.worker({}) as worker, busy(neighbours, min(os.sched_getaffinity(0))):
         start = time.monotonic()
         ran = worker.ask(messages.RunCell(text), messages.CellRan)
@@ -220,7 +220,7 @@ def test_a_cell_ends_at_its_limit(fair, text, neighbours):
 
 
 def test_nobody_gains_time_by_being_its_own_neighbour(fair):
-    """A cell whose own processes keep each other waiting has no more time for it."""
+    """A cell whose own processes keep each other waiting does not get more time."""
     with fair.worker({}) as worker:
         with contextlib.suppress(WorkerEnded):
             worker.ask(messages.RunCell(OWN_NEIGHBOURS + "while True: pass"), messages.CellRan)
@@ -228,7 +228,7 @@ def test_nobody_gains_time_by_being_its_own_neighbour(fair):
 
 
 def test_processors_are_shared_out():
-    """Each of those graded at once has some of its own while there are enough; nobody has none."""
+    """Submissions that are graded at once have separate processors if there are enough; each has at least one."""
     everyone = sorted(os.sched_getaffinity(0))
     shares = processor_shares(len(everyone))
     assert [{processor} for processor in everyone] == [set(share) for share in shares]

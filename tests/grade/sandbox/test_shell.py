@@ -34,7 +34,7 @@ SPECIAL_FORMS = [
 
 @pytest.mark.parametrize("text", SPECIAL_FORMS)
 def test_a_special_form_becomes_what_ipython_makes_of_it(text):
-    """Each form that IPython has beyond Python, and what looks like one, is transformed as by IPython itself."""
+    """Each special form of IPython, and text that resembles one, is transformed as by IPython itself."""
     assert _Transformers().transform_cell(text) == TransformerManager().transform_cell(text)
 
 

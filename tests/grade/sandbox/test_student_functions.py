@@ -27,7 +27,7 @@ from autograder.grade.wire.plain_values import decode, encode
 
 
 def called(function):
-    """Return what sends a call to this function, as the lane and a worker do."""
+    """Return a function that sends a call to this function, as the lane and a worker do."""
 
     def call(name, arguments):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -107,7 +107,7 @@ def test_a_call_returns_what_the_function_returns(call):
     ],
 )
 def test_an_exception_of_python_or_of_a_library_is_raised_in_the_test(raised):
-    """Of the same type, with the same arguments and text."""
+    """The exception has the same type, arguments and text."""
     function, proxy, _ = proxy_of(f"def f():\n    raise {raised}")
     with pytest.raises(Exception) as expected:  # noqa: PT011 - any of these
         function()
@@ -260,7 +260,7 @@ def test_values_that_are_not_plain_are_a_refusal(text, argument, reason):
 
 
 def test_backward_through_a_returned_tensor_is_not_silently_without_effect():
-    """The graph is in the student's process; the error says so, and is not one that the student's code raised."""
+    """The graph is in the student's process; the error says so, and differs from errors of the student's code."""
     _, proxy, _ = proxy_of("def f(x):\n    return (x * 2).sum()")
     x = torch.ones(2, requires_grad=True)
     loss = proxy(x)

@@ -1,6 +1,7 @@
-"""A judge that was taken over changes nothing but the points of its owner's plain-data cells.
+"""A judge under an attacker's control changes only the points of the plain-data cells of its own submission.
 
-A teacher's test runs the text that an answer returns, by an alias which no static rule sees; so a submission has a judge to itself.
+A teacher's test runs the text that an answer returns, through an alias that no static rule detects; so each submission
+has its own judge.
 """
 
 import os
@@ -139,7 +140,7 @@ def assert_contained(taken_over, following):
 
 
 def test_a_right_and_a_wrong_submission(lane):
-    """Right answers have full points, wrong ones none, and each kind of test takes part."""
+    """Right answers have full points, wrong ones none, and each kind of test occurs."""
     wrong, right = lane.results("pass", WRONG)
     assert plan_of_source(COURSE).kinds == KINDS
     assert points(right.grade) == MOST
@@ -148,7 +149,7 @@ def test_a_right_and_a_wrong_submission(lane):
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_judge_changes_its_own_cells_only(lane, name):
-    """Forged, huge and endless answers of a judge give no points to other cells, never more than the maximum, and stop nobody."""
+    """Forged, huge and endless answers of a judge do not change other cells, exceed the maximum, or stop other submissions."""
     assert_contained(*lane.results(ATTACKS[name], WRONG))
 
 

@@ -94,7 +94,7 @@ def lanes(bubblewrap):
 
 
 def test_one_server_serves_all_submissions(server):
-    """Each gets namespaces of its own inside the server's, for root and for everybody else: none needs a new server."""
+    """Each gets its own namespaces inside those of the server, for root and for other users: a new server is not needed."""
     for _ in range(2):
         with server.worker({}) as worker:
             assert "2\n" == printed(worker, "import os; print(os.getpid())")
@@ -102,7 +102,7 @@ def test_one_server_serves_all_submissions(server):
 
 
 def test_forbidden_system_calls_are_refused(level):
-    """As raw calls, at every level: the error is the filter's own, whatever the arguments, and in a program started later, too."""
+    """As raw calls, at every level: the error is that of the filter, for all arguments, and in a program started later as well."""
     numbered = [(seccomp.call_number(name), arguments) for name, arguments, _ in CALLS]
     question = f"{RAW}\nprint([call(number, *arguments) for number, arguments in {numbered}])"
     later = f"import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', {question!r}], capture_output=True, text=True).stdout)"
@@ -114,7 +114,7 @@ def test_forbidden_system_calls_are_refused(level):
 
 
 def test_a_call_that_nobody_knows_is_refused(server):
-    """The kernel may be newer than the list: a number that libseccomp has no name for is refused; a common one is allowed."""
+    """The kernel may be newer than the list: a number unknown to libseccomp is refused; a common one is allowed."""
     resolve = seccomp.library().seccomp_syscall_resolve_num_arch
     unknown = [number for number in [*range(440, 480), 600, 1023] if not resolve(0, number)]
     with server.worker({}) as worker:
@@ -132,7 +132,7 @@ def test_calls_of_another_architecture_end_the_process(server):
 
 @pytest.mark.parametrize("name", [name for calls in seccomp.CALLS for name in calls.names.split()])
 def test_the_list_has_no_name_that_does_not_exist(name):
-    """A misspelled name would forbid nothing: libseccomp 2.5.4 knows each one, though this architecture may not have it."""
+    """A misspelled name would have no effect: libseccomp 2.5.4 knows each one, though this architecture may lack it."""
     later = {"open_tree_attr"}  # Linux 6.15; refused as a call that libseccomp does not know
     assert name in later or seccomp.call_number(name) != -1
 
@@ -160,7 +160,7 @@ HONEST = {
 
 @pytest.mark.parametrize("text", HONEST.values(), ids=HONEST)
 def test_ordinary_programs_run_behind_the_filter(server, text):
-    """What it prints is what the same text prints in an ordinary process."""
+    """The output is the same as in an ordinary process."""
     own = (
         "import asyncio\nasync def main():\n"
         + "".join(f"    {line}\n" for line in text.splitlines())
@@ -197,7 +197,7 @@ def test_two_submissions_at_once_share_no_messages(lanes):
 
 
 def test_a_worker_has_no_keys_of_the_teachers():
-    """Its session keyring is an empty one of its own; before, it sees the key that was added to the login's."""
+    """Its session keyring is new and empty; before, it sees the key that was added to the login's keyring."""
     program = """
 import ctypes, os
 from autograder.grade.sandbox import namespaces, seccomp
@@ -237,7 +237,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 def test_the_kernel_refuses_too_many_processes(bubblewrap, bomb):
-    """At no time are there many more than the limit, and nothing is left; the next submission has all of its own."""
+    """The number of processes never exceeds the limit by much, and none is left; the next submission has its full number."""
     limits = Limits(cell_seconds=3, submission_seconds=6, processes=30)
     with ServerClient(LEVELS["bubblewrap"], limits) as server:
         if {wall.found for wall in examine() if wall.what == "processes"} == {"counted ten times a second"}:
@@ -255,7 +255,7 @@ def test_the_kernel_refuses_too_many_processes(bubblewrap, bomb):
 
 
 def _most_processes(seconds: float) -> int:
-    """Return how many processes of the machine there were at once."""
+    """Return the maximum number of simultaneous processes of the machine."""
     end, most = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         most = max(most, len(psutil.pids()))

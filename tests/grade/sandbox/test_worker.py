@@ -37,7 +37,7 @@ def outputs(worker, text: str) -> list[dict]:
 
 
 def printed(worker, text: str) -> str:
-    """Return what a cell wrote to stdout."""
+    """Return the text that a cell wrote to stdout."""
     return "".join(output["text"] for output in outputs(worker, text) if output.get("name") == "stdout")
 
 
@@ -143,7 +143,7 @@ def test_a_worker_has_no_privileges(server):
     ],
 )  # fmt: skip
 def test_the_end_of_a_worker_has_a_reason_and_leaves_nothing(strict, text, reason):
-    """Whatever a cell does, the server continues, the grade has a reason, and no process is left over."""
+    """Whatever a cell does, the server continues, the grade has a reason, and no process is left."""
     with pytest.raises(WorkerEnded, match=reason), strict.worker({}) as worker:
         worker.ask(messages.RunCell(text), messages.CellRan)
     with strict.worker({}) as worker:
@@ -180,7 +180,7 @@ def test_survivors_end_with_their_submission(server):
 
 
 def test_a_flood_of_output_is_cut_and_not_punished(server):
-    """The cell continues, its outputs are limited, and the last one says so."""
+    """The cell continues, its outputs are limited, and the last output reports it."""
     with server.worker({}) as worker:
         found = outputs(worker, "for _ in range(100):\n    print('x' * 1_000_000)\n")
         outputs(worker, "after = 7")

@@ -19,7 +19,7 @@ SETUP = (
 
 
 def alone(text: str, test: str) -> tuple[str, str]:
-    """Return how a test ends in the answer's own namespace: "passed", or the name of its exception; and what it printed."""
+    """Return the result of a test in the answer's own namespace ("passed", or the name of its exception), and its output."""
     space = {"__name__": "__main__"}
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
@@ -44,8 +44,8 @@ def judged(server, text: str, test: str, model: str | None = None) -> CellGrade:
 def graded(server, text: str, test: str, model: str | None = None) -> bool:
     """Return whether an answer gets the points of a test.
 
-    Where the model answer does not pass outside the submission's process, the validation of the source has the test judged in
-    process, and so does this.
+    If the model answer does not pass outside the submission's process, the validation of the source plans the test in
+    process, and so does this function.
     """
     if judged(server, model or text, test, model).points == 1:
         return judged(server, text, test, model).points == 1

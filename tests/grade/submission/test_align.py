@@ -39,7 +39,7 @@ SOURCE = source(
 
 
 def submission(change=lambda cells: cells):
-    """Return the cells of a submission that differs from what was handed out; `change` gets them by name or number."""
+    """Return the cells of a submission that differs from the release; `change` gets them by name or number."""
     cells = {}
     for number, cell in enumerate(SOURCE.cells):
         make = CODE if cell.cell.cell_type == "code" else TEXT
@@ -99,7 +99,7 @@ def test_locked_text_is_the_teachers_and_other_text_the_students():
 
 
 def test_a_notebook_whose_metadata_were_lost_is_recognised_by_its_text():
-    """No cell twice; what was changed counts as the student's own, and tests are whole again."""
+    """No cell is duplicated; changed cells count as the student's own, and tests are restored."""
 
     def change(cells):
         for cell in cells.values():
@@ -117,7 +117,7 @@ def test_a_notebook_whose_metadata_were_lost_is_recognised_by_its_text():
 
 
 def test_equal_texts_are_not_taken_for_each_other():
-    """A copy of a test beside the test itself, and two cells with the text of one that is missing."""
+    """A copy of a test next to the test itself, and two cells with the text of a missing one."""
     copy = CODE(SOURCE.by_id["t"].visible)
     assert copy.source in names(align(SOURCE, submission(lambda cells: cells | {"copy": copy})))
 
@@ -179,7 +179,7 @@ def state(item):
 
 @pytest.mark.parametrize("way", RETYPED)
 def test_a_retyped_written_answer_waits_for_a_person_who_sees_it(way):
-    """Wherever it stands; the other written answers have no response, as they were handed out."""
+    """In any position; the other written answers have no response, as in the release."""
     aligned = {item.source.id: item for item in align(SOURCE, submission(RETYPED[way])) if item.source}
     assert (None, 0) == (state(aligned["why"]), state(aligned["how"]))
     assert "I think" in aligned["why"].cell.source
@@ -197,7 +197,7 @@ def test_two_retyped_answers_take_their_places_in_order():
 
 
 def test_retyped_code_that_a_person_grades_runs_once():
-    """In its place it is the answer; elsewhere, what the person sees of it is a comment."""
+    """In its place it is the answer; elsewhere the person sees it as a comment."""
     here = align(SOURCE, submission(both(after("code", CODE("print('mine')")), without("code"))))
     assert 1 == [item.cell.source for item in here].count("print('mine')")
     far = align(SOURCE, submission(both(after("a", CODE("print('mine')")), without("code"))))
@@ -206,13 +206,13 @@ def test_retyped_code_that_a_person_grades_runs_once():
 
 
 def test_a_deleted_answer_that_was_not_retyped_has_no_response():
-    """There is nothing for a person to read: no points, as before."""
+    """There is no text for a person to read: no points, as before."""
     for change in (without("why"), both(without("why"), after("a", CODE("x = 1")))):
         aligned = {item.source.id: item for item in align(SOURCE, submission(change)) if item.source}
         assert (0, True) == (state(aligned["why"]), aligned["why"].put_back)
 
 
 def test_code_that_a_test_grades_may_be_retyped_anywhere_before_it():
-    """The student's cell runs where it is, and no cell is put back for it."""
+    """The student's cell runs in its position, and no cell is added for it."""
     aligned = align(SOURCE, submission(both(after("a", CODE("f = abs")), without("a"))))
     assert ["setup", "f = abs", "t"] == names(aligned)[2:5]

@@ -1,4 +1,4 @@
-"""Feedback shows what autograd held during a wrong answer; recording it costs a submission nothing."""
+"""Feedback shows the tensors that autograd has saved during a wrong answer; the recording does not cost the submission time."""
 
 from dataclasses import replace
 
@@ -62,7 +62,7 @@ def graded(grader, text, pictures=True):
 
 
 def test_a_wrong_answer_is_shown(grader):
-    """One picture, with the write that did it, within what a saved picture may take; none where the answer is right."""
+    """One picture with the harmful write, within the size limit of a saved picture; none for a right answer."""
     found, html, reason = graded(grader, WRONG)
     assert {"double_gate": 0, "test_later": 1} == found
     assert 1 == len(html)
@@ -74,7 +74,7 @@ def test_a_wrong_answer_is_shown(grader):
 
 
 def test_the_message_names_the_line_that_the_notebook_names(grader):
-    """With a recording, the reason says which line wrote, as the learner's own notebook does; the points are the same without."""
+    """With a recording, the reason names the writing line, as in the student's notebook; the points are the same without it."""
     with_line, without = graded(grader, WRONG), graded(grader, WRONG, pictures=False)
     assert (with_line[0], []) == (without[0], without[1])
     assert "y.data.mul_(2)" in with_line[2]
@@ -82,7 +82,7 @@ def test_the_message_names_the_line_that_the_notebook_names(grader):
 
 
 def test_no_seconds_no_picture(server):
-    """`picture_seconds = 0` asks for none."""
+    """`picture_seconds = 0` disables pictures."""
     limits = replace(LIMITS, picture_seconds=0)
     assert [] == graded(SubmissionGrader(server, limits), WRONG)[1]
 
@@ -111,13 +111,13 @@ def test_what_happens_while_it_is_recorded_costs_nothing(grader, then):
 
 @pytest.mark.parametrize("what", ["Forged()", "None", "1 / 0", "'x' * 10_000_000"])
 def test_a_forged_recording_changes_nothing(grader, what):
-    """What a submission returns instead of the recording: no picture, and the same points and reason as without."""
+    """If a submission returns something else, there is no picture, and points and reason are the same."""
     forged = graded(grader, FORGED.format(what=what) + WRONG)
     assert graded(grader, WRONG, pictures=False) == (forged[0], forged[1], forged[2])
 
 
 def test_only_a_recording_of_bounded_size_is_read():
-    """Bytes of another form, and too many of them, are no recording; a real one comes back as it was."""
+    """Bytes of another form, or too many of them, are rejected; a valid recording is unchanged."""
     import torch
 
     found = record(lambda: torch.ones(2, requires_grad=True).exp().sum().backward())

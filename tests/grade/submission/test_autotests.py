@@ -84,7 +84,7 @@ def test_what_cannot_be_made_into_tests_is_one_sentence(bubblewrap, folder, solu
 
 
 def test_a_class_is_graded_by_them(bubblewrap, tmp_path, monkeypatch):
-    """Right and wrong hand-ins, and the gradebook holds what nbgrader's own would; no kernel is started."""
+    """Right and wrong submissions; the gradebook has the values of nbgrader itself, and no kernel is started."""
     monkeypatch.setattr("nbgrader.preprocessors.instantiatetests.start_new_kernel", lambda **_: pytest.fail("a kernel"))
     place = tmp_path / "source" / "w1"
     place.mkdir(parents=True)

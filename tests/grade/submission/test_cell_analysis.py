@@ -1,4 +1,4 @@
-"""What is read off a learner's text without running it."""
+"""Facts that are found in a student's code without running it."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_words_follow_what_an_answer_uses():
 
 
 def test_the_last_definition_counts():
-    """A learner who defines a function twice is asked about the second; comments and layout are not code."""
+    """The second of two definitions of a function is compared; comments and layout are not code."""
     text = SubmissionText(["def f(x):\n    return x", "def f( x ):\n    # twice\n    return x*2"])
     same = SubmissionText(["def f(x): return x * 2"])
 
@@ -68,6 +68,6 @@ NOT_PYTHON = ["def f():\n        x = 1\n    y = 2", "def f(:", "\0", '"' * 3, "!
 
 @pytest.mark.parametrize("cell", NOT_PYTHON)
 def test_a_cell_that_is_not_python_defines_no_function(cell):
-    """Whatever IPython's tokenizer makes of it; the functions of other cells are still found."""
+    """Whatever IPython's tokenizer does with it; the functions of other cells are still found."""
     assert SubmissionText([cell]).definition("f") is None
     assert SubmissionText(["def g(): pass", cell]).definition("g") == "def g(): pass"

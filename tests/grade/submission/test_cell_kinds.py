@@ -1,7 +1,7 @@
-"""The kind of a test, as the text of its source says.
+"""The kind of a test, as determined by the text of its source.
 
-Oracle for each test that must be judged in process: a wrong answer which stock nbgrader grades otherwise than a judge that gets
-copies of plain values would; it is named beside the test.
+Oracle for each test that must be judged in process: a wrong answer that nbgrader grades differently from a judge with
+copies of plain values; it is named next to the test.
 """
 
 import pytest

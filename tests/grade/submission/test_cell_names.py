@@ -13,5 +13,5 @@ from autograder.grade.submission.cell_analysis import cell_names
     ],
 )
 def test_names_in_a_comprehension_are_needed(text, needs):
-    """A comprehension has a scope of its own, and runs with its statement."""
+    """A comprehension has its own scope, and runs with its statement."""
     assert needs == cell_names(text).needs

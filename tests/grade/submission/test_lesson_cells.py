@@ -1,4 +1,4 @@
-"""A graded lesson runs as in JupyterLab: no cell of a right hand-in ends in an error, and the server has loaded what it imports."""
+"""A graded lesson runs as in JupyterLab: cells of a right submission do not raise, and its imports are loaded by the server."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ LOADED = "import sys\nprint(sorted(name for name in sys.modules if name.partitio
 
 
 def printed(worker, text):
-    """Return what a cell printed."""
+    """Return the text that a cell printed."""
     return [one["text"] for one in json.loads(worker.ask(messages.RunCell(text), messages.CellRan).outputs)]
 
 
@@ -51,7 +51,7 @@ def test_the_server_has_loaded_what_a_lesson_imports(server, path):
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_no_demonstration_is_recorded_again(server, path):
-    """What the source's own cells record is made once for the class, also for a learner who added a cell above them."""
+    """Recordings of the source's own cells are made once for the class, also for a student who added a cell above them."""
     lesson = AssignmentSource(path.stem, read(path))
     made_once = recordings_of(lesson, server)
     with server.worker({}, lesson.late_modules, begin=messages.Begin({}, 0.0, 0, made_once)) as worker:
@@ -64,7 +64,7 @@ def test_no_demonstration_is_recorded_again(server, path):
 
 @pytest.mark.parametrize("magic", ["%%explain", "%%explain found", "%%time"])
 def test_a_magic_above_an_answer_leaves_it_to_be_graded(server, magic):
-    """As in JupyterLab, where the clinic proposes it: the cell runs, and what it defines is there."""
+    """As in JupyterLab, where the clinic proposes it, the cell runs, and its definitions are available."""
     known = source(
         answer("first", "pass"), answer("f", "def f(x):\n    return 2 * x"), graded_cell("test", "assert f(2) == 4")
     )
@@ -73,7 +73,7 @@ def test_a_magic_above_an_answer_leaves_it_to_be_graded(server, magic):
 
 
 def test_an_explanation_is_refused_in_one_line(server):
-    """The search for repairs is hidden from submissions; a call that would need it says so and raises nothing."""
+    """The search for repairs is hidden from submissions; a call that needs it prints so and does not raise."""
     with server.worker({}) as worker:
         assert ["While a hand-in is graded, nothing is explained.\n"] == printed(
             worker, "import autograder\nautograder.explain('x = 1')"
@@ -90,7 +90,7 @@ def test_this_process_is_marked_only_while_it_tests(server, monkeypatch):
 
 
 def test_only_grading_is_meant(monkeypatch):
-    """nbgrader's own word for its autograde counts; its validation, and a learner's kernel, do not."""
+    """Only nbgrader's own environment during autograde counts; its validation, and a student's kernel, do not."""
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
     assert not graded.is_graded()
     monkeypatch.setenv("NBGRADER_EXECUTION", "validate")

@@ -61,14 +61,14 @@ LIES = [
 
 @pytest.mark.parametrize(("text", "test"), LIES)
 def test_none_of_these_forms_lets_an_answer_decide(server, text, test):
-    """An answer that reads what the test keeps, or equals everything, gets no points: 0, or those that a person gives."""
+    """An answer that reads the test's data, or equals everything, gets no points: 0, or points that a person gives."""
     found = judged(server, text, test, "def f():\n    return 4")
     assert found.kind != "in process"
     assert not found.points
 
 
 def test_a_test_may_ask_whether_a_name_is_defined(server):
-    """`"total" in globals()` finds the learner's name where there is one, and none where there is none."""
+    """`"total" in globals()` finds the student's name if it is defined, and otherwise not."""
     of = source(
         answer("a", "total = 3"), graded_cell("t", "assert 'total' in globals()\nassert globals()['total'] == 3")
     )
@@ -99,7 +99,7 @@ IN_ONE_KERNEL = [
     ("right", "test", "wrong"), IN_ONE_KERNEL, ids=["patches a name", "replaces it", "times", "deletes", "decorates"]
 )
 def test_a_test_finds_what_it_finds_in_one_kernel(server, tmp_path, monkeypatch, right, test, wrong):
-    """What a test does to the answer's names, files and functions is seen by both, at the time at which it does it."""
+    """Changes by a test to the answer's names, files and functions are visible to both, at the time of the change."""
     kernel = types.ModuleType("__main__")
     with monkeypatch.context() as alone_here:
         alone_here.chdir(tmp_path)

@@ -1,8 +1,8 @@
 # ruff: noqa: E501 - an answer with its test is easier to read on few lines
-"""A module beside the notebook is imported as a kernel imports it, by answers and by tests, in both processes.
+"""A module next to the notebook is imported in the same order as by a kernel, by answers and by tests, in both processes.
 
-Oracle: a kernel (ipykernel 7, IPython 9), measured with files of these names beside a notebook. It puts the notebook's folder
-behind the standard library and before installed packages, so `random.py` is never found, and `networkx.py` always.
+Oracle: a kernel (ipykernel 7, IPython 9), measured with files of these names next to a notebook. The notebook's folder
+comes after the standard library and before installed packages, so `random.py` is never found, and `networkx.py` always.
 """
 
 import pytest
@@ -37,7 +37,7 @@ def test_a_module_beside_the_notebook_is_found_as_by_a_kernel(server, name, mode
 
 
 def test_a_folder_of_data_named_like_a_package_hides_nothing(server):
-    """`torch/data.csv` beside the notebook is no module."""
+    """`torch/data.csv` next to the notebook is not a module."""
     of = source(
         answer("a", "def f():\n    import torch\n    return torch.ones(2)"),
         graded_cell("t", "import torch\nassert torch.equal(f(), torch.ones(2))"),
@@ -61,7 +61,7 @@ HELPERS = {"code/helper.py": b"from other import *\n\ndef g(x):\n    return x + 
     ],
 )
 def test_a_folder_that_a_teachers_cell_adds_to_the_search_path(server, adding, mode):
-    """Its modules are found in every submission, and each imports them for itself, as in a kernel of its own."""
+    """Its modules are found in every submission, and each submission imports them separately, as in its own kernel."""
     of = source(
         teacher(adding),
         answer("a", "def f(x):\n    return x + 1"),

@@ -23,7 +23,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", TESTS)
 def test_each_check_of_a_cell_counts(server, name):
-    """A right answer has full points, and one that is wrong for one of the inputs has none."""
+    """A right answer has full points; an answer that is wrong for one input has none."""
     of = source(answer("a", "def f(x):\n    return x * 2"), graded_cell("t", IMPORTS + TESTS[name], 3))
     grader = SubmissionGrader(server, LIMITS)
     found = {

@@ -1,6 +1,6 @@
-"""A source is read as nbgrader releases it: by the course's own settings, header, footer and preprocessors.
+"""A source is read as nbgrader releases it: with the course's own settings, header, footer and preprocessors.
 
-Oracle: `generate_assignment` of nbgrader itself, its release and what it writes into the gradebook.
+Oracle: `generate_assignment` of nbgrader itself, with its release and its rows in the gradebook.
 """
 
 import os
@@ -126,7 +126,7 @@ def test_what_is_released_and_graded_is_what_nbgrader_releases_and_grades(tmp_pa
 
 
 def test_hidden_parts_are_found_by_the_courses_own_rule(tmp_path, monkeypatch):
-    """A part's lines and its name, whichever mark the course has; also what a preprocessor of its own removes."""
+    """The lines and the name of a part, for any delimiter of the course, and with the course's own preprocessor."""
     monkeypatch.syspath_prepend(tmp_path)
     sys.modules.pop("hide", None)
     parts = {}
@@ -159,7 +159,7 @@ def test_a_line_counts_as_hidden_where_that_is_in_doubt(text, hidden):
 
 
 def test_a_source_crosses_as_plain_data():
-    """What another process makes of the bundle is the same source, and so are its variants."""
+    """Another process creates the same source and the same variants from the bundle."""
     tags = {"tags": ["stub"]}
     stub = nbformat.v4.new_code_cell(
         "def g():\n    return 0", metadata=tags | {"nbgrader": KNOWN | {"grade_id": "g", "solution": True}}
@@ -184,7 +184,7 @@ def test_reading_a_source_imports_no_torch(module):
 
 
 def test_the_bundle_is_read_without_torch(tmp_path):
-    """Neither reading a source nor its bundle imports PyTorch; only what judges needs it."""
+    """Neither reading a source nor its bundle imports PyTorch; only judging needs it."""
     (tmp_path / "bundle").write_bytes(msgspec.msgpack.encode(source(*CELLS).bundle()))
     code = (
         "import sys, msgspec; from autograder.grade.submission.teacher.source import *\n"
@@ -211,7 +211,7 @@ def test_the_bundle_is_read_without_torch(tmp_path):
     ],
 )
 def test_what_nbgrader_would_not_release_is_one_sentence(cells, settings, said):
-    """It names the notebook or the cell, and says why."""
+    """It names the notebook or the cell, and states the reason."""
     with pytest.raises(SourceError, match=said.replace("[", r"\[")):
         AssignmentSource("n", nbformat.v4.new_notebook(cells=cells), settings=Config(settings))
 

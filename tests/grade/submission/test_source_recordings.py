@@ -51,7 +51,7 @@ def test_a_picture_is_what_the_submission_would_have_recorded(server, alone):
 
 
 def test_recordings_of_the_source_show_the_same(server, alone, monkeypatch):
-    """The same three hand-ins, and one that forges what is kept in its own process, before and after each other."""
+    """The same three submissions, and one that forges the recordings in its own process, in both orders."""
     expected = [pictures(alone, answers) for answers in (UNTOUCHED, RIGHT, FOREIGN)]
     monkeypatch.undo()
     grader = SubmissionGrader(server, LIMITS)

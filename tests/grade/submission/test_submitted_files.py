@@ -37,7 +37,7 @@ OUTPUTS = {
 
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_large_outputs_are_dropped(tmp_path, name):
-    """Whatever they hold; the cells are those of the notebook without them."""
+    """Outputs are dropped whatever they contain; the cells are those of the notebook without outputs."""
     data = notebook(
         OUTPUTS[name], metadata={"widgets": {"state": {"a": "]" * 10**6}}, "language_info": {"name": "python"}}
     )
@@ -68,7 +68,7 @@ JSON = st.recursive(
 
 @given(JSON, st.sampled_from([None, 0, 1]))
 def test_all_but_the_outputs_stays(value, indent):
-    """Of any JSON, whatever its texts say: an "outputs" that is a list is empty, and "widgets" that is an object."""
+    """For any JSON with any texts, an "outputs" that is a list is emptied, and so is "widgets" that is an object."""
 
     def emptied(part):
         if isinstance(part, dict):
@@ -97,7 +97,7 @@ def test_all_but_the_outputs_stays(value, indent):
     ids=["open text", "brackets", "depth", "cells", "keys", "blanks", "backslashes"],
 )  # fmt: skip
 def test_no_text_takes_long(data):
-    """Each byte is looked at once; what cannot be read in time stays as it is, and is judged by its size."""
+    """Each byte is read once; a text that cannot be read in time is unchanged, and is judged by its size."""
     start = time.process_time()
     assert data == without_outputs(data)
     assert time.process_time() - start < 10

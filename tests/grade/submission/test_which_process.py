@@ -1,4 +1,4 @@
-"""In which process a test is judged, and what a submission can read of a hidden test that shares its process."""
+"""The process in which a test is judged, and the data of a hidden test that a submission in its process can read."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def outputs(graded):
 
 
 def test_a_cell_may_say_that_it_is_judged_in_one_process(grader):
-    """Only that test runs beside the answers, and each grade says where its test ran."""
+    """Only that test runs in the process of the answers, and each grade states where its test ran."""
     of = source(
         SOLUTION,
         graded_cell("two", "assert f(3) == 9"),
@@ -57,14 +57,14 @@ def test_a_test_in_one_process_brings_what_binds_its_names(grader):
 
 
 def test_an_unknown_process_is_refused():
-    """The sentence names the cell and what can be written."""
+    """The sentence names the cell and the allowed values."""
     with pytest.raises(SourceError, match="cell 't' has the metadata .*'three'.*Known are"):
         source(SOLUTION, graded_cell("t", "f(1)", autograder={"process": "three"}))
 
 
 @pytest.mark.parametrize("mode", ["its own setting", "--one-process"])
 def test_a_hidden_test_never_reaches_the_outputs_of_the_learners_cells(grader, mode):
-    """`print(In)` in a later answer finds no hidden test, because its outputs come from a process that had none."""
+    """`print(In)` in a later answer finds no hidden test, because its outputs come from a process without one."""
     spying = "def f(x):\n    print('SPY', repr(In), *globals().get('_ih', []))\n    return 0"
     of = source(
         SOLUTION,
@@ -85,7 +85,7 @@ def test_a_hidden_test_never_reaches_the_outputs_of_the_learners_cells(grader, m
 
 
 def test_a_visible_test_beside_a_hidden_one_shows_nothing_of_it(grader):
-    """What it prints could be the hidden test's text, so neither its output nor its error is shown."""
+    """Its output could be the hidden test's text, so neither its output nor its error is shown."""
     spying = "def f(x):\n    return x * x\ndef g():\n    print(In)\n    raise ValueError(str(In))"
     of = source(SOLUTION, graded_cell("t", "assert f(1) == 1" + HIDDEN, **ONE), graded_cell("open", "g()", **ONE))
     graded = grader.grade(of, hand_in(of, {"a": spying}), {}, 7)
@@ -140,7 +140,7 @@ def test_writing_into_the_inputs_earns_nothing(grader):
 
 
 def test_all_runs_of_a_submission_share_its_time(server):
-    """A second process has only what the first has left of the submission's seconds."""
+    """A second process has only the remaining seconds of the submission."""
     hurried = SubmissionGrader(server, replace(LIMITS, submission_seconds=5))
     of = source(answer("a", "x = 1"), graded_cell("t", "assert x == 1" + HIDDEN.replace("f(7)", "49"), **ONE))
     slow = "import time\ntime.sleep(3)\nx = 1"

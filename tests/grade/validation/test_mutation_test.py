@@ -60,7 +60,7 @@ def test_slips_with_axes_and_returns_and_tensors_are_made():
 
 
 def test_no_mutant_compiles_to_what_another_does():
-    """An edit that Python does not see is no mutant; True and 1 are different constants."""
+    """An edit that Python ignores is not a mutant; True and 1 are different constants."""
     assert [] == mutants("def f():\n    'text'\n    return x", tensors=False)
     texts = [mutant.source for mutant in mutants("a = 1\nb = True", tensors=False)]
     assert len(texts) == len(set(texts)) == 4
@@ -81,7 +81,7 @@ n = secret
 
 @pytest.mark.parametrize("trivial", trivial_answers([], tensors=True), ids=lambda trivial: trivial.name)
 def test_a_trivial_answer_keeps_names_and_signatures_and_no_solution(trivial):
-    """It can be run, defines what the answer defines, and holds nothing of its body."""
+    """It can be run, defines the names of the answer, and contains nothing of its body."""
     made = made_trivial(ANSWER, trivial)
     names = {}
     exec(made, names)
@@ -92,7 +92,7 @@ def test_a_trivial_answer_keeps_names_and_signatures_and_no_solution(trivial):
 
 
 def called(name, text, *arguments):
-    """Return what a trivial answer's `f` returns."""
+    """Return the result of a trivial answer's `f`."""
     (trivial,) = (known for known in trivial_answers([], tensors=True) if known.name == name)
     names = {}
     exec(made_trivial(text, trivial), names)
@@ -178,7 +178,7 @@ def test_weak_tests_are_named_and_strong_ones_are_not(bubblewrap):
 
 @pytest.mark.slow
 def test_a_test_that_pays_for_odd_arrays_is_named(bubblewrap):
-    """Masked, empty and 0-d arrays pass the comparisons of NumPy, and zeros in the arguments pass what reads them afterwards."""
+    """Masked, empty and 0-d arrays pass the comparisons of NumPy; zeros in the arguments pass tests that read them afterwards."""
     found = mutation_report(
         teacher("import numpy as np"),
         answer(

@@ -142,7 +142,7 @@ def test_a_teacher_settles_where_a_test_is_judged(cells, validated):
 
 
 def test_all_tests_in_process_need_no_reason(validated):
-    """`--one-process` is the teacher's own choice; a test that its model answer fails still gives points to nobody."""
+    """`--one-process` is the teacher's choice; a test that its model answer fails still does not give points."""
     report = validated(notebook(*TESTS.values()), all_in_process=True)
     assert [IN_PROCESS, IN_PROCESS, IN_PROCESS, None, IN_PROCESS] == [cell.kind for cell in report.cells]
     assert [] == report.notes
@@ -150,13 +150,13 @@ def test_all_tests_in_process_need_no_reason(validated):
 
 
 def test_the_line_that_ended_a_test_is_quoted(cells):
-    """An `assert` without a message says nothing by itself; in a function of the test, its line counts and not the call's."""
+    """An `assert` without a message is not sufficient by itself; for a function of the test, its line is quoted and not the call."""
     assert cells["inside"].kind == IN_PROCESS
     assert ", in line 3: assert 'In' in found)" in cells["inside"].findings[0]
 
 
 def test_what_its_own_model_answer_fails_gives_points_to_nobody(cells):
-    """Until the teacher says that it counts."""
+    """Unless the teacher's metadata say that it counts."""
     assert (0.0, 0.0, None) == in_short(cells["wrong"])[:3]
     assert "its own model answer gets 0 of 1 (AssertionError" in cells["wrong"].findings[0]
     assert "so it gives points to nobody: repair it, or write" in cells["wrong"].findings[0]
@@ -197,7 +197,7 @@ def test_a_teachers_cell_that_fails_is_the_reason(validated):
 
 
 def test_a_setup_cell_that_fails_after_an_answer_stops_nothing(validated):
-    """Only the test that needs it gives points to nobody."""
+    """Only the test that needs the cell does not give points."""
     cells = [teacher('missing = open("nowhere").read()'), graded_cell("second", "assert missing == 'x' and f(3) == 9")]
     report = validated(notebook(TESTS["right"], *cells))
     assert [OUTSIDE, None] == [cell.kind for cell in report.cells]
@@ -219,7 +219,7 @@ def test_a_test_that_the_release_passes_only_in_process_is_named(validated):
 
 
 def test_a_test_is_judged_where_the_names_are_that_its_answer_reads(validated, graded):
-    """A test that binds them runs in process, too; a test that binds nothing of it stays where it was."""
+    """A test that binds them runs in process as well; a test that binds none of them is not moved."""
     source = nbformat.v4.new_notebook(
         cells=[
             answer("a", "def f(x):\n    return x * x"),
@@ -237,7 +237,7 @@ def test_a_test_is_judged_where_the_names_are_that_its_answer_reads(validated, g
 
 
 def test_a_test_that_fails_as_planned_gives_points_to_nobody(validated):
-    """What another test does in the process is not always seen in its text; then a run of the plan itself shows it."""
+    """Effects of another test in the process are not always visible in its text; then a run of the plan itself finds them."""
     report = validated(
         nbformat.v4.new_notebook(
             cells=[
@@ -261,7 +261,7 @@ def test_an_answer_that_a_person_grades_is_a_model_answer_too(validated):
 
 
 def test_a_test_without_a_model_answer_shows_no_points_for_it(validated):
-    """The right answer to a prediction is what PyTorch does, so the source has none, and 0 would look like a fault."""
+    """The right answer to a prediction is PyTorch's result, so the source has none, and 0 would look like an error."""
     asked = nbformat.v4.new_code_cell(
         "guess = None", metadata={"nbgrader": KNOWN | {"grade_id": "p", "solution": True}, "tags": ["stub"]}
     )
@@ -290,14 +290,14 @@ def test_each_step_is_shown(validated, capsys):
 
 
 def test_a_long_grade_id_is_not_cut_in_the_table(capsys):
-    """It is what the teacher searches for in the notebook."""
+    """The teacher searches for the id in the notebook."""
     cell = CellReport(id="test_plot_of_the_squared_exponential_end", max_points=1, model=1, release=0, kind=OUTSIDE)
     print_report(SourceReport(notebook="n", cells=(cell,), plan=GradingPlan()))
     assert "end" in capsys.readouterr().out
 
 
 class _LastFirst:
-    """Gives the results of all jobs in reverse, as processes that work at once may."""
+    """Returns the results of all jobs in reverse order, as parallel processes may do."""
 
     def grade(self, jobs):
         results = [JobResult(job.student, job.notebook, None, f"{job.student} failed") for job in jobs]
@@ -325,7 +325,7 @@ def course(tmp_path, bubblewrap):
 
 @pytest.mark.parametrize("command", ["validate-source", "rehearse"])
 def test_the_command_prints_a_table_and_the_findings(course, capsys, command):
-    """Exit code 1 if there are findings, and nothing is written."""
+    """The exit code is 1 if there are findings, and nothing is written."""
     before = sorted(course.rglob("*"))
     assert 1 == main([command, "small", "--course", str(course), "--jobs", "1", "--mutants", "0"])
     printed = capsys.readouterr().out
@@ -342,7 +342,7 @@ def test_the_command_prints_a_table_and_the_findings(course, capsys, command):
 
 
 def test_grade_prints_the_findings_and_grades_by_the_plan(course, capsys, monkeypatch):
-    """Before the first student's folder is opened; the report is kept in the gradebook, and used while nothing changes."""
+    """The findings come before the first student's folder is opened; the report is stored in the gradebook until something changes."""
     opened = []
     monkeypatch.setattr(
         "autograder.grade.batch.assignment.StudentSubmission",

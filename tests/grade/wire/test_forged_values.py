@@ -1,4 +1,4 @@
-"""What a worker that was taken over may send: nothing of it stops the grader, takes its memory, or becomes a point."""
+"""Forged messages of a worker under an attacker's control: none of them stops the grader, exhausts its memory, or gives points."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_only_numbers_of_whole_bytes_are_arrays(dtype):
 
 
 def test_words_of_the_worker_are_short():
-    """A reason, a name or a print that is too long for a grade is no message."""
+    """A message with a reason, a name or a print that is too long for a grade is rejected."""
     long = "x" * 1_000_000
     for message in (
         messages.Failure(long),
@@ -54,13 +54,13 @@ def stream(text: str = "x") -> dict:
     ],
 )
 def test_forged_outputs_are_refused(data):
-    """The trusted side counts what the worker was told to keep to."""
+    """The trusted side counts the limits that the worker should respect."""
     with pytest.raises(ValueError, match=r"\w"):
         ReceivedOutputs(100_000).read(data.encode())
 
 
 def test_what_is_no_text_is_not_built():
-    """A display's parts that nobody shows are left as they came, however many there are inside."""
+    """Parts of a display that are not shown are not decoded, whatever their size."""
     many = '{"a": [' + ",".join(["[]"] * 200_000) + "]}"
     data = '[{"output_type": "display_data", "data": {"application/json": %s, "text/plain": "b"}, "metadata": %s}]'
     (found,) = ReceivedOutputs(1_000_000).read((data % (many, many)).encode())

@@ -1,4 +1,4 @@
-"""Reading any notebook file gives cells or a reason, and no metadata changes what a grade depends on."""
+"""Reading any notebook file gives cells or a reason, and metadata do not change the data on which a grade depends."""
 
 import json
 
@@ -35,7 +35,7 @@ def attempt(data):
 
 @pytest.mark.parametrize("cells", [{"cell_type": "code"}, "text", 5, None])
 def test_cells_that_are_no_list_are_told(cells):
-    """A notebook whose cells are an object or a text has none."""
+    """A notebook whose cells are an object or a text has no cells."""
     assert (None, "the file is JSON but not a notebook: it has no list of cells") == attempt(
         json.dumps({"cells": cells}).encode()
     )
@@ -43,7 +43,7 @@ def test_cells_that_are_no_list_are_told(cells):
 
 @pytest.mark.parametrize("version", [-1, 0, 5, 10**30, "4", None, 1.5])
 def test_a_version_that_is_none_loses_no_cell(version):
-    """Cells are read as they stand, whatever number stands beside them."""
+    """Cells are read as they are, whatever the version number."""
     found, reason = attempt(
         json.dumps({"nbformat": version, "cells": [{"cell_type": "code", "source": "x = 1"}]}).encode()
     )

@@ -1,4 +1,4 @@
-"""Plain values cross between processes as equal values of the same type, and forged bytes do nothing but raise ValueError.
+"""Plain values are transferred as equal values of the same type, and forged bytes only raise ValueError.
 
 Oracle: `==` of Python's own types, and the comparisons that NumPy, PyTorch and pandas offer for tests.
 """
@@ -134,7 +134,7 @@ def test_each_kind_of_value_comes_back(value):
 
 @pytest.mark.parametrize("value", [pd.NaT, pd.NA, np.ma.masked, None, ...], ids=repr)
 def test_a_constant_stays_the_one_object(value):
-    """`is` tells a missing value on either side."""
+    """`is` recognizes a missing value on both sides."""
     assert decode(encode(value)) is value
 
 
@@ -176,7 +176,7 @@ def test_results_of_pytorch_keep_their_fields():
 
 
 def test_a_defaultdict_keeps_a_default_of_python_and_refuses_any_other():
-    """A missing key gives what it gives on the other side, or an error that says that the value did not cross."""
+    """A missing key gives the same value on the other side, or an error that says that the default is not plain."""
     assert decode(encode(defaultdict(int, a=1)))["b"] == 0
     other = decode(encode(defaultdict(lambda: 7, a=1)))
     assert other == {"a": 1}
@@ -221,7 +221,7 @@ CYCLE += [CYCLE, CYCLE]
     ids=lambda value: value if isinstance(value, str) and value.isprintable() else "",
 )
 def test_anything_else_is_refused_by_the_name_of_its_type(value, name):
-    """Code, iterators, objects with a behavior of their own, and values without an end."""
+    """Code, iterators, objects with their own behavior, and endless values."""
     with pytest.raises(NotPlain, match=name):
         encode(value)
 
@@ -249,7 +249,7 @@ ARRAYS = [
 
 @pytest.mark.parametrize("value", ARRAYS, ids=lambda value: f"{type(value).__name__} {value.dtype}")
 def test_an_array_keeps_its_values_type_and_shape(value):
-    """Of every dtype without objects, of objects that are plain, masked or not."""
+    """For every dtype without objects, and for plain objects, masked or not."""
     back = decode(encode(value))
     assert type(back) is type(value)
     assert back.dtype == value.dtype
@@ -262,7 +262,7 @@ def test_an_array_keeps_its_values_type_and_shape(value):
     "answer", [np.ma.masked_all(3), np.ma.array([1.0, 9.0, 3.0], mask=[0, 1, 0]), np.array([]), np.array(1.0)]
 )
 def test_a_test_of_numpy_says_of_an_array_what_it_says_of_the_original(answer):
-    """Masked, empty and 0-d answers pass `assert_allclose` for reasons of their own, on both sides."""
+    """Masked, empty and 0-d answers pass `assert_allclose` for special reasons, on both sides."""
 
     def outcome(value):
         try:
@@ -277,7 +277,7 @@ def test_a_test_of_numpy_says_of_an_array_what_it_says_of_the_original(answer):
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "bfloat16", "float64", "complex64"])
 @pytest.mark.parametrize("shape", [(), (0, 2), (2, 3)])
 def test_a_tensor_keeps_its_values_type_and_shape(dtype, shape):
-    """Of every dtype of whole bytes."""
+    """For every dtype of whole bytes."""
     value = torch.arange(math.prod(shape)).reshape(shape).to(getattr(torch, dtype))
     torch.testing.assert_close(decode(encode(value)), value, rtol=0, atol=0)
 
@@ -433,7 +433,7 @@ def tags():
 @settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(tags()), st.lists(PARTS, max_size=5))
 def test_forged_parts_give_a_plain_value_or_a_value_error(tag, parts):
-    """Each type, built from parts that no value of it has; what comes out crosses again."""
+    """Each type, built from parts that no value of it has; a resulting value can be encoded again."""
     try:
         value = decode(msgspec.msgpack.encode({tag: parts}))
     except ValueError:
@@ -467,7 +467,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("data", BOMBS.values(), ids=BOMBS)
 def test_bytes_made_to_exhaust_or_run_something_are_refused_soon(data):
-    """In seconds, and without building what they announce."""
+    """In seconds, and without building the announced values."""
     start = time.monotonic()
     with pytest.raises(ValueError, match="not a plain value"):
         decode(data)

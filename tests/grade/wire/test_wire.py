@@ -1,4 +1,4 @@
-"""What crosses between the two processes: messages with a deadline and a largest size, plain values, outputs within a budget."""
+"""The data between the two processes: messages with a deadline and a size limit, plain values, outputs within a budget."""
 
 import random
 import resource
@@ -51,7 +51,7 @@ def test_a_message_arrives_whole(ends):
     ],
 )
 def test_what_is_no_message_has_a_reason(ends, sent, told):
-    """Nothing that the other side sends raises anything but the error whose text is fit for a report."""
+    """Whatever the other side sends, the only error is the one whose message fits a report."""
     ends[0].sendall(sent)
     ends[0].close()
     with pytest.raises(channel.ChannelError, match=told):
@@ -176,7 +176,7 @@ def test_outputs_are_nbformats():
 
 
 def test_a_flood_is_cut_and_the_error_kept():
-    """Much printing is no fault: the text is cut at the budget, in nbgrader's words, and what ended the cell is still told."""
+    """Much output is not an error: the text is cut at the budget, with nbgrader's message, and the error of the cell is kept."""
     outputs = Outputs(100)
     for _ in range(50):
         outputs.stream("stdout", "x" * 10)
