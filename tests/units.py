@@ -26,10 +26,6 @@ QUICK = ("corpus 0",)
 """The shares of the corpus that `test --quick` runs."""
 
 SLOW: dict[str, tuple[str, ...]] = {
-    "corpus 8": (),
-    "corpus 9": (),
-    "corpus 10": (),
-    "corpus 11": (),
     "browser/test_attempt.py": ("test_a_wrong_answer_shows_its_own_run[JupyterLab Light]",),
     "grade/batch/test_csv_export.py": ("test_every_student_has_one_whole_row",),
     "grade/batch/test_dry_run.py": (),
@@ -42,9 +38,10 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_processors_are_shared_out",
     ),
 }
-"""Units and files that only `test --slow` and `test --all` run, each with the tests that `test` runs all the same."""
+"""Files that only `test --slow` and `test --all` run, each with the tests that `test` runs all the same."""
 
 SLOW_TESTS = (
+    "book/test_without_threads.py::test_recording_starts_no_thread_and_no_process",
     "course/test_help.py::test_nearly_every_exercise_has_a_twin_whose_own_answer_passes",
     "grade/batch/test_odd_hand_ins.py::test_folders_that_go_while_others_are_graded_are_a_reason",
     "grade/batch/test_odd_hand_ins.py::test_odd_things_beside_the_source_are_named",
@@ -59,11 +56,19 @@ SLOW_TESTS = (
     "grade/validation/test_validate.py::test_all_tests_in_process_need_no_reason",
     "grade/validation/test_validate.py::test_an_answer_that_a_person_grades_is_a_model_answer_too",
     "grade/validation/test_validate.py::test_made_up_submissions_are_graded_like_others",
+    "lessons/test_bad_input.py::test_a_check_that_runs_twice_says_the_same",
+    "test_bootstrap.py::test_the_cpu_build_falls_back_to_the_usual_index",
 )
 """Slow tests of other files."""
 
+SAMPLED = (
+    "corpus/test_scripts.py::test_marked_lines_are_those_that_wrote",
+    "repair/test_corpus.py::test_repairs_hold_without_the_tape",
+)
+"""Tests of the corpus that are slow, except for the programs of QUICK."""
+
 EXHAUSTIVE = ("corpus 9", "corpus 10", "corpus 11")
-"""Slow units in no part of `.ci/run`: programs of kinds that the other shares contain, too. The weekly `test --all` runs them."""
+"""Shares whose slow tests are in no part of `.ci/run`: others contain programs of the same kinds. The weekly `test --all` runs them."""
 
 PARTS = (
     ("test_package.py", "corpus 0"),
@@ -87,33 +92,49 @@ PARTS = (
 
 THOROUGH = {
     "check/test_check.py",
+    "cluster/test_dask_cluster.py",
+    "cluster/test_postgresql.py",
+    "cluster/test_unusable_clusters.py",
     "course/test_attempt.py",
     "course/test_lab.py",
+    "course/test_practice.py",
     "course/test_release.py",
     "course/test_variants.py",
+    "desk/test_odd_input.py",
+    "desk/test_similar.py",
+    "desk/test_written_time.py",
+    "grade/batch/test_csv_export.py",
     "grade/batch/test_fair_grades.py",
-    "grade/wire/test_fuzz.py",
+    "grade/batch/test_regrade.py",
     "grade/sandbox/test_isolation.py",
-    "grade/validation/test_validate.py",
     "grade/submission/test_which_process.py",
+    "grade/test_batches.py",
+    "grade/test_nbgrader_adapter.py",
+    "grade/validation/test_validate.py",
+    "grade/wire/test_fuzz.py",
+    "lessons/test_after_success.py",
+    "lessons/test_attempt_pictures.py",
     "lessons/test_bad_input.py",
     "lessons/test_cases.py",
+    "lessons/test_culprits.py",
+    "lessons/test_decisive_inputs.py",
     "lessons/test_mutations.py",
+    "repair/test_several_files.py",
     "tape/atlas/test_atlas_truth.py",
-    "tape/run/test_budget.py",
-    "tape/run/test_explain.py",
     "tape/internals/test_internals.py",
+    "tape/run/test_budget.py",
+    "tape/run/test_child_processes.py",
+    "tape/run/test_explain.py",
     "tape/run/test_modules.py",
     "tape/run/test_one_meaning.py",
     "tape/run/test_scale.py",
-    "repair/test_several_files.py",
     "test_bootstrap.py",
     "test_explain.py",
     "test_package.py",
     "view/test_fold.py",
+    "view/test_static.py",
     "watch/test_compiled.py",
     "watch/test_pytest_plugin.py",
-    "view/test_static.py",
 }
 """Files that `test --quick` leaves out."""
 
@@ -146,8 +167,9 @@ def is_slow(node: str) -> bool:
     """Return whether only `test --slow` and `test --all` run a test."""
     file, _, name = node.removeprefix("tests/").partition("::")
     test = name.partition("[")[0]
-    unit = next((one for one in (unit_of(node), file) if one in SLOW), None)
-    return f"{file}::{test}" in SLOW_TESTS or (unit is not None and not {name, test} & set(SLOW[unit]))
+    if f"{file}::{test}" in SAMPLED:
+        return unit_of(node) not in QUICK
+    return f"{file}::{test}" in SLOW_TESTS or (file in SLOW and not {name, test} & set(SLOW[file]))
 
 
 def part_of(unit: str) -> int:
