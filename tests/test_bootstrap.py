@@ -1,4 +1,4 @@
-"""From a fresh clone with only Python: what the first command does, and the one sentence where it cannot."""
+"""A fresh clone with only Python: the effect of the first command, and its one-sentence errors."""
 
 import ast
 import os
@@ -42,7 +42,7 @@ def made_once(tmp_path_factory):
 
 @pytest.fixture
 def begun(clone, made_once):
-    """The clone with an environment in which nothing is installed yet."""
+    """The clone with an empty environment."""
     shutil.copytree(made_once, clone / ".venv", symlinks=True, copy_function=os.link)
     return clone
 
@@ -85,7 +85,7 @@ def index(tmp_path, monkeypatch):
 
 
 def sentence(capture: pytest.ExceptionInfo[SystemExit]) -> str:
-    """Return what the user reads; it must be one line."""
+    """Return the sentence for the user, which must be one line."""
     told = str(capture.value.code)
     assert 1 == len(told.splitlines())
     return told
@@ -108,7 +108,7 @@ def test_an_old_python_is_told_which_one_to_use():
 
 @pytest.mark.parametrize("name", ["bootstrap", "pip_output"])
 def test_the_bootstrap_needs_only_the_standard_library(name):
-    """Nothing is imported that a bare Python does not have."""
+    """Only modules of the standard library are imported."""
     tree = ast.parse((ROOT / "autograder" / "installation" / f"{name}.py").read_text("utf-8"))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -119,7 +119,7 @@ def test_the_bootstrap_needs_only_the_standard_library(name):
 
 
 def test_a_ready_environment_is_used_as_it_is(monkeypatch):
-    """Where the pinned packages are installed, the command goes on in this very process."""
+    """If the pinned packages are installed, the command continues in the same process."""
     monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("started another Python"))
     bootstrap.ensure_environment(["doctor"])
 
@@ -151,7 +151,7 @@ def test_a_half_copied_package_is_installed_again(tmp_path):
 
 
 def test_a_full_disk_is_told_before_anything_is_made(clone, monkeypatch):
-    """Too little space ends at once, with the place and both figures."""
+    """Too little space ends the command immediately, with the folder and both figures."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))
     with pytest.raises(SystemExit) as stopped:
         bootstrap.install(small_lock(clone, "six==1.17.0"))
@@ -167,7 +167,7 @@ def test_a_full_disk_is_told_before_anything_is_made(clone, monkeypatch):
     ],
 )
 def test_an_environment_that_cannot_be_made_is_told(clone, monkeypatch, said, told):
-    """What venv says becomes one sentence that names what helps, and nothing is left behind."""
+    """The error of venv becomes one sentence with a solution, and no files are left behind."""
     python = clone / "python"
     python.write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 1\n')
     python.chmod(0o755)
@@ -191,7 +191,7 @@ def test_no_network_is_told_and_the_next_call_goes_on(clone, monkeypatch):
 
 
 def test_a_file_that_is_not_the_locked_one_is_refused(begun, index):
-    """What the index sends must have the hash of the lock; the sentence says so, and nothing is installed."""
+    """The downloaded file must have the hash in the lock; the sentence says so, and nothing is installed."""
     lock = small_lock(begun, f"torch==2.13.0 --hash=sha256:{'0' * 64}")
     with pytest.raises(SystemExit) as stopped:
         bootstrap.install(lock)
@@ -200,7 +200,7 @@ def test_a_file_that_is_not_the_locked_one_is_refused(begun, index):
 
 
 def test_the_cpu_build_falls_back_to_the_usual_index(begun, index, monkeypatch, capsys):
-    """Where PyTorch's CPU index cannot be reached, one sentence says so, and torch comes from the usual one."""
+    """If PyTorch's CPU index cannot be reached, one sentence says so, and torch comes from the default index."""
     monkeypatch.setattr(bootstrap, "CPU_INDEX", "http://127.0.0.1:9/whl/cpu")
     monkeypatch.setenv("AUTOGRADER_TORCH", "cpu")
     bootstrap._install_torch("torch==2.13.0", bootstrap._wants_cpu_index())
@@ -211,7 +211,7 @@ def test_the_cpu_build_falls_back_to_the_usual_index(begun, index, monkeypatch, 
 
 
 def test_the_cpu_build_comes_from_its_own_index(begun, index, monkeypatch, capsys):
-    """Where the CPU index answers, the usual one is not asked."""
+    """If the CPU index responds, the default index is not asked."""
     monkeypatch.setattr(bootstrap, "CPU_INDEX", os.environ["PIP_INDEX_URL"])
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
     bootstrap._install_torch("torch==2.13.0", True)
@@ -220,7 +220,7 @@ def test_the_cpu_build_comes_from_its_own_index(begun, index, monkeypatch, capsy
 
 
 def test_another_build_than_cpu_is_no_choice(clone, monkeypatch):
-    """A misspelled choice is told before anything is made."""
+    """A misspelled choice is reported before anything is created."""
     monkeypatch.setenv("AUTOGRADER_TORCH", "gpu")
     with pytest.raises(SystemExit) as stopped:
         bootstrap.install(small_lock(clone, ""))
@@ -252,7 +252,7 @@ FETCHING = [
     ],
 )
 def test_the_progress_line_says_what_is_being_done(lines, total, unpacked, told):
-    """From pip's own words: which package, how many, how large; and what pip keeps silent about."""
+    """From pip's output: the package, its number and size; and steps that pip does not report."""
     assert told == stage(lines, total, unpacked)
 
 

@@ -1,4 +1,4 @@
-"""How every command ends, and what a process leaves for the one that waits for it."""
+"""The end of every command, and the results that a process leaves for a waiting process."""
 
 import argparse
 import os
@@ -34,13 +34,13 @@ def ended(raised: BaseException, verb: str = "grade") -> int:
     ],
 )
 def test_a_command_that_fails_ends_in_a_sentence_and_a_code(capsys, raised, code, said):
-    """Nothing on standard output, no traceback; 130 is what a shell gives for Ctrl-C."""
+    """Standard output is empty, without a traceback; 130 is a shell's exit code for Ctrl-C."""
     assert code == ended(raised)
     assert ("", said) == capsys.readouterr()
 
 
 def test_the_command_line_loads_no_package():
-    """`--help`, and the sentence on a package that is missing, come also where none of the extras is installed."""
+    """`--help`, and the sentence on a missing package, also work without any of the extras."""
     code = (
         "import sys, importlib.metadata as metadata\n"
         "known = metadata.packages_distributions()\n"
@@ -52,7 +52,7 @@ def test_the_command_line_loads_no_package():
 
 
 def test_an_error_of_our_own_code_keeps_its_traceback():
-    """What is no sentence for a user is not made to look like one."""
+    """An unexpected error is not reduced to a sentence for users."""
     with pytest.raises(ZeroDivisionError):
         ended(ZeroDivisionError())
 
@@ -67,7 +67,7 @@ def test_a_word_that_is_no_command_is_one_sentence(capsys):
 
 
 def test_the_last_answer_that_was_left_whole_is_found():
-    """Another process finds it; one that was cut off while it was written is none."""
+    """Another process finds it; an incomplete file does not count."""
     with PartialAnswer() as answer:
         assert answer.found() is None
         answer.leave(0, "a long first answer")

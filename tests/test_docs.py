@@ -1,4 +1,4 @@
-"""The pages for readers and contributors name only what exists: files, folders, links, anchors and modules."""
+"""The pages for readers and contributors refer only to existing files, folders, links, anchors and modules."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def tracked() -> frozenset[str]:
 
 
 def is_missing(name: str) -> bool:
-    """Return whether a code span is the name of a file or folder of this project that is not there.
+    """Return whether a code span is the name of a missing file or folder of this project.
 
-    A path counts where it begins with a top-level folder or a room of the package, a bare name where it ends like a file of ours.
-    `<kind>` stands for any name.
+    A path counts if it begins with a top-level folder or a folder of the package, a bare name if it has a suffix of our
+    files. `<kind>` represents any name.
     """
     path = re.sub(r"<[\w ]+>", "*", name.rstrip("/"))
     first = path.partition("/")[0]
@@ -62,7 +62,7 @@ def is_broken(link: str, page: Path) -> bool:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
 def test_every_path_that_a_page_names_exists(page):
-    """A path or file name between backticks is in the repository. (The changelog may name what once was.)"""
+    """A path or file name between backticks exists in the repository, except in the changelog, which may name old files."""
     spans = re.findall(r"`([^`\n]+)`", FENCE.sub("", page.read_text("utf-8")))
     assert [] == [span for span in spans if is_missing(span)]
 
@@ -84,7 +84,7 @@ def test_every_command_of_the_tests_exists(page):
 
 
 def test_what_is_missing_is_noticed():
-    """The tests above can fail, and they leave alone what is no name of ours."""
+    """The tests above can fail, and they ignore names that do not belong to this project."""
     page = ROOT / "README.md"
     assert is_missing("autograder/no_such_file.py")
     assert is_missing("grade/no_such_folder/")
@@ -113,7 +113,7 @@ def test_the_readme_is_short():
 
 
 def test_the_example_of_the_readme_ships_and_explains_as_printed():
-    """`docs/bug.py` is the program in the README, and `explain` finds what the README shows of it."""
+    """`docs/bug.py` is the program in the README, and `explain` gives the answer that the README shows."""
     blocks = re.findall(r"^```(?:python)?\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)
     assert (ROOT / "docs" / "bug.py").read_text("utf-8") in blocks
     shown = next(block for block in blocks if block.startswith("raises-backward: "))

@@ -43,12 +43,12 @@ def program(tmp_path) -> Path:
 
 
 def explain(*words: object) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
+    """Run the command in a separate process."""
     return autograder("explain", *words)
 
 
 def test_the_command_is_the_one_that_the_other_tests_run(program):
-    """`python -m autograder explain`, started from nothing, gives the output and the exit code of the forks below."""
+    """`python -m autograder explain` in a new process has the output and the exit code of the forks below."""
     words = ["explain", f"{program}::run", "--json"]
     real = subprocess.run([sys.executable, "-m", "autograder", *words], capture_output=True, text=True)
     fork = autograder(*words)
@@ -75,7 +75,7 @@ def test_json_is_one_object_with_the_promised_fields(program):
 
 
 def test_a_silent_fault_is_told_with_both_gradients(tmp_path):
-    """Through `.data` PyTorch says nothing; the gradient it gives stands beside the right one."""
+    """PyTorch does not report a write through `.data`; its gradient is shown next to the right one."""
     path = tmp_path / "silent.py"
     path.write_text(BROKEN.format(write="data.zero_()"))
     told = json.loads(explain(f"{path}::run", "--json").stdout)
@@ -101,7 +101,7 @@ def test_a_right_program_ends_with_0(program):
     ],
 )
 def test_what_cannot_be_run_is_one_sentence(program, make, word):
-    """Exit code 2, nothing on standard output, one line that says what was seen."""
+    """Exit code 2, empty standard output, one line with the problem."""
     done = explain(make(program), "--json")
     assert (2, "") == (done.returncode, done.stdout)
     assert word in done.stderr
@@ -141,7 +141,7 @@ def test_a_reader_who_has_seen_enough_is_no_fault(program):
     [("os._exit(0)", r"os\._exit\(0\)"), ("os.kill(os.getpid(), signal.SIGSEGV)", "signal SIGSEGV")],
 )
 def test_a_program_that_ends_python_is_told_and_is_never_correct(tmp_path, line, how):
-    """Whatever status it leaves with, nothing is printed as a verdict, and the exit code is 2."""
+    """Whatever its exit status, no verdict is printed, and the exit code is 2."""
     path = tmp_path / "leaves.py"
     path.write_text(f"import os, signal, torch\nw = torch.ones(2, requires_grad=True)\n{line}\n")
     done = explain(path, "--json")
@@ -218,7 +218,7 @@ def package(tmp_path) -> Path:
 
 @pytest.mark.parametrize("words", [["-m", "job.train", "--", "--steps", "1"], ["job/train.py::train", "--json"]])
 def test_a_module_of_a_package_runs_with_its_arguments_and_its_neighbours(package, words):
-    """The write in the neighbor is told by that file's own line."""
+    """The write in the neighboring module is reported with the line of that file."""
     before = words.index("--") if "--" in words else len(words)
     done = autograder("explain", *words[:before], "--no-repair", "--json", *words[before:], cwd=package)
     told = json.loads(done.stdout)
@@ -258,7 +258,7 @@ def test_the_text_names_the_file_of_a_line_that_stands_elsewhere(package):
     ],
 )
 def test_what_cannot_be_started_says_what_to_type(package, words, said):
-    """Exit code 2 and one sentence; what argparse said to the program's user is in it."""
+    """Exit code 2 and one sentence, which contains argparse's message for the program's user."""
     done = autograder("explain", *words, cwd=package)
     assert (2, "", 1) == (done.returncode, done.stdout, len(done.stderr.strip().splitlines()))
     assert said in done.stderr
@@ -315,7 +315,7 @@ def test_a_notebook_is_explained_up_to_a_cell(tmp_path):
 
 
 def test_the_readme_shows_what_the_command_prints(tmp_path):
-    """The program of README.md, put into a file and explained, gives the answer that stands below it."""
+    """The program of README.md, written to a file and explained, gives the answer below it."""
     readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
     (source,) = re.findall(r"^```python\n(# bug\.py\n.+?)^```", readme, re.M | re.S)
     (shown,) = re.findall(r"^```\n(raises-backward: .+?)^```", readme, re.M | re.S)

@@ -1,4 +1,4 @@
-"""The house rules: one-way imports, one place for versions, clean code, nothing at the top level without a reason."""
+"""The house rules: one-way imports, one place for versions, clean code, and a reason for every top-level file."""
 
 import ast
 import builtins
@@ -95,13 +95,13 @@ def imported(tree: ast.Module) -> set[str]:
 
 
 def room_of(module: str) -> str:
-    """Return the innermost room that a module stands in, or its own name for the files beside the rooms."""
+    """Return the innermost folder of the package that contains a module, or the module's own name at the top level."""
     inside = module.removeprefix("autograder.")
     return max((room for room in ROOMS if f"{inside}.".startswith(f"{room}.")), key=len, default=inside)
 
 
 def is_allowed(room: str, other: str) -> bool:
-    """Return whether a room may import another: itself, a room that it names, or one inside that."""
+    """Return whether a folder may import another: itself, a folder that it lists, or one inside that."""
     return any(f"{other}.".startswith(f"{one}.") for one in ROOMS[room] | EVERYWHERE | {room})
 
 
@@ -147,7 +147,7 @@ def test_the_search_for_private_names_finds_them(text, found):
 
 
 def test_one_door_to_the_internals_of_pytorch():
-    """Nothing but `tape/internals` reads a name that PyTorch keeps to itself."""
+    """Only `tape/internals` reads private names of PyTorch."""
     read = {module: private_names(ast.parse(file.read_text("utf-8"))) for module, file in FILES.items()}
     inside = {module for module, names in read.items() if names and module.startswith("autograder.tape.internals.")}
     # It looks for such names in the texts of tests, and reads none.
@@ -159,7 +159,7 @@ def test_one_door_to_the_internals_of_pytorch():
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_rooms_import_one_way(room):
-    """No room imports one that stands above it."""
+    """A folder does not import folders that are above it in the order."""
     wrong = {
         module: above
         for module in FILES
@@ -170,7 +170,7 @@ def test_rooms_import_one_way(room):
 
 
 def test_no_two_modules_import_each_other():
-    """Not even by way of others, inside a room or across rooms, at the top of a file or within a function."""
+    """Neither directly nor through others, inside a folder or across folders, at the top of a file or within a function."""
     waiting = {module: imports(module) - {module} for module in FILES}
     while free := {module for module, needed in waiting.items() if not needed & set(waiting)}:
         waiting = {module: needed for module, needed in waiting.items() if module not in free}
@@ -178,7 +178,7 @@ def test_no_two_modules_import_each_other():
 
 
 def test_every_room_has_tests_that_import_it():
-    """A fault in a room shows in a test of that room, and not only as a wrong verdict at the end."""
+    """An error in a folder fails a test of that folder, and not only tests of the verdict."""
     tested = set().union(
         *(imported(ast.parse(file.read_text("utf-8"))) for file in (ROOT / "tests").rglob("test_*.py"))
     )
@@ -187,7 +187,7 @@ def test_every_room_has_tests_that_import_it():
 
 
 def test_one_module_says_where_the_package_lies():
-    """Who counts folders upwards counts wrongly once a file has moved, and nothing says so."""
+    """A module that counts parent folders is wrong after it has moved, without an error."""
     counting = {
         module
         for module, file in FILES.items()
@@ -234,13 +234,13 @@ def test_errors_are_of_one_family():
     ],
 )
 def test_drawing_a_recording_needs_no_torch(module, loads_torch):
-    """A stored recording is drawn where torch is absent; the last row shows that this test can tell."""
+    """A stored recording is drawn without torch; the last row shows that this test can detect torch."""
     code = f"import sys, {module}; print('torch' in sys.modules)"
     assert f"{loads_torch}\n" == subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT)
 
 
 def test_top_level_has_only_what_has_a_reason():
-    """What a newcomer sees first is the course, its sources, the package, and the tools' own files."""
+    """The top level contains only the course, its sources, the package, and the files of tools."""
     tracked = subprocess.check_output(["git", "ls-files"], text=True, cwd=ROOT).splitlines()
     known = {
         "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "docs",

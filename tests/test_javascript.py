@@ -1,4 +1,4 @@
-"""The front-end module is checked by the TypeScript compiler, through the JSDoc types beside its code."""
+"""The front-end module is checked by the TypeScript compiler, through its JSDoc types."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def copy(tmp_path) -> Path:
 
 @pytest.mark.parametrize("name", ["graph.js", "answer.js", "board.js", "counters.js"])
 def test_the_module_keeps_to_its_types(errors, name):
-    """Strict checking finds nothing: no unknown name, no missing null check, no field that a scene does not have."""
+    """Strict checking finds no unknown name, no missing null check, and no field that a scene does not have."""
     assert [] == errors(ASSETS / name)
 
 

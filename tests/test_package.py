@@ -1,4 +1,4 @@
-"""The package: its requirements and their lock, what the wheel holds, and what an installed one does far from any clone."""
+"""The package: its requirements and their lock, the contents of the wheel, and an installation without a clone."""
 
 import importlib.metadata
 import json
@@ -54,7 +54,7 @@ def wanted(lines: list[str]) -> list[Requirement]:
 
 
 def test_every_file_of_the_lock_has_a_hash_and_every_package_stands_once():
-    """pip's hash mode is all or nothing, so each line has its hashes; torch alone stands in a file of its own."""
+    """pip's hash mode needs hashes for all lines; torch has a separate file."""
     packages = lock.parse(lock.LOCK.read_text("utf-8"))
     assert [] == [package.name for package in packages if not package.hashes]
     assert len(packages) == len({package.name for package in packages})
@@ -62,13 +62,13 @@ def test_every_file_of_the_lock_has_a_hash_and_every_package_stands_once():
 
 
 def test_the_lock_names_no_index():
-    """Which index pip asks is the affair of whoever installs: no address and no option stands in the lock."""
+    """Users choose pip's index: the lock contains no address and no option."""
     lines = (lock.LOCK.read_text("utf-8") + lock.TORCH.read_text("utf-8")).splitlines()
     assert [] == [line for line in lines if "://" in line or (line.startswith("-") or " -i " in line)]
 
 
 def test_the_lock_fits_every_range_of_every_extra():
-    """What pyproject.toml asks for, and each extra of it, is locked at a version within its range."""
+    """Every requirement of pyproject.toml and of each extra is locked at a version within its range."""
     versions = locked()
     lines = [*PROJECT["dependencies"], *(line for extra in PROJECT["optional-dependencies"].values() for line in extra)]
     assert [] == [str(one) for one in wanted(lines) if not one.specifier.contains(versions.get(one.name, "0"))]
@@ -107,7 +107,7 @@ def test_torch_of_the_requirement_is_the_oldest_that_a_command_accepts():
 
 
 def test_conda_gets_the_locked_versions():
-    """environment.yml names its packages with the versions of the lock, and the project with what its commands need."""
+    """environment.yml lists its packages with the versions of the lock, and the project with the packages for its commands."""
     versions = locked()
     listed = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
     named = dict(entry.split("=") for entry in listed if isinstance(entry, str) and "=" in entry)
@@ -118,7 +118,7 @@ def test_conda_gets_the_locked_versions():
 
 
 def test_writing_the_lock_leaves_out_what_only_cuda_needs():
-    """Torch and its libraries for Linux go, also one that only another of them needs; what anybody else needs stays."""
+    """Torch and its libraries for Linux are removed, including indirect ones; packages that others need are kept."""
     text = (
         "filelock==4.2\n    # via torch\n"
         "nvidia-a==1 ; sys_platform == 'linux' \\\n    --hash=sha256:aa\n    # via\n    #   nvidia-b\n    #   torch\n"
@@ -183,13 +183,13 @@ def test_python_is_told_of_an_older_pytorch_too(monkeypatch):
 
 
 def test_a_clone_is_told_from_an_installed_package(tmp_path):
-    """A package lies in a clone where the sources stand beside it."""
+    """A package is in a clone if the sources are next to it."""
     assert ROOT == requirements.find_clone(ROOT / "autograder")
     assert requirements.find_clone(tmp_path / "site-packages" / "autograder") is None
 
 
 def test_a_learners_folder_is_found_from_inside_it(tmp_path, monkeypatch):
-    """Far from a clone, a notebook in `work/` and a command beside it keep progress in the same place."""
+    """Without a clone, a notebook in `work/` and a command next to it keep progress in the same place."""
     monkeypatch.setattr(paths, "HANDED_OUT", Path(".autograder") / "handed_out.json")
     inside = tmp_path / "mine" / "work" / LESSON
     inside.mkdir(parents=True)
@@ -262,7 +262,7 @@ class Installed:
         )
 
     def environment(self) -> dict[str, str]:
-        """Return the environment without what would lead back to the clone."""
+        """Return the environment without variables that refer to the clone."""
         return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "AUTOGRADER_PROGRESS")}
 
     def has(self, *modules: str) -> list[str]:
@@ -273,7 +273,7 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def core(wheel, tmp_path_factory):
-    """The wheel with nothing but what it requires."""
+    """The wheel with only its required packages."""
     folder = tmp_path_factory.mktemp("core")
     subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
     (folder / "empty").mkdir()
@@ -296,7 +296,7 @@ def course(core, wheel, tmp_path_factory):
 
 @pytest.mark.slow
 def test_explain_needs_the_small_set_alone(core, tmp_path):
-    """Words, JSON, page and picture come out where there is no Jupyter, no widget and no NumPy, and nothing is complained of."""
+    """Text, JSON, page and picture work without Jupyter, widgets and NumPy, and without warnings."""
     program = tmp_path / "bug.py"
     program.write_text(WRONG)
     done = core.run(
@@ -363,7 +363,7 @@ def test_a_cell_is_explained_without_widgets(course):
 
 @pytest.mark.slow
 def test_lab_opens_the_course_in_an_empty_folder(course, tmp_path):
-    """From the wheel alone: the lessons are copied to `work/`, the server answers with them, and settings stay beside them."""
+    """From the wheel alone: the lessons are copied to `work/`, the server shows them, and settings are stored next to them."""
     server = subprocess.Popen(
         course.command("lab", "--no-browser"),
         cwd=tmp_path,
@@ -387,7 +387,7 @@ def test_lab_opens_the_course_in_an_empty_folder(course, tmp_path):
 
 @pytest.mark.slow
 def test_the_teachers_lab_needs_a_clone(course, tmp_path):
-    """`lab --teacher` opens the sources, which no wheel holds; the sentence says so, and nothing is written."""
+    """`lab --teacher` opens the sources, which are not in the wheel; the sentence says so, and nothing is written."""
     done = subprocess.run(
         course.command("lab", "--teacher"), cwd=tmp_path, env=course.environment(), capture_output=True, text=True
     )
@@ -414,7 +414,7 @@ def test_a_course_with_its_own_sources_is_graded_far_from_a_clone(course, wheel,
     [("nowhere", "there is no folder"), (".", f"source/{LESSON}/ is missing")],
 )
 def test_a_course_that_is_not_there_is_told(course, tmp_path, place, told):
-    """A folder that does not exist, or one without sources, is one sentence that names what is missing; nothing is written."""
+    """For a missing folder, or one without sources, one sentence names the problem; nothing is written."""
     words = course.command("grade", LESSON, "--isolation", "process", "--course", place)
     done = subprocess.run(words, cwd=tmp_path, env=course.environment(), capture_output=True, text=True)
     assert (2, "") == (done.returncode, done.stdout)

@@ -1,4 +1,4 @@
-"""The command `test`: what each selection runs, how it is dealt out, and what is said of skipped tests."""
+"""The command `test`: the tests of each selection, their distribution, and the report on skipped tests."""
 
 import re
 from collections import Counter
@@ -41,7 +41,7 @@ def test_help_lists_the_selections(capsys):
 
 
 def test_named_tests_run_as_pytest_runs_them(monkeypatch):
-    """A file or a test is passed to pytest without a selection, so that a slow one runs, too."""
+    """A file or a test is passed to pytest without a selection, so that a slow one runs as well."""
     called = []
     monkeypatch.setattr(pytest, "main", lambda arguments: called.append(arguments) or 0)
     for words in (["tests/view", "-k", "scene"], ["tests/test_suite.py::test_skipped_tests_are_summed_up"]):
@@ -60,7 +60,7 @@ def test_options_of_pytest_run_on_both_cores(monkeypatch):
 
 
 def test_all_tests_of_a_program_stand_together():
-    """Whatever the file, so that a worker records each program once; a file without programs is one unit."""
+    """They form one unit across files, so that a worker records each program once; a file without programs is one unit."""
     tests = (
         "tests/corpus/test_tape.py::test_outcome",
         "tests/repair/test_corpus.py::test_repairs_hold_without_the_tape",
@@ -112,7 +112,7 @@ def test_a_slow_file_keeps_some_tests_in_the_plain_run(node, slow):
 
 
 def test_each_unit_belongs_to_one_part():
-    """`.ci/run N` repeats what ran before, and a unit that a part names exists."""
+    """`.ci/run N` repeats the earlier tests, and a unit that a part names exists."""
     named = [unit for part in units.PARTS for unit in part]
     assert len(set(named)) == len(named)
     assert [] == [
@@ -132,13 +132,13 @@ def test_ci_names_files_that_exist():
 
 
 def test_skipped_tests_are_summed_up():
-    """Each reason once, with the number of its tests and how to have what was missing."""
+    """Each reason is listed once, with the number of its tests and a way to run them."""
     reasons = ["Skipped: no Chromium: install it", "Skipped: no npm", "Skipped: no Chromium: install it"]
     assert ["skipped: 2 tests (no Chromium: install it)", "skipped: 1 test (no npm)"] == units.skipped_lines(reasons)
 
 
 def test_exhaustive_programs_have_others_of_their_kind():
-    """Every kind of outcome that an exhaustive share of the corpus holds is in another share, too."""
+    """Every kind of outcome in an exhaustive share of the corpus is in another share as well."""
     outcomes = {True: set(), False: set()}
     for one in programs():
         unit = units.unit_of(f"tests/corpus/test_tape.py::test_outcome[{one.name}]")

@@ -24,13 +24,13 @@ RIGHT |= {"repaired": True, "instead": None, "notes": []}
 
 
 def report(**programs: dict) -> dict:
-    """Return what one release's run found."""
+    """Return the results of one release's run."""
     facts = {"tests": 9, "failures": 0, "errors": 0}
     return {"torch": "2.6.0", "sample": 1, "facts": facts, "programs": programs}
 
 
 def test_a_row_counts_right_of_asked():
-    """Each share leaves out the programs that do not ask; what differs is counted, and is an error unless PyTorch differs too."""
+    """Each share leaves out irrelevant programs; differences are counted, and are errors unless PyTorch differs as well."""
     found = report(
         right=RIGHT,
         unrepaired=RIGHT | {"repaired": False},
@@ -48,7 +48,7 @@ def test_a_row_counts_right_of_asked():
 
 
 def test_what_is_no_release_is_refused_in_a_sentence():
-    """One line on standard error, nothing on standard output, exit code 2."""
+    """One line on standard error, empty standard output, exit code 2."""
     command = [sys.executable, "-m", "tests.versions", "newest"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
@@ -71,7 +71,7 @@ def test_the_page_has_the_oldest_release_that_may_be_installed():
 
 
 def test_repo2docker_takes_the_environment():
-    """Binder builds environment.yml: nothing that repo2docker prefers lies beside it, and its `--editable .` is this project.
+    """Binder builds environment.yml: no file that repo2docker prefers exists, and its `--editable .` is this project.
 
     repo2docker looks into `binder/` and `.binder/` first, and takes a Dockerfile before environment.yml.
     """

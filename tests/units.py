@@ -1,7 +1,8 @@
-"""Which tests stay together on one worker, which begin first, and what is said of those that were skipped.
+"""The distribution of tests over workers: units, their order, and the report on skipped tests.
 
-A file stays on one worker, because its class is graded, or its browser started, once. The corpus is dealt out by program
-instead: all tests of one program, whatever their file, share a worker and so its one recording (`tests/corpus/once.py`).
+The tests of a file share a worker, because its class is graded, or its browser started, once. The corpus is distributed
+by program instead: all tests of one program, in any file, share a worker and so its one recording
+(`tests/corpus/once.py`).
 """
 
 from __future__ import annotations
@@ -150,12 +151,12 @@ LONGEST = (
     "course/test_attempt.py",
     "test_house.py",
 )
-"""Folders and files that take longest stand first: one that begins last would leave the other core idle."""
+"""The slowest folders and files come first: starting one last would leave the other core idle."""
 
 
 @cache
 def unit_of(node: str) -> str:
-    """Return what stays together on one worker: a share of the corpus, the tests with a browser, or a file."""
+    """Return the unit of a test, which shares a worker: a share of the corpus, the tests with a browser, or a file."""
     file, _, rest = node.removeprefix("tests/").partition("::")
     program = re.search(r"\[(.+)\]$", rest)
     if file in CORPUS and program:

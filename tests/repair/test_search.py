@@ -39,14 +39,14 @@ def test_correct_program_gets_no_fix():
     ],
 )
 def test_no_repair_says_why(body, word):
-    """Where nothing helps there is no fix, and one sentence says so."""
+    """If no change helps, there is no fix, and one sentence says so."""
     found = repairs_of(HEAD + body)
     assert () == found.fixes
     assert word in found.reason
 
 
 def test_cheapest_and_least_change_comes_first():
-    """A repair that keeps every value stands before one that changes what a name holds; each is another idea."""
+    """A repair that keeps every value comes before one that changes the value of a name; the repairs differ in kind."""
     source = HEAD + "h = w * 1\ny = (h * h).sum()\nd = h.detach()\nd.zero_()\ny.backward()\n"
     found = repairs_of(source)
     changes = [meaning is not None for meaning in found.meanings]
@@ -57,7 +57,7 @@ def test_cheapest_and_least_change_comes_first():
 
 
 def test_two_faults_need_two_changes():
-    """Where no single change suffices, two together are found, and the fix holds both."""
+    """If a single change is not sufficient, two together are found, and the fix contains both."""
     source = HEAD + "h = w.exp()\nk = w.sigmoid()\nh += 1\nk *= 2\n(h.sum() + k.sum()).backward()\n"
     found = repairs_of(source)
     assert found.fixes
@@ -67,7 +67,7 @@ def test_two_faults_need_two_changes():
 
 
 def test_file_and_tracebacks_stay_the_users(tmp_path, monkeypatch):
-    """Repairing a file writes nothing into it, and a traceback still shows the user's own lines."""
+    """Repairing a file does not write into it, and a traceback still shows the user's own lines."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "bug.py"
     file.write_text(BROKEN)
@@ -81,7 +81,7 @@ def test_file_and_tracebacks_stay_the_users(tmp_path, monkeypatch):
 
 
 def test_one_function_of_a_file(tmp_path):
-    """FILE::FUNCTION is repaired inside the function, and what it returns is kept."""
+    """FILE::FUNCTION is repaired inside the function, and its return value is kept."""
     source = "import torch\ndef run():\n    w = torch.tensor([1.0], requires_grad=True)\n    h = w.exp()\n    h += 1\n"
     source += "    h.sum().backward()\n    return {'w': w.grad}\n"
     file = tmp_path / "bug.py"
@@ -92,7 +92,7 @@ def test_one_function_of_a_file(tmp_path):
 
 
 def test_text_that_needs_names():
-    """A text is repaired beside the values it starts from, which no run touches."""
+    """A text is repaired together with the values from which it starts, which the runs do not change."""
     w = torch.tensor([1.0, 2.0], requires_grad=True)
     factory = factory_of_text("h = w.exp()\nh += 1\nh.sum().backward()\n", "text.py", {"w": w})
     found = find_repairs(factory, record_program(factory.original).verdict)
@@ -101,7 +101,7 @@ def test_text_that_needs_names():
 
 
 def test_search_ends_in_time(monkeypatch):
-    """However slow the program, nothing more is tried when the time is up; the clock is one that every run moves by a second."""
+    """However slow the program, no further change is tried after the time is up; every run advances the test's clock by a second."""
     clock = [0.0]
     monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     tried, attempt = [], search.run_trial
@@ -152,7 +152,7 @@ def test_untracked_write_is_tracked(write):
 
 
 def test_mark_dirty():
-    """A custom Function that writes its input says so, and the other uses of that input get the right gradient."""
+    """A custom Function that writes its input is repaired with mark_dirty, and the other uses of that input get the right gradient."""
     source = """import torch
 class Triple(torch.autograd.Function):
     @staticmethod
@@ -195,7 +195,7 @@ class CountedRuns(budget.Budget):
 
     @property
     def left(self) -> float:
-        """As many seconds as nobody needs, until the runs are spent."""
+        """Return a large number of seconds, until the runs are used up."""
         return 1000.0 * max(0, self.most - self.runs)
 
 
@@ -217,14 +217,14 @@ for _ in range(3):
 
 
 def test_time_is_kept_for_the_proof_of_what_works():
-    """Of a program with more changes than there is time for, the first one that works is proven, not every other one tried."""
+    """If a program has more changes than there is time for, the first one that works is proven before others are tried."""
     found = explain_program(factory_of_text(MANY_CHANGES), budget=CountedRuns())
     assert "f = f + a" == found.verdict.fixes[0].after.strip()
     assert found.verdict.fixes[0].proven
 
 
 def test_of_a_slow_program_the_first_change_that_works_is_proven_at_once(monkeypatch):
-    """Where a run takes 3 of 60 seconds, a proof takes a third of them: no other change is tried first; by a clock that runs move."""
+    """If a run takes 3 of 60 seconds, a proof takes a third of them: no other change is tried first; runs advance the clock."""
     clock = [0.0]
     monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     attempt, stages = search.run_trial, []
@@ -250,7 +250,7 @@ def test_of_a_slow_program_the_first_change_that_works_is_proven_at_once(monkeyp
 
 
 def test_it_is_said_where_the_time_was_too_short():
-    """Where the runs are spent before anything is proven, the reason is the time, and not that nothing helps."""
+    """If the runs use up the time before anything is proven, the stated reason is the time."""
     little = CountedRuns()
     little.most = 6
     notes = explain_program(factory_of_text(MANY_CHANGES), budget=little).verdict.notes
@@ -258,7 +258,7 @@ def test_it_is_said_where_the_time_was_too_short():
 
 
 def test_a_time_that_is_measured_is_no_change():
-    """A name that holds another number in each run says nothing about a repair."""
+    """A name with another number in each run does not count against a repair."""
     (first, *_) = repairs_of(
         "import time\n" + HEAD + "h = w.exp()\nh += 1\nh.sum().backward()\nended = time.perf_counter()\n"
     ).fixes
@@ -301,7 +301,7 @@ h.sum().backward()
 
 
 def test_a_method_that_writes_into_itself_is_no_obstacle():
-    """`self` is no argument of the call: other writes of the program are repaired, and no kind fails."""
+    """`self` is not an argument of the call: other writes of the program are repaired, and every kind works."""
     found = repairs_of(METHOD_WRITES_SELF)
 
     assert "h = h.add(1)" in [fix.after for fix in found.fixes]
@@ -330,7 +330,7 @@ for epoch in range(1):
 
 
 def test_what_two_losses_share_is_detached_however_far_from_backward():
-    """The shared tensor stands in a statement that leads to the second loss by another one; the loop's own names are no state."""
+    """The shared tensor is in a statement that leads to the second loss through another one; the loop's own names are not state."""
     found = repairs_of(SHARED_BY_TWO_LOSSES)
 
     assert "fake = critic(code.detach() * 2).square().mean()" in [fix.after for fix in found.fixes]
@@ -351,7 +351,7 @@ for x in torch.ones(2, 2):
 
 
 def test_a_loop_elsewhere_may_bind_the_same_name():
-    """`x = x + y` at the end of a loop is an update, although another loop of the file has a variable x that nothing else reads."""
+    """`x = x + y` at the end of a loop is an update, although another loop of the file has an otherwise unused variable x."""
     found = repairs_of(NAMED_AS_A_LOOP_VARIABLE)
 
     assert "x = x + y" in [fix.after for fix in found.fixes]
@@ -375,7 +375,7 @@ h.sum().backward()
 
 
 def test_what_is_computed_again_in_backward_is_no_change():
-    """A checkpointed block runs again in backward, the last one first; that its names hold then what the first block has is no change."""
+    """A checkpointed block runs again in backward, the last one first; the resulting values of its names do not count as a change."""
     found = repairs_of(CHECKPOINTED)
 
     assert "h = h + y" in [fix.after for fix in found.fixes]
@@ -403,7 +403,7 @@ for step in range(6):
 
 
 def test_a_carried_state_is_detached_before_the_time_is_up():
-    """Where a graph is used again, what has to do with several backward calls is tried first, and time is kept for its proof."""
+    """If a graph is used again, changes for several backward calls are tried first, and time is kept for their proof."""
     little = CountedRuns()
     little.most = 26
 
@@ -437,7 +437,7 @@ for _ in range(2):
 
 
 def test_a_state_that_a_loop_is_given_is_detached():
-    """The state of an earlier forward, trained on twice with a step between: its history is cut, and that is said. Run plainly."""
+    """The state of an earlier forward is trained on twice with a step between: its history is cut, with a note. Run plainly."""
     first = repairs_of(GIVEN).fixes[0]
     exec(apply_fix(GIVEN, first), {})
 
@@ -446,7 +446,7 @@ def test_a_state_that_a_loop_is_given_is_detached():
 
 
 def test_the_time_is_named_where_an_error_is_of_another_kind():
-    """That nothing was found in the little time there was says nothing of the error."""
+    """A missing repair for lack of time does not mean anything about the error."""
     little = CountedRuns()
     little.most = 5
     notes = explain_program(factory_of_text(CARRIED), budget=little).verdict.notes

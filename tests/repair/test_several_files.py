@@ -1,4 +1,4 @@
-"""Repairs of programs in several files: found where the harm lies, written there, and shown to train as the repaired twin does."""
+"""Repairs of programs in several files: found and written in the harmful file, and tested to train like the correct version."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ for step in range(2):
 
 
 def fixes_of(script: Script, folder: Path) -> tuple[Fix, ...]:
-    """Return what is offered for a script, from a process that stands in its folder."""
+    """Return the repairs for a script, from a process whose working directory is its folder."""
     script.write(folder)
 
     def found() -> tuple[Fix, ...]:
@@ -47,7 +47,7 @@ def fixes_of(script: Script, folder: Path) -> tuple[Fix, ...]:
 
 
 def patched(script: Script, fix: Fix, folder: Path) -> str | None:
-    """Return how a script with a fix, made by `patch`, trains otherwise than its twin; None where it does not."""
+    """Return how the training of a script with a fix from `patch` differs from its correct version; None if it does not."""
     script.write(folder)
     subprocess.run(["patch", "-p1"], input=fix.diff, text=True, cwd=folder, check=True, capture_output=True)
     return same_training(run_script(script.twin), run_script(script, folder=folder))
@@ -63,7 +63,7 @@ def patched(script: Script, fix: Fix, folder: Path) -> str | None:
     ],
 )
 def test_repair_lies_in_the_files_that_do_harm(name, files, tmp_path):
-    """The first repair changes the imported files, and makes the script train as its twin does."""
+    """The first repair changes the imported files, and makes the script train like its correct version."""
     script = BY_NAME[name]
     fixes = fixes_of(script, tmp_path / "asked")
     first = fixes[0]

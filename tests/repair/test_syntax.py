@@ -79,7 +79,7 @@ def test_deletion_leaves_python(text, expected):
     ],
 )
 def test_wrapping_leaves_python(text, expected):
-    """A block is put around one statement and nothing else."""
+    """A block is put around exactly one statement."""
     source = EditableSource(text)
     inside = next(one for one in source.statements() if source.of(one) == "b = 2")
     assert expected == source.apply(wrap(source, inside, "with x:"))
@@ -90,7 +90,7 @@ LINES = st.lists(st.sampled_from(["a = 1", "    b = 2", "", "  ", "\tc", "      
 
 @given(LINES, LINES)
 def test_fix_holds_the_whole_change(before, after):
-    """Whatever was changed, making the fix on the old text gives the new one."""
+    """For any change, applying the fix to the old text gives the new one."""
     old, new = "\n".join(before), "\n".join(after)
     assert new == apply_fix(old, as_fix(old, new, "any"))
 

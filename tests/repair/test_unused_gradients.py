@@ -50,14 +50,14 @@ def test_what_is_cleared_before_any_step_is_left_out():
     ],
 )
 def test_every_other_gradient_has_to_be_kept(parts):
-    """Where it is used, may be read, or is that of the present values, a repair has to give it."""
+    """If it is used, may be read, or is that of the present values, a repair has to keep it."""
     run = meant(**parts)
     assert [1, 2] * (len(run.calls) // 2) == [len(call.gradients) for call in run.calls]
     assert 0 == run.thrown_away
 
 
 def test_what_becomes_of_a_gradient_after_the_end_of_a_run_is_not_asked():
-    """The run ends before the third call, so nobody knows whether a step would have used the gradient of the old `a`."""
+    """The run ends before the third call, so it is unknown whether a step would have used the gradient of the old `a`."""
     text = HEAD.format(rounds=9, cleared="", late="")
     whole, cut = MeantRun(), MeantRun()
     run_trial(factory_of_text(text, "train.py").original, whole)
@@ -67,5 +67,5 @@ def test_what_becomes_of_a_gradient_after_the_end_of_a_run_is_not_asked():
 
 
 def test_nothing_is_waited_for_before_the_first_call():
-    """Without a backward there is nothing to throw away."""
+    """Without a backward, there is no gradient to discard."""
     assert {} == UnusedGradients().waiting

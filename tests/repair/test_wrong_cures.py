@@ -21,7 +21,7 @@ USED = {
 
 @pytest.mark.parametrize("body", USED)
 def test_program_that_uses_one_is_warned(body):
-    """Where the program itself holds a copied cure, a warning names its line and gives the figures of this run."""
+    """If the program itself contains a known wrong cure, a warning names its line with the figures of this run."""
     source = HEAD + body
     found = find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict)
     assert any(all(word in warning for word in USED[body]) for warning in found.warnings), found.warnings
@@ -41,7 +41,7 @@ for step in range(2):
 
 
 def test_a_write_that_takes_no_part_is_not_warned():
-    """The graph is used twice; an update through `.data` and a sum under `no_grad` have nothing to do with it."""
+    """The graph is used twice; an update through `.data` and a sum under `no_grad` are unrelated."""
     verdict = record(CARRIED, file="text.py").verdict
     assert "second time" in verdict.error.message
     assert () == find_repairs(factory_of_text(CARRIED, "text.py"), verdict).warnings

@@ -1,4 +1,4 @@
-"""Small tensors gain nothing from threads, and threads that wait for a busy core cost much."""
+"""Limits the threads of PyTorch: small tensors do not gain from threads, and threads that wait for a busy core are costly."""
 
 import pytest
 import torch

@@ -1,6 +1,6 @@
-"""Programs with a fault of the graph, and each of them repaired: `# fault` marks the line that is to be named.
+"""Programs with a fault of the graph, and a repaired version of each: `# fault` marks the line that must be named.
 
-In the manner of what people ask: a name bound again, a number in a loss, parameters that nobody trains.
+They resemble questions of users: a name that is bound again, a number in a loss, parameters that are not trained.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What PyTorch calls, as a mode hears it."""
+"""The calls of PyTorch that a function mode receives."""
 
 from torch.overrides import TorchFunctionMode
 
@@ -6,7 +6,7 @@ from autograder.tape.internals.heard_calls import function_name
 
 
 class Heard(TorchFunctionMode):
-    """Collects the names of the functions it hears."""
+    """Collects the names of the functions that the mode receives."""
 
     def __init__(self):
         super().__init__()

@@ -1,6 +1,6 @@
-"""Programs in the manner of real training code, written to mislead: right ones that look wrong, wrong ones that look right.
+"""Programs that resemble real training code and are misleading: correct ones that look wrong, wrong ones that look correct.
 
-In a wrong one the line that does the harm ends in `#H`; the mark is taken out of what runs.
+In a wrong program, the harmful line ends in `#H`; the mark is removed before it runs.
 """
 
 # ruff: noqa: E501, E701, E702

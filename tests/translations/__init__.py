@@ -1,1 +1,1 @@
-"""The course's texts, collected for translators, and what holds the translations."""
+"""The course's texts, collected for translators, and the storage of translations."""

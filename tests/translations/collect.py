@@ -1,4 +1,4 @@
-"""All texts of the course that are translated, by the PO file in which they stand."""
+"""All translated texts of the course, by PO file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MARKS = {*KEYWORDS, *KEPT}
 
 
 def templates() -> dict[str, Catalog]:
-    """Return a catalog without translations for each folder of lessons, and one for what the package says."""
+    """Return a catalog without translations for each folder of lessons, and one for the texts of the package."""
     found: dict[str, Catalog] = {}
     for path in lessons(NOTEBOOKS):
         catalog = found.setdefault(path.parent.name, _empty())
@@ -64,7 +64,7 @@ def _empty() -> Catalog:
 
 
 def _sentences(data: object) -> Iterator[str]:
-    """Yield the texts of a lesson's data: its title, and what has a blank; names of exercises and lessons have none."""
+    """Yield the texts of a lesson's data: its title, and values with a space; names of exercises and lessons have none."""
     if isinstance(data, dict):
         yield from filter(None, [data.get("title", "")])
         data = list(data.values())
@@ -105,7 +105,7 @@ def _sentences_of_the_package() -> Catalog:
 
 
 def conditions() -> list[str]:
-    """Return when operations keep what they do not always keep, as the atlas says it."""
+    """Return the conditions under which operations keep tensors, in the words of the atlas."""
     return sorted({keep.when for one in load_atlas().operations for keep in one.keeps if keep.when})
 
 
@@ -135,7 +135,7 @@ def _texts_of(call: ast.Call, keywords: Mapping[str, Sequence[int]]) -> Iterator
 
 
 def _unmarked(given: ast.expr) -> bool:
-    """Whether a sentence stands somewhere inside an argument, where no call marks it: nobody would translate it."""
+    """Return whether an argument contains a sentence that no call marks, so that it would not be translated."""
     calls = [node for node in ast.walk(given) if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MARKS]
     marked = {id(text) for call in calls for text in call.args}
     texts = [node for node in ast.walk(given) if isinstance(node, ast.Constant) and isinstance(node.value, str)]

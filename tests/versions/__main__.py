@@ -1,10 +1,11 @@
-"""The facts and the corpus on several releases of PyTorch, one row for each.
+"""Runs the facts and the corpus on several releases of PyTorch, with one row for each.
 
     python -m tests.versions 2.6.0 2.10.0 2.13.0 2.15.0 [--environments DIR] [--sample N] [--workers N]
 
-Each release gets an environment of its own, outside the clone and kept between runs (several GB each, where the usual index is
-asked); the release that runs this command needs none. Printed is a table in Markdown, and below it each program that differs, with
-the reason. Exit code 1 where a program differs and plain PyTorch does not, or a fact fails; 2 where an environment cannot be made.
+Each release has a separate environment, outside the clone and kept between runs (several GB each with the default
+index); the release that runs this command does not need one. The command prints a table in Markdown, and below it each
+program that differs, with the reason. The exit code is 1 if a program differs and plain PyTorch does not, or if a fact
+fails; it is 2 if an environment cannot be created.
 """
 
 from __future__ import annotations

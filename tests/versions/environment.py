@@ -1,4 +1,4 @@
-"""An environment with one release of PyTorch and what the corpus needs beside it."""
+"""An environment with one release of PyTorch and the packages that the corpus needs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class EnvironmentFailure(Exception):
 
 
 def python_with(version: str, folder: Path) -> Path:
-    """Return an interpreter that has this release of PyTorch: our own, or that of an environment in `folder`, made if needed.
+    """Return an interpreter with this release of PyTorch: the current one, or that of an environment in `folder`, created if needed.
 
     Raises:
-        EnvironmentFailure: it is no version, or could not be installed.
+        EnvironmentFailure: the version is invalid, or could not be installed.
     """
     if not re.fullmatch(r"\d+(\.\d+)+", version):
         raise EnvironmentFailure(f"{version!r} is no release of PyTorch: give numbers such as 2.13.0.")

@@ -1,6 +1,6 @@
-"""Runs inside one environment: the facts by pytest, the corpus in worker processes; writes what it found as JSON.
+"""Runs inside one environment: the facts in pytest, the corpus in worker processes; writes the results as JSON.
 
-Where plain PyTorch itself raises what the corpus does not declare, or something else, that is what is expected of the tape.
+If plain PyTorch itself raises an error that the corpus does not declare, or another one, this is expected of the tape.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(output: str, sample: str, workers: str) -> None:
 
 
 def judgement_of(name: str) -> dict:
-    """Return the judgement of one program, whether it is repaired (None: it is right), and what plain PyTorch does instead."""
+    """Return the judgment of one program, whether it is repaired (None if it is correct), and how plain PyTorch differs."""
     from tests.corpus.judgement import judged, recorded
 
     declared = corpus()[name]
@@ -54,7 +54,7 @@ def corpus() -> dict:
 
 
 def as_here(program):
-    """Return the program as this PyTorch runs it, and what that is where it is not what is declared."""
+    """Return the program as this PyTorch runs it, and its behavior if that differs from the declaration."""
     from tests.corpus.oracles import run
 
     plain = run(program)
@@ -65,7 +65,7 @@ def as_here(program):
 
 
 def repaired(name: str) -> bool | None:
-    """Return whether a broken program has a proven repair; None where there is nothing to repair, or nothing that we could."""
+    """Return whether a broken program has a proven repair; None if a repair is not needed or not possible."""
     from tests.repair.test_corpus import BROKEN, repairs_of
 
     broken = {program.name: program for program in BROKEN}

@@ -1,4 +1,4 @@
-"""One row of Markdown for each release, and what differs from what the corpus declares."""
+"""One row of Markdown for each release, and the differences from the declarations of the corpus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def heading() -> str:
 
 
 def row(report: dict) -> str:
-    """Return "right/asked" for what should be found, and how often what should not be was."""
+    """Return "right/asked" for expected findings, and the number of unexpected findings."""
     facts, programs = report["facts"], list(report["programs"].values())
     passed = facts["tests"] - facts["failures"] - facts["errors"]
     cells = [report["torch"], f"{passed}/{facts['tests']}", *(share(programs, name) for name in RIGHT)]

@@ -1,4 +1,4 @@
-"""The question about version counters: what it asks is PyTorch's own count, and what it says points at the write."""
+"""The question about version counters: the right answers are PyTorch's counters, and the messages refer to the write."""
 
 import re
 import sys
@@ -26,7 +26,7 @@ def aliases():
 
 
 def rebound():
-    """A name that is bound to a new tensor after a write, a write that nobody counts, and one under no_grad."""
+    """A name bound to a new tensor after a write, an uncounted write, and a write under no_grad."""
     w = torch.tensor([1.0, 2.0], requires_grad=True)
     a = w * 2
     b = a * a
@@ -71,7 +71,7 @@ def asked(program):
 
 @pytest.mark.parametrize("program", [aliases, rebound, initialized])
 def test_the_versions_are_those_that_pytorch_counts(program):
-    """For each variable, what the question takes for right is `_version`, read without a recorder."""
+    """The right answer for each variable is `_version`, read without a recorder."""
     rows = {row.name: row.version for row in asked(program).counters.rows}
     assert counted_by_pytorch(program) == {name: rows[name] for name in rows if "." not in name}
 
@@ -86,7 +86,7 @@ def test_each_number_that_is_too_small_has_its_write(program):
 
 
 def test_a_hint_names_the_line_and_what_it_went_through():
-    """A write through a view counts for the base; a write through .data does not, and the sentence says through what it went."""
+    """A write through a view counts for the base; a write through .data does not, and the sentence names the path."""
     row = {row.name: row for row in asked(aliases).counters.rows}
     assert "row.mul_(2).sub_(1), writes through row, which shares memory" in row["t"].too_few[0].sentence
     assert "row.mul_(2).sub_(1), writes into it" in row["row"].too_few[1].sentence
@@ -97,7 +97,7 @@ def test_a_hint_names_the_line_and_what_it_went_through():
 
 
 def test_the_saved_picture_tells_no_version():
-    """What a notebook saves has question marks in place of versions; the same frame of another scene has versions."""
+    """The saved notebook has question marks in place of versions; the same frame of another scene has versions."""
     scene = asked(rebound)
     number = static_frame_number(scene) - 1  # the last write; after it the function only returns
     hidden = draw_picture(scene, number, verdict=False)

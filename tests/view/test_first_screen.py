@@ -1,4 +1,4 @@
-"""The first answer fits on a screen, names every line that does harm, and says no more than what was checked."""
+"""The first answer fits on a screen, names every harmful line, and states only checked results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def harm_at(harm: Harm, *lines: int) -> Harm:
 
 
 def test_the_answer_fits_on_a_screen(recording):
-    """Whatever was recorded, at most 25 lines of 100 columns, the outcome first and how to go on last."""
+    """For any recording, at most 25 lines of 100 columns, with the outcome first and the next steps last."""
     lines = view.as_screen(recording).splitlines()
 
     assert len(lines) <= LINES
@@ -36,7 +36,7 @@ def test_the_answer_fits_on_a_screen(recording):
 
 
 def test_it_fits_with_long_notes_and_repairs_too(recorded):
-    """A long error, thirty notes and a repair of forty lines are cut, and it says so."""
+    """A long error, thirty notes and a repair of forty lines are shortened, with a remark."""
     long = "a word and " * 200
     fix = Fix("a kind", 8, "\n".join(["old"] * 20), "\n".join(["new"] * 20), True)
     base = recorded("raises_backward")
@@ -50,7 +50,7 @@ def test_it_fits_with_long_notes_and_repairs_too(recorded):
 
 
 def test_it_fits_where_everything_is_long_and_nothing_is_proven(recorded):
-    """A long error, harm and change around far lines of code: what neither writes nor saves gives way."""
+    """For a long error, harm and change in distant lines of code, lines without a write or save are left out."""
     base, long = recorded("raises_backward"), "a word and " * 40
     error = msgspec.structs.replace(base.verdict.error, message=long)
     harm = msgspec.structs.replace(base.verdict.harms[0], tensor="a_long_name." * 12)
@@ -64,7 +64,7 @@ def test_it_fits_where_everything_is_long_and_nothing_is_proven(recorded):
 
 
 def test_the_first_harm_is_told_in_a_sentence_with_its_code(recorded):
-    """Which line, through which alias, what it overwrites, who keeps that, and by how much the gradient is off."""
+    """The line, the alias, the overwritten tensor, the node that keeps it, and the error of the gradient."""
     told = " ".join(view.as_screen(recorded("silently_wrong")).split())
 
     assert (
@@ -96,7 +96,7 @@ def test_every_line_that_does_harm_is_named(recorded):
     ],
 )
 def test_how_far_off_is_a_percentage(recorded, off, true, words):
-    """The distance over the length of the right gradient; where that is zero, there is none."""
+    """The distance divided by the norm of the right gradient; without a value if that is zero."""
     gradients = {"w": Gradient([1.0], [true], off=off)}
     told = " ".join(view.as_screen(with_verdict(recorded("silently_wrong"), gradients=gradients)).split())
 
@@ -114,7 +114,7 @@ def test_how_far_off_is_a_percentage(recorded, off, true, words):
     ],
 )
 def test_right_is_said_only_where_it_was_checked(checks, words):
-    """That no write did harm does not say that the gradients are right."""
+    """The absence of a harmful write does not mean that the gradients are right."""
     told = headline(Verdict("correct", checks=checks))
 
     assert words in told
@@ -122,7 +122,7 @@ def test_right_is_said_only_where_it_was_checked(checks, words):
 
 
 def test_a_page_opens_with_the_harm_and_the_repair(recorded):
-    """Above the picture of a page and of a notebook; not where the reader is to predict, nor where nothing was repaired."""
+    """Above the picture of a page and of a notebook, except before a prediction, or without a repair."""
     base = recorded("raises_backward")
     fixed = with_verdict(base, fixes=(Fix("out of place", 9, "d += 1", "d = d + 1", True),))
 
@@ -133,7 +133,7 @@ def test_a_page_opens_with_the_harm_and_the_repair(recorded):
 
 
 def test_lines_that_a_repair_leaves_alone_are_not_shown():
-    """Of a repair with two distant changes, only these are listed, with one line for what stands between."""
+    """For a repair with two distant changes, only these are listed, with one line for the lines between."""
     before = "x += y\n" + "same\n" * 20 + "z += y\n"
     fix = Fix("out of place", 1, before, before.replace("x += y", "x = x + y").replace("z += y", "z = z + y"), True)
 
@@ -141,7 +141,7 @@ def test_lines_that_a_repair_leaves_alone_are_not_shown():
 
 
 def test_what_a_long_line_gets_is_not_cut_away():
-    """Of two lines that are too long for the screen and begin alike, what differs is shown whole."""
+    """For two long lines with the same beginning, the difference is shown completely."""
     begin = "    optimizer.zero_grad(); loss.backward(); torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0);"
     fix = Fix("detach", 1, f"{begin} step()\n", f"{begin} step(); state = state.detach()\n", True)
     assert ["- … step()", "+ … step(); state = state.detach()"] == changed_lines(fix)

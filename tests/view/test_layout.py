@@ -42,5 +42,5 @@ def test_a_block_stands_below_its_makers(graph):
 
 @given(graphs())
 def test_the_same_graph_stands_the_same(graph):
-    """Nothing moves from one drawing of a recording to the next."""
+    """Two drawings of a recording have the same positions."""
     assert place_blocks(*graph) == place_blocks(*graph)

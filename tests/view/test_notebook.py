@@ -74,7 +74,7 @@ def test_nbgrader_gets_static_forms_only(kernel, recorded, monkeypatch, mode):
 
 
 def test_a_terminal_gets_text(recorded, monkeypatch, capsys):
-    """Where no kernel runs, showing prints the whole verdict."""
+    """Without a kernel, showing prints the whole verdict."""
     monkeypatch.setattr("IPython.get_ipython", lambda: None)
     view.show(recorded("views"))
 
@@ -91,7 +91,7 @@ def test_a_plain_shell_is_a_terminal(recorded, monkeypatch, capsys):
 
 @pytest.mark.parametrize(("module", "loads_torch"), [("autograder.view", False), ("autograder.tape.run.once", True)])
 def test_drawing_needs_no_torch(module, loads_torch):
-    """A stored recording is drawn where torch is absent; the second row shows that the test can tell."""
+    """A stored recording is drawn without torch; the second row shows that the test can detect torch."""
     code = f"import sys, {module}; print('torch' in sys.modules)"
 
     assert f"{loads_torch}\n" == subprocess.check_output([sys.executable, "-c", code], text=True)

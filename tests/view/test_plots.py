@@ -42,13 +42,13 @@ def test_an_unknown_leaf_is_named(recorded):
 
 
 def test_without_a_gradient_there_is_no_plot(recorded):
-    """A run that raised left nothing to compare."""
+    """A run that raised has no gradients to compare."""
     with pytest.raises(ValueError, match="has no gradient to compare"):
         plots.plot_gradients(recorded("raises_backward"), "w2")
 
 
 def test_losses_are_drawn_with_their_ends():
-    """One line for each run, told apart by its dashes too; the legend has the last loss."""
+    """One line for each run, with different dashes; the legend has the last loss."""
     axes = plots.plot_losses({"as written": [1.0, 0.1], "as meant": [1.0, 0.01]})
     assert [[1.0, 0.1], [1.0, 0.01]] == [list(line.get_ydata()) for line in axes.lines]
     assert 2 == len({line.get_linestyle() for line in axes.lines})
@@ -75,7 +75,7 @@ def test_a_plot_is_in_the_reader_s_language_where_a_font_has_its_letters(monkeyp
 
 
 def test_a_plot_suits_a_light_and_a_dark_page():
-    """The page is seen through the figure, and every text stands out from white and from JupyterLab's dark ground."""
+    """The figure is transparent, and every text contrasts with white and with JupyterLab's dark background."""
     from matplotlib.colors import to_rgb, to_rgba
     from matplotlib.text import Text
 

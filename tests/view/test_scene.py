@@ -77,14 +77,14 @@ def test_a_frame_tells_only_what_changed(recording):
 
 
 def test_drawings_hold_shapes_and_nothing_else(hostile):
-    """Whatever a program's names are, none becomes a tag or an attribute."""
+    """The names of a program never become a tag or an attribute."""
     for tag, attributes, *_ in shapes(build_scene(hostile)):
         assert tag in TAGS
         assert not any(name.startswith("on") or name in ("href", "style") for name in attributes)
 
 
 def test_the_harmed_tensor_changes_its_look(recorded):
-    """From the harmful write on, the saved tensor is stale, or silent where no counter moved."""
+    """After the harmful write, the saved tensor is stale, or silent if the counter did not change."""
     for name, state in (("raises_backward", "on stale"), ("silently_wrong", "on silent")):
         recording = recorded(name)
         scene = build_scene(recording)
@@ -114,7 +114,7 @@ def test_every_version_that_a_write_reaches_is_highlighted(recorded):
 
 
 def test_a_released_tensor_does_not_turn_stale_later(recorded):
-    """After backward has freed what it saved, the optimizer's writes into weights harm nothing."""
+    """After backward has freed its saved tensors, the optimizer's writes into weights are harmless."""
     scene = build_scene(recorded("training"))
     states = freeze(scene, len(scene.frames) - 1).states
 
@@ -142,7 +142,7 @@ def test_a_recording_without_a_step_still_has_a_verdict():
 
 
 def test_a_newer_or_cut_recording_is_refused_in_one_sentence(recorded):
-    """A recording that is cut off or newer is refused in a sentence that names what helps."""
+    """An incomplete or newer recording is refused in a sentence with a solution."""
     text = to_json(recorded("correct"))
     newer = msgspec.json.encode(msgspec.json.decode(text) | {"version": 99})
     for broken, words in ((text[:300], "Record the program again"), (newer, "Update autograder")):
@@ -176,7 +176,7 @@ def test_a_live_picture_opens_at_the_point_unless_the_reader_is_asked(recorded):
 
 
 def test_a_long_gradient_lists_each_element_once(recorded):
-    """Of 20 elements the wrong one comes first, and the eleven after it are right."""
+    """Of 20 elements, the wrong one comes first, and the eleven after it are right."""
     recording = recorded("silently_wrong")
     gradients = {"w": Gradient([float(i) for i in range(20)], [float(i) for i in range(19)] + [0.5])}
     verdict = msgspec.structs.replace(recording.verdict, gradients=gradients)
@@ -209,7 +209,7 @@ def test_a_name_that_grows_never_meets_what_stands_beside_it():
 
 
 def half_written():
-    """Saves a view, writes into its base what came from it, and reads the view again."""
+    """Saves a view, writes a value computed from it into its base, and reads the view again."""
     x = torch.ones(2, 4, requires_grad=True)
     y = x.clone()
     kept = y[:, :2]
@@ -219,7 +219,7 @@ def half_written():
 
 
 def test_a_tensor_written_after_it_was_saved_turns_no_path_of_the_graph_around(monkeypatch):
-    """`kept` has a new node that comes from the one that keeps it; still each node stands below those that it came from."""
+    """`kept` has a new node that depends on the node that keeps it; still each node is below its inputs."""
     asked = []
 
     def place_blocks(sizes, links, sources):
@@ -238,7 +238,7 @@ def test_a_tensor_written_after_it_was_saved_turns_no_path_of_the_graph_around(m
 
 
 def test_the_columns_of_gradients_keep_apart(recorded):
-    """The longest words of both columns stand beside each other: no gradient, and none that was recorded."""
+    """The longest words of both columns are next to each other: no gradient, and no recorded gradient."""
     recording = recorded("silently_wrong")
     gradients = {"body": Gradient(None, None), "w": Gradient([-0.0012345], [-123456.0])}
     verdict = msgspec.structs.replace(recording.verdict, gradients=gradients)

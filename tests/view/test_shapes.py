@@ -16,13 +16,13 @@ from autograder.view.text.naming import count_noun, join_few
 
 @pytest.mark.parametrize(("words", "cells"), [("loss", 4), ("", 0), ("損失", 4), ("e\u0301", 1)])
 def test_text_is_measured_in_cells(words, cells):
-    """East Asian characters take two cells, combining marks none."""
+    """East Asian characters take two cells, combining marks take none."""
     assert cells == columns(words)
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]), max_size=60), st.integers(1, 20))
 def test_clipped_text_fits_and_says_that_it_was_cut(words, limit):
-    """Never wider than the limit; what fits is only freed of needless spaces."""
+    """It is never wider than the limit; in a text that fits, only unnecessary spaces are removed."""
     clipped = shapes.clip(words, limit)
 
     assert columns(clipped) <= limit
@@ -42,12 +42,12 @@ def test_wrapped_text_loses_no_word(words, limit):
     "source", ["for i in x:  # all\n    y = 'a' + 1\n", 'text = """a\nb"""\n', "not python (\n", ""]
 )
 def test_colours_change_no_character(source):
-    """The runs of each line joined are the line, also where the source is no Python."""
+    """The joined runs of each line equal the line, even if the source is not Python."""
     assert source.rstrip("\n").split("\n") == ["".join(text for text, _ in line) for line in highlight(source)]
 
 
 def test_colours_are_pythons_own_tokens():
-    """A keyword, a number, a string and a comment have their kinds; names and operators have none."""
+    """A keyword, a number, a string and a comment have their kinds; names and operators do not."""
     (line,) = highlight("if x: y = 'a' + 1  # why")
     assert {"if": "keyword", "'a'": "string", "1": "number", "# why": "comment"} == {
         text: kind for text, kind in line if kind
@@ -75,7 +75,7 @@ def test_lists_read_as_sentences():
 
 
 def test_chinese_is_wrapped_between_letters():
-    """No line is wider than it may be, none begins with a stop, names stay whole, and joined again the lines are the text."""
+    """Lines respect the width, do not begin with a full stop, keep names whole, and give the text when joined."""
     text = "`h += y` 覆盖了 h，而 AddmmBackward0（第 13 行）为反向传播保留着它。"
     for width in range(20, 40):
         lines = wrap_text(text, width, "- ", "  ")

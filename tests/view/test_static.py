@@ -1,4 +1,4 @@
-"""The static picture and the page are small, safe, and readable where no script runs."""
+"""The static picture and the page are small, safe, and readable without scripts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_each_frame_is_well_formed(recording):
 
 @pytest.mark.parametrize("name", ["raises_backward", "silently_wrong"])
 def test_no_picture_points_at_a_line_that_is_to_be_found(recorded, name):
-    """Where the verdict leaves out the harmful line, the saved picture does not mark it either; elsewhere it does."""
+    """If the verdict leaves out the harmful line, the saved picture does not mark it either; otherwise it does."""
     whole = recorded(name)
     withheld = msgspec.structs.replace(whole, verdict=msgspec.structs.replace(whole.verdict, harms=()))
     marks = [re.findall("✎", unquote(as_image(build_scene(shown)))) for shown in (whole, withheld)]
@@ -144,7 +144,7 @@ def test_the_saved_output_needs_no_script(recorded, hostile):
 
 
 def test_a_page_allows_only_itself(hostile):
-    """The page's policy names its own script and style by hash, and nothing else is allowed to run or load."""
+    """The page's policy allows only its own script and style, by hash."""
     page = view.as_html(hostile)
     read = Tags(page)
     policy = next(attributes["content"] for tag, attributes in read.tags if attributes.get("http-equiv"))

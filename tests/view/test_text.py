@@ -1,4 +1,4 @@
-"""The text form states what the picture shows."""
+"""The text form contains the information of the picture."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""A watch beside what stands around the engine: AMP, DDP, LBFGS, GradScaler, checkpoints, threads, hooks and compiled functions."""
+"""A watch with features around the engine: AMP, DDP, LBFGS, GradScaler, checkpoints, threads, hooks and compiled functions."""
 
 import linecache
 import warnings
@@ -21,7 +21,7 @@ BLIND = {
     "transforms/scripted_inside[bug]": "a scripted function makes no calls",
     "transforms/func_grad[bug]": "the tensors of torch.func have no storage to find again",
 }
-"""What a watch does not see, and why; a refused write is then said to come from where nobody hears."""
+"""Writes that a watch does not observe, and the reason; a refused write is then reported as unobserved."""
 SEEN = [
     one
     for one in CORPUS
@@ -37,7 +37,7 @@ def groups_kept():
 
 
 def watched(program: Program, check: str) -> tuple[JobWatch, BaseException | None]:
-    """Run a program under a watch; returns the watch, and what the program raised."""
+    """Run a program under a watch; return the watch, and the program's error."""
     torch.compiler.reset()
     linecache.cache[program.file] = (0, None, program.source.splitlines(keepends=True), program.file)
     watching, error = autograder.watch(check), None
@@ -56,7 +56,7 @@ def names_of(some: list[Program]):
 
 
 def in_user_code(program: Program) -> bool:
-    """Whether a watch can hear the harmful line: not in a compiled function, nor in a block whose recomputation nobody checks."""
+    """Return whether a watch can observe the harmful line: not in a compiled function, nor in a block recomputed without a check."""
     compiled = "torch.compile" in program.source and program.name.split("/")[1] not in ("loop_aot[bug]", "cache[bug]")
     silent_block = "checkpoint" in program.source and program.outcome == "silently-wrong"
     return not compiled and not silent_block
@@ -64,7 +64,7 @@ def in_user_code(program: Program) -> bool:
 
 @names_of([program for program in SEEN if in_user_code(program)])
 def test_the_declared_line_is_named(program):
-    """What backward refuses is named with its line; what it does not notice, too, where bytes are compared."""
+    """The line of a write that backward refuses is named; with a comparison of bytes, also of one that it does not notice."""
     watching, error = watched(program, "bytes" if program.outcome == "silently-wrong" else "versions")
     assert (error is not None) == program.outcome.startswith("raises")
     assert program.harm == {place.line for harm in watching.harms for place in harm.mutated_at}
@@ -74,7 +74,7 @@ def test_the_declared_line_is_named(program):
 
 @names_of([program for program in CORPUS if program.outcome == "correct"])
 def test_a_right_job_is_left_alone(program):
-    """Nothing is raised and nothing is told."""
+    """Nothing is raised or reported."""
     watching, error = watched(program, "versions")
     assert error is None
     assert not watching.harms
@@ -82,7 +82,7 @@ def test_a_right_job_is_left_alone(program):
 
 @names_of([program for program in CORPUS if program.outcome == "raises-backward" and program.tensor])
 def test_every_refused_write_has_a_note(program):
-    """Where nobody heard the write (compiled code, a script), the note says so, and names what was needed."""
+    """If the write was not observed (compiled code, a script), the note says so, and names the needed tensor."""
     _, error = watched(program, "versions")
     notes = getattr(error, "__notes__", [])
     assert any(note.startswith("autograder: ") for note in notes)

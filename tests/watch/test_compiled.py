@@ -1,4 +1,4 @@
-"""Compiled code is neither compiled again nor broken by a watch, and what stands around it is heard."""
+"""Compiled code is neither recompiled nor broken by a watch, and the code around it is observed."""
 
 import subprocess
 import sys
@@ -59,7 +59,7 @@ def test_a_write_beside_compiled_code_is_named():
 
 
 def test_the_compiler_may_be_loaded_under_the_watch():
-    """The first `torch.compile` of a process stands inside the block."""
+    """The first `torch.compile` of a process is inside the context."""
     code = """
 import sys, torch, autograder
 with autograder.watch():

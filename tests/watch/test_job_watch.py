@@ -1,4 +1,4 @@
-"""`autograder.watch()` names line, alias and saver where backward fails, and changes nothing else of the job."""
+"""`autograder.watch()` names line, alias and saving operation if backward fails, and does not change the job otherwise."""
 
 import gc
 import inspect
@@ -85,7 +85,7 @@ def in_a_layer():
 
 
 def under_no_grad():
-    """A write that autograd was told not to record."""
+    """A write that autograd does not record, as requested."""
     x, w = torch.ones(2), leaf()
     h = x * w  # saves
     with torch.no_grad():
@@ -121,7 +121,7 @@ def of_a_list():
 
 
 def custom():
-    """What a custom Function saved."""
+    """The saved tensor of a custom Function."""
     x = leaf() * 1
     y = Doubled.apply(x)  # saves
     x.zero_()  # writes
@@ -166,7 +166,7 @@ def second_round():
 
 
 def made_before_zero_grad():
-    """The forward stands before `zero_grad`."""
+    """The forward comes before `zero_grad`."""
     w = leaf()
     optimizer = torch.optim.SGD([w], lr=0.1)
     h = w.exp()  # saves
@@ -203,7 +203,7 @@ def set_elsewhere():
 
 
 def before_a_checkpoint_is_computed_again():
-    """The block reads what was written since."""
+    """The block reads a tensor that was overwritten meanwhile."""
     w, x = leaf(), torch.ones(2)
     h = checkpoint(lambda v: v * w, x, use_reentrant=False)  # saves
     x.zero_()  # writes
@@ -256,7 +256,7 @@ def by_numpy(h):
 
 @pytest.mark.parametrize("write", [by_data, by_numpy])
 def test_bytes_that_changed_without_a_count_are_told(write):
-    """`check="bytes"` warns before backward, once for a place, and the gradient is what PyTorch gives without a watch."""
+    """`check="bytes"` warns before backward, once per place, and the gradient is that of PyTorch without a watch."""
     w = leaf()
     with autograder.watch("bytes") as watching:
         h = w.exp()
@@ -286,7 +286,7 @@ def test_bytes_are_silent_where_nothing_changed(batch_norm):
 
 
 def test_without_a_write_nothing_is_added():
-    """Errors of forward, and those of backward that are no write's doing, are left as they are."""
+    """Errors of forward, and those of backward without a write, are unchanged."""
     with autograder.watch() as watching:
         with pytest.raises(RuntimeError) as forward:
             torch.ones(2) @ torch.ones(3)
@@ -323,7 +323,7 @@ def test_an_unheard_write_is_said_to_be_unheard():
 
 
 def test_a_graph_from_before_the_watch():
-    """The write is named; of the line that saved it is said that it came before."""
+    """The write is named; the line that saved it is reported as earlier than the watch."""
     h = leaf().exp()
     with autograder.watch() as watching:
         h.mul_(2)
@@ -334,7 +334,7 @@ def test_a_graph_from_before_the_watch():
 
 
 def everything():
-    """Return what tells whether a watch has left anything behind."""
+    """Return the global state that shows whether a watch has left anything behind."""
     return (
         torch.overrides._get_current_function_mode_stack(),
         torch.autograd._engine_run_backward,
@@ -465,7 +465,7 @@ def test_the_jobs_dispatch_modes_see_nothing_of_us():
 
 @pytest.mark.parametrize("kind", ["no_grad", "inference_mode", "func", "sparse", "complex", "meta", "empty"])
 def test_odd_tensors_pass(kind):
-    """What keeps no version, or has no memory to look at, is no reason to fail."""
+    """Tensors without a version, or without readable memory, do not cause an error."""
     with autograder.watch("bytes") as watching, warnings.catch_warnings(action="error"):
         if kind == "no_grad":
             with torch.no_grad():
@@ -533,7 +533,7 @@ def test_an_error_is_explained_after_the_fact():
 
 
 def test_a_log_forgets_its_older_half():
-    """A job of any length needs bounded memory; what is still known is found, and nothing else is."""
+    """A job of any length needs bounded memory; recent entries are found, and others are not."""
     nodes, writes = NodeLog(0), WriteLog()
     for number in range(MOST + 10):
         nodes.note(number, number + 1, number % 7, writes.clock)

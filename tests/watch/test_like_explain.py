@@ -1,4 +1,4 @@
-"""Over the corpus: a watched program is the unwatched one, and what a watch says of a refused backward is what `explain` says."""
+"""For the corpus: a watched program equals the unwatched one, and the watch agrees with `explain` on a refused backward."""
 
 import warnings
 
@@ -16,14 +16,14 @@ CORPUS = programs()
 REFUSED = [program for program in CORPUS if program.outcome == "raises-backward" and program.harm]
 
 SAMPLE = 6
-"""Of so many programs one is run unwatched and watched in each run of the tests; of the others in `test --slow`."""
+"""One of this number of programs is run unwatched and watched in each run of the tests; the others in `test --slow`."""
 
 # A refused node that Python cannot look into (CopySlices, a checkpoint's): one of the two names another that was refused as well.
 OTHER_SAVE = {"swiglu_backward_reuses_buffers[bug]", "swish_inplace_bwd[bug]", "facts_graph/checkpoint_input_written"}
 
 
 def program_of(program):
-    """Return what runs."""
+    """Return the code that runs."""
     return from_source(program.source, program.file, None, program.function)
 
 
@@ -35,9 +35,9 @@ def slow_but_for_a_sample(all_programs):
 
 @pytest.mark.parametrize("program", slow_but_for_a_sample(CORPUS))
 def test_a_watched_run_is_the_unwatched_run(program):
-    """Error text and line, nodes, versions, gradients and which of them share memory: equal bit for bit, under either check.
+    """Error text and line, nodes, versions, gradients and their shared memory are equal bit for bit, with either check.
 
-    And `check="versions"` tells nothing of a program that is right.
+    `check="versions"` reports nothing for a correct program.
     """
     alone = Witness()
     plain = run_once(program_of(program), alone)

@@ -52,7 +52,7 @@ class TestRight:
 
 
 def run(folder: Path, *words: str) -> str:
-    """Return what pytest prints over TESTS."""
+    """Return pytest's output for TESTS."""
     (folder / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "autograder.pytest_plugin", *words]
     # Where the package is installed, its entry point would register the plugin a second time.
@@ -61,7 +61,7 @@ def run(folder: Path, *words: str) -> str:
 
 
 def test_a_guarded_test_fails_with_the_sentence(tmp_path):
-    """What backward does not notice fails the test; what it refuses is told beside its error; what was meant passes."""
+    """An unnoticed wrong gradient fails the test; a refusal has an explanation with its error; intended writes pass."""
     text = run(tmp_path, "-q", "-rA", "--strict-markers", "-W", "error")
     ended = {
         line.split("::")[-1].split(" ")[0]: line.split(" ")[0] for line in text.splitlines() if "test_it.py::" in line

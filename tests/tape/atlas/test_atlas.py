@@ -1,4 +1,4 @@
-"""The atlas of what each operation keeps: the tables in the package, the names they answer to, and the command."""
+"""The atlas of the tensors that each operation keeps: the tables in the package, the accepted names, and the command."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ ATLAS = load_atlas("2.13.0")
 
 
 def kept(word: str) -> set[str]:
-    """Return what the only operation of a name keeps."""
+    """Return the tensors that the only operation of a name keeps."""
     (operation,) = find_operations(ATLAS, word)
     return {keep.what for keep in operation.keeps}
 
@@ -41,7 +41,7 @@ def test_a_table_covers_nearly_every_differentiable_operation(version):
 
 @pytest.mark.parametrize("version", known_versions())
 def test_each_disagreement_is_explained(version):
-    """Where the guard and the need differ, a note says why; none says that it is not known."""
+    """If the guard and the need differ, a note explains why; no note says that the reason is unknown."""
     for one in load_atlas(version).operations:
         differing = {keep.what for keep in one.keeps if keep.guarded is not keep.read}
         noted = {note.partition(":")[0].partition(",")[0] for note in one.notes}
@@ -62,7 +62,7 @@ def test_each_disagreement_is_explained(version):
     ],
 )
 def test_what_the_formulas_of_calculus_need_is_kept(word, what):
-    """Worked out on paper: the slope of exp is its output, that of sin needs the input, that of a product the other factor."""
+    """By hand: the derivative of exp is its output, that of sin needs the input, and that of a product the other factor."""
     assert what == kept(word)
 
 
@@ -109,7 +109,7 @@ def test_every_table_lists_what_its_own_names_find():
 
 @pytest.mark.parametrize(("word", "near"), [("expp", "exp"), ("torch.softmaxx", "softmax"), ("matmull", "matmul")])
 def test_an_unknown_name_is_told_with_names_that_are_near(word, near, capsys):
-    """One sentence on standard error, exit code 2, nothing on standard output."""
+    """One sentence on standard error, exit code 2, empty standard output."""
     assert 2 == main(["atlas", word])
     told = capsys.readouterr()
     assert ("", 1) == (told.out, len(told.err.splitlines()))
@@ -127,7 +127,7 @@ def test_what_is_like_no_name_is_told_too(word, capsys):
 
 
 def test_an_operation_is_told_on_a_screen(capsys):
-    """What it keeps, what may be written, its in-place form, and of which release that is said."""
+    """The kept tensors, the permitted writes, the in-place form, and the release for which this is valid."""
     assert 0 == main(["atlas", "exp"])
     told = capsys.readouterr().out
     assert "exp keeps its output: write into a copy, or out of place." in told
@@ -152,7 +152,7 @@ def test_a_condition_is_told():
 
 
 def test_the_summary_says_how_to_go_on(capsys):
-    """How many keep inputs, outputs or nothing; their sum is the number of operations; the commands that tell more."""
+    """The numbers of operations that keep inputs, outputs or no tensor, with the total; and commands for more."""
     assert 0 == main(["atlas"])
     told = capsys.readouterr().out
     counts = [int(line.split()[0]) for line in told.splitlines() if " keep " in line and "such as" in line]
@@ -163,7 +163,7 @@ def test_the_summary_says_how_to_go_on(capsys):
 
 
 def test_json_is_the_whole_table(capsys):
-    """One object and nothing else, the file that lies in the package."""
+    """The output is exactly the file in the package, one object."""
     assert 0 == main(["atlas", "--json"])
     told = json.loads(capsys.readouterr().out)
     stored = atlas_table.TABLES / f"{nearest_version(atlas_table.installed_version())}.json"
@@ -172,7 +172,7 @@ def test_json_is_the_whole_table(capsys):
 
 
 def test_two_releases_are_compared(capsys):
-    """What came and went and what keeps something else stands there; a release differs in nothing from itself."""
+    """New, removed and changed operations are listed; a release does not differ from itself."""
     older, newer = known_versions()[0], known_versions()[-1]
     assert 0 == main(["atlas", "--diff", older, newer])
     told = capsys.readouterr().out
@@ -218,7 +218,7 @@ def test_the_nearest_table_is_taken(version, nearest):
 
 
 def test_another_release_is_told(monkeypatch):
-    """The answer says which release is installed and of which one the table is."""
+    """The answer names the installed release and the release of the table."""
     monkeypatch.setattr(answers, "installed_version", lambda: "2.13.1")
     assert "PyTorch 2.13.1 is installed here; this is the table of 2.13.0" in answers.of_operation("exp")
 
@@ -230,7 +230,7 @@ def test_no_table_of_a_release_is_an_input_error():
 
 
 def test_the_atlas_needs_no_torch():
-    """The command answers where PyTorch is not installed, and says so; nothing imports it where it is."""
+    """The command works if PyTorch is not installed, and says so; if it is, nothing imports it."""
     code = (
         "import importlib.metadata as m, sys; real = m.version\n"
         "def version(name):\n"
@@ -257,7 +257,7 @@ def test_the_atlas_needs_no_torch():
     ],
 )
 def test_a_kind_of_node_has_the_words_of_its_operation(kind, words):
-    """What is said of a harm names the operation that the node is called after; of a node that keeps nothing, nothing."""
+    """The description of a harm names the operation of the node; a node that keeps no tensor has no description."""
     told = answers.words_on_node(kind)
     assert told.startswith(words)
     assert bool(told) is bool(words)

@@ -1,4 +1,4 @@
-"""The stored atlas beside the PyTorch that runs here: random writes in plain PyTorch, and operations observed afresh."""
+"""The stored atlas is compared with this PyTorch: random writes in plain PyTorch, and new observations of operations."""
 
 import json
 import random
@@ -43,9 +43,9 @@ def test_random_writes_do_in_plain_pytorch_what_the_atlas_says():
 
 
 def comparison(stored, name: str, generator: random.Random) -> tuple[str, bool, bool] | None:
-    """Return a tensor of a call, both drawn, whether PyTorch raises after a write to it, and whether the atlas says so.
+    """Return a tensor of a drawn call, whether PyTorch raises after a write to it, and whether the atlas predicts that.
 
-    None where the sample has no gradient or its tensor cannot be written, or where the atlas only counts calls.
+    Returns None if the sample has no gradient, its tensor cannot be written, or the atlas only counts calls.
     """
     calls = calls_of(operations()[name])
     number = generator.randrange(len(calls))
@@ -64,7 +64,7 @@ def comparison(stored, name: str, generator: random.Random) -> tuple[str, bool, 
 
 
 def stated(stored, what: str, gradient: str, facts: dict[str, bool]) -> bool | None:
-    """Return whether the atlas says that backward raises; None where its condition only counts calls."""
+    """Return whether the atlas predicts that backward raises; None if its condition only counts calls."""
     rows = [keep for keep in stored.keeps if keep.what == what and gradient in keep.gradients and keep.guarded]
     answers = [holds(keep.when, facts) for keep in rows]
     return True if True in answers else None if None in answers else False
@@ -85,7 +85,7 @@ def raises_after_write(ends: list[torch.Tensor], tensors: list[torch.Tensor]) ->
 
 
 def test_the_stored_table_is_what_is_observed_here():
-    """Of operations drawn at random, what is observed afresh is stored, word for word."""
+    """For operations drawn at random, new observations equal the stored text."""
     table = json.loads(table_text(installed_version()))
     stored = {one["name"] + (f" ({one['form']})" if "form" in one else ""): one for one in table["operations"]}
     with warnings.catch_warnings():
@@ -95,7 +95,7 @@ def test_the_stored_table_is_what_is_observed_here():
 
 
 def test_every_operation_is_covered_or_has_a_reason():
-    """What PyTorch lists as differentiable stands in the table, or among those that could not be observed."""
+    """Every operation that PyTorch lists as differentiable is in the table, or among those that could not be observed."""
     atlas = load_atlas(installed_version())
     told = {one.key for one in (*atlas.operations, *atlas.not_covered)}
     assert set(operations()) == told
@@ -119,14 +119,14 @@ def test_a_condition_tells_the_calls_apart(kept, words):
 
 
 def test_calls_that_no_statement_tells_apart_are_counted():
-    """Then the atlas says in how many calls it was so, and `holds` claims nothing."""
+    """Then the atlas gives the number of such calls, and `holds` returns None."""
     facts = [{"p=True": True}, {"p=True": True}]
     assert "in 1 of 2 calls" == condition(facts, (True, False))
     assert holds("in 1 of 2 calls", facts[0]) is None
 
 
 def test_kron_reads_what_no_counter_guards():
-    """Plain PyTorch: a counted write into an argument of `torch.kron` changes the other's gradient, and nothing is raised."""
+    """Plain PyTorch: a counted write into an argument of `torch.kron` changes the other's gradient without an error."""
 
     def gradient(written: float) -> torch.Tensor:
         a, b = (torch.ones(2, 3, requires_grad=True) * 2 for _ in range(2))

@@ -1,4 +1,4 @@
-"""What is said to be right was checked: custom backwards, whole losses, and PyTorch's own formulas."""
+"""Gradients called right were checked: custom backwards, whole losses, and PyTorch's own formulas."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def checked(source: str) -> Verdict:
 
 
 def answers(verdict: Verdict) -> dict[str, str]:
-    """Return what each oracle answered."""
+    """Return the answer of each oracle."""
     return {check.oracle: check.answer for check in verdict.checks}
 
 
 def test_a_forgotten_factor_is_told_and_nothing_is_called_right():
-    """Copy of saved tensors say nothing of a formula: no gradient below it has a right one, and a note names the backward."""
+    """Copies of saved tensors do not check a formula: no gradient below it is called right, and a note names the backward."""
     verdict = record(FORGOTTEN, file="bug.py").verdict
 
     assert ("correct", None) == (verdict.outcome, verdict.gradients["w"].true)
@@ -91,7 +91,7 @@ def test_asked_for_the_slope_beside_it_is_given():
 
 @pytest.mark.parametrize("source", [STRAIGHT_THROUGH, REVERSED], ids=["straight through", "reversed"])
 def test_a_choice_is_no_fault(source):
-    """A flat forward, or one that gives its input back, has the backward that the program chose; nothing is called right or wrong."""
+    """A flat forward, or one that returns its input, has the backward that the program chose; it is not judged."""
     for verdict in (record(source).verdict, checked(source)):
         assert ("correct", None) == (verdict.outcome, verdict.gradients["w"].true)
         assert any("is a choice of its own" in note for note in verdict.notes)
@@ -100,7 +100,7 @@ def test_a_choice_is_no_fault(source):
 
 @pytest.mark.parametrize("source", [RIGHT, TRAINING], ids=["custom Function", "training"])
 def test_what_agrees_is_called_right(source):
-    """Only then: without differences the same program has no harmed value, and no more."""
+    """Only then: without differences, the same program has no harmed value and no other judgment."""
     plain, compared = record(source).verdict, checked(source)
 
     assert "no write harmed a saved value" == headline(plain)
@@ -145,7 +145,7 @@ def test_what_cannot_be_judged_is_not_called_wrong(source):
 
 
 def test_a_program_without_backward_is_not_called_right():
-    """Nothing was checked, and that is what is said."""
+    """Nothing was checked, and the verdict says so."""
     verdict = record("import torch\nw = torch.ones(2, requires_grad=True)\n(w * 2).sum()\n").verdict
 
     assert "not asked" == answers(verdict)["copies of saved tensors"]
@@ -153,7 +153,7 @@ def test_a_program_without_backward_is_not_called_right():
 
 
 def test_both_meanings_of_a_hidden_write_are_told():
-    """exp, then a write past autograd: the loss that ran has the slope 2·exp(w), the program as recorded exp(w)."""
+    """exp, then a write outside autograd: the loss that ran has the derivative 2·exp(w), the recorded program exp(w)."""
     source = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w.exp()\nh.data.mul_(2)\nh.sum().backward()\n"
     verdict, exp = record(source).verdict, torch.tensor([1.0, 2.0]).exp()
     gradient = verdict.gradients["w"]
@@ -169,7 +169,7 @@ def test_both_meanings_of_a_hidden_write_are_told():
     ("checked", "words"), [(12, "the first 12 of 17 calls of backward"), (17, "17 calls of backward")]
 )
 def test_a_check_counts_the_calls_that_were_compared(checked, words):
-    """Where the time was up before the other run had ended, its answer is that of the calls until then."""
+    """If the time is up before the other run has ended, the result is based on the calls until then."""
     evidence = SimpleNamespace(
         plain=SimpleNamespace(calls=[None] * 17),
         cloned_saves=SimpleNamespace(error=None),

@@ -36,7 +36,7 @@ def evidence_of(source: str, monkeypatch):
     ],
 )
 def test_evidence_leads_to_outcome_and_lines(write, outcome, lines, monkeypatch):
-    """The same evidence gives the outcome and the harms; a right program has none."""
+    """The same evidence gives the outcome and the harms; a correct program has no harms."""
     evidence = evidence_of(WRITTEN.format(write), monkeypatch)
 
     assert outcome == evidence.outcome == verdict_of(evidence).outcome
@@ -52,7 +52,7 @@ def test_gradients_stand_beside_the_right_ones(monkeypatch):
 
 
 def test_notes_say_what_the_words_do_not(monkeypatch):
-    """A program that never calls backward is correct, and the verdict says why that means little."""
+    """A program that never calls backward is correct, and the verdict explains why that means little."""
     (note,) = verdict_of(evidence_of(HEAD + "h = w.exp()\n", monkeypatch)).notes
     assert "never called backward" in note
 
@@ -75,7 +75,7 @@ with Count():
 
 
 def test_a_mode_that_passes_calls_on_is_not_the_line_that_wrote():
-    """The call that went through it is named: its own line stands between every call and PyTorch."""
+    """The call that went through the mode is named, although a line of the mode is between every call and PyTorch."""
     verdict = record(DISPATCHED).verdict
 
     assert "raises-backward" == verdict.outcome
@@ -96,7 +96,7 @@ for step in range(2):
 
 
 def test_what_backward_does_not_read_is_not_harmed():
-    """Of a step that is harmed elsewhere: not the statistics that a later forward moves, nor what backward itself scribbles on."""
+    """In a harmed step, statistics that a later forward updates, and memory that backward itself writes, are not harmed."""
     verdict = record(STATISTICS).verdict
 
     assert "silently-wrong" == verdict.outcome

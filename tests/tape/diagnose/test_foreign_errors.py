@@ -1,4 +1,4 @@
-"""Errors that have nothing to do with autograd: reported with their line, without a search for in-place operations."""
+"""Errors unrelated to autograd: they are reported with their line, without a search for in-place operations."""
 
 import json
 
@@ -82,7 +82,7 @@ def test_leaving_after_an_error_does_not_hide_the_harm(tmp_path, end):
 
 
 def test_a_class_is_refused_with_one_sentence(tmp_path):
-    """`FILE::Class` says what to give instead, and names a static method's form."""
+    """For `FILE::Class`, the message suggests an alternative, and the form of a static method."""
     (tmp_path / "net.py").write_text("import torch\nclass Net(torch.nn.Module):\n    pass\n")
     done = autograder("explain", "net.py::Net", cwd=tmp_path)
     assert (2, "") == (done.returncode, done.stdout)

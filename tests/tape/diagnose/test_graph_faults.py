@@ -1,4 +1,4 @@
-"""What keeps a gradient from its leaf without any write: named with the line and a change, and never on right programs."""
+"""Faults other than writes that keep a gradient from its leaf: named with the line and a change, never in correct programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_line_is_named_with_a_change(program: FaultyProgram):
 
 @EACH
 def test_the_repaired_program_is_left_in_peace(program: FaultyProgram):
-    """The same program with the change made: it runs, and nothing is said of it."""
+    """The same program with the change runs, and has no such note."""
     verdict = verdict_of(program.repaired)
 
     assert ("correct", (), ()) == (verdict.outcome, verdict.harms, verdict.graph_faults)
@@ -43,14 +43,14 @@ def test_the_repaired_program_is_left_in_peace(program: FaultyProgram):
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_nothing_is_said_of_what_is_meant(name: str):
-    """Accumulation, logs, frozen parts, players with an optimizer each: they do what the faulty ones do, on purpose."""
+    """Accumulation, logs, frozen parts, and players with an optimizer each do intentionally what faulty programs do."""
     verdict = verdict_of(HEAD + dedent(RIGHT[name]).lstrip("\n"))
 
     assert ("correct", ()) == (verdict.outcome, verdict.graph_faults)
 
 
 def test_an_optimizer_that_an_error_kept_from_its_step_is_none_that_is_missing():
-    """The first optimizer also holds an unused layer, the second one's step was to come: of neither anything is said."""
+    """The first optimizer also contains an unused layer, and the second one's step was next: neither is reported."""
     source = """
         critic, actor, unused = nn.Linear(2, 1), nn.Linear(2, 2), nn.Linear(2, 1)
         first = torch.optim.SGD([*critic.parameters(), *unused.parameters()], lr=0.1)
@@ -138,7 +138,7 @@ def test_a_note_names_only_words_of_the_program(name):
 
 
 def test_a_gradient_that_is_given_by_hand_reaches_its_parameter():
-    """As in A3C: what another network's backward computed is assigned, so the optimizer's parameters are trained."""
+    """As in A3C, the gradient of another network's backward is assigned, so the optimizer's parameters are trained."""
     given = "second.load_state_dict(first.state_dict())\nsecond(x).sum().backward()\n"
     given += "for mine, theirs in zip(second.parameters(), first.parameters()):\n    theirs._grad = mine.grad\n"
     verdict = record(TWO_LAYERS + given + "optimizer.step()\n").verdict
@@ -146,7 +146,7 @@ def test_a_gradient_that_is_given_by_hand_reaches_its_parameter():
 
 
 def test_a_reentrant_checkpoint_without_gradients_is_no_wrong_gradient():
-    """It records nothing, as in plain PyTorch, in each of three steps."""
+    """It does not record, as in plain PyTorch, in each of three steps."""
     loop = "for step in range(3):\n    optimizer.zero_grad()\n"
     loop += "    second(checkpoint(first, x, use_reentrant=True)).pow(2).sum().backward()\n    optimizer.step()\n"
     assert "correct" == record(TWO_LAYERS + loop).verdict.outcome

@@ -1,4 +1,4 @@
-"""Each kind of harm finds what its own example shows, and the examples are what they say they are in plain PyTorch."""
+"""Each kind of harm is found in its own example, and plain PyTorch confirms the examples."""
 
 import pytest
 
@@ -11,7 +11,7 @@ EACH = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
 def plain(source: str) -> dict[str, list[float]] | None:
-    """Return the gradients that plain PyTorch leaves (or `run` returns), None where it raises."""
+    """Return the gradients that plain PyTorch leaves (or `run` returns); None if it raises."""
     names: dict = {}
     try:
         exec(compile(source, "example", "exec"), names)
@@ -22,7 +22,7 @@ def plain(source: str) -> dict[str, list[float]] | None:
 
 
 def without(source: str, lines: list[int]) -> str:
-    """Return the source in which nothing stands on the lines but the value of the expression, or nothing at all."""
+    """Return the source with the lines replaced by the value of the expression, or removed."""
     kept = source.splitlines()
     for line in lines:
         indent = kept[line - 1][: len(kept[line - 1]) - len(kept[line - 1].lstrip())]
@@ -57,7 +57,7 @@ def test_the_kind_finds_what_its_example_shows(kind):
 
 @EACH
 def test_a_row_below_is_asked_only_where_those_above_are_silent(kind, monkeypatch):
-    """A kind that always finds something, put in a row of its own at the top, leaves no room for any other."""
+    """A kind that always finds something, in a new row at the top, prevents all others."""
     place = Place("<program>", 1, "import torch")
     loud = type(kind)("loud", "Always.", (kind.example.outcome,), lambda _: [_harm(place)], kind.example)
     monkeypatch.setattr("autograder.tape.diagnose.harms.harm_registry.HARM_KINDS", ((loud,), *HARM_KINDS))

@@ -9,7 +9,7 @@ from autograder.tape.oracle.gradient_comparison import Gradients, aligned, first
 
 
 def run_of(calls: int, *, turned: bool = False) -> Gradients:
-    """Return what a run left that made so many calls, each with two targets of its own; `turned`: each pair the other way round."""
+    """Return the results of a run with this number of calls with two targets each; `turned` swaps each pair."""
     generator, made = torch.Generator().manual_seed(1), Gradients()
     for number in range(calls):
         values = torch.randn(2, 3, generator=generator)
@@ -22,7 +22,7 @@ def run_of(calls: int, *, turned: bool = False) -> Gradients:
 
 
 def test_targets_of_equal_values_are_paired_by_their_gradients():
-    """Turned pairs are found, and then nothing differs."""
+    """Swapped pairs are found, and then the results are equal."""
     left, right = run_of(50), run_of(50, turned=True)
     pairs = aligned(left, right)
     assert {index: index ^ 1 for index in range(100)} == pairs

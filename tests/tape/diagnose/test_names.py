@@ -29,7 +29,7 @@ PARAMETERS = ["encoder.weight", "decoder.weight", "decoder.bias"]
 
 
 def test_parameters_of_an_imported_model_have_its_names(tmp_path):
-    """With the model in a file of its own, and a loop over its parameters: as `named_parameters()` says."""
+    """With the model in another file, and a loop over its parameters, the names are those of `named_parameters()`."""
     (tmp_path / "net.py").write_text(NET)
     path = tmp_path / "main.py"
     path.write_text(TRAIN)
@@ -79,5 +79,5 @@ def test_leaves_that_rounds_make_anew_are_one_row(steps):
     ids=["other shapes", "equal shapes", "in one call"],
 )
 def test_leaves_of_one_name_share_a_row_only_as_rounds(body, rows):
-    """Leaves that one backward call reaches, and leaves of other shapes, have rows of their own."""
+    """Leaves that one backward call reaches, and leaves of other shapes, have separate rows."""
     assert rows == len(record(f"import torch\n{body}\n").verdict.gradients)

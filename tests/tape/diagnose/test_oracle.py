@@ -1,4 +1,4 @@
-"""What the right gradient is, by ways that share nothing with the graph under suspicion; each held against a formula."""
+"""The right gradient, found in ways that are independent of the examined graph; each is compared with a formula."""
 
 import math
 
@@ -99,7 +99,7 @@ def test_numbers_are_listed_as_people_write_them():
     ids=["nan", "equal", "other", "other shape", "none right", "none got", "sparse", "large"],
 )
 def test_listing_two_gradients_together_changes_no_number(got, true):
-    """What is listed once for both is what would be listed for each."""
+    """The common list contains the rows that would be listed for each gradient."""
     assert str((nested(got), nested(true))) == str(nested_pair(got, true))
 
 
@@ -116,7 +116,7 @@ def test_differences_of_a_program_find_a_write_that_the_graph_does_not_know():
 
 
 def test_differences_do_not_speak_where_a_program_takes_another_way_each_time():
-    """A loss that depends on the system's random numbers has no slope."""
+    """A loss that depends on the system's random numbers has no derivative."""
     with pytest.raises(NotApplicable):
         FiniteDifferences(program("(w * (torch.Generator().seed() % 1000)).sum().backward()\n"), frozenset(), 10.0)
 
@@ -135,7 +135,7 @@ Triple.apply(w).sum().backward()
 
 @pytest.mark.parametrize(("slope", "expected"), [(3, True), (1, False)])
 def test_a_custom_backward_is_held_against_its_forward(slope, expected):
-    """A backward that passes gradients straight through is a choice of the program, and no slope."""
+    """A backward that passes gradients straight through is a choice of the program, and not a derivative."""
     assert expected is backwards_are_slopes(program(CUSTOM.format(slope=slope)), 10.0)
 
 

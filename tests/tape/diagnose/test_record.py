@@ -37,7 +37,7 @@ def recorded(write: str):
     ],
 )
 def test_a_write_after_the_save_is_found(write, expected, through):
-    """Whatever the alias: the outcome, the line of the write and of the save, and the right gradient of w2, which is 4."""
+    """For any alias: the outcome, the lines of the write and of the save, and the right gradient of w2, which is 4."""
     verdict = recorded(write).verdict
     harm = verdict.harms[0]
 
@@ -71,7 +71,7 @@ def test_versions_are_those_of_pytorch():
 
 
 def test_aliases_share_a_storage_and_not_always_a_counter():
-    """`.data` is another tensor in the same storage with a counter of its own; `.detach()` shares both."""
+    """`.data` is another tensor in the same storage with a separate version counter; `.detach()` shares both."""
     recording = recorded("p = d.data; q = d.detach()")
     tensors = {tensor.id: tensor for tensor in recording.tensors}
     named = {change.name: tensors[change.tensor] for step in recording.steps for change in step.names}
@@ -82,7 +82,7 @@ def test_aliases_share_a_storage_and_not_always_a_counter():
 
 
 def test_a_recording_survives_json():
-    """What is read back equals what was written, and two recordings of one program are equal."""
+    """The value that is read equals the written one, and two recordings of one program are equal."""
     recording = recorded("d[:] = 1")
 
     assert recording == from_json(to_json(recording))
@@ -151,7 +151,7 @@ def test_forecasts_change_with_the_write():
 
 
 def test_the_walk_stops_where_pytorch_stops():
-    """The backward walk lists what ran, what it passed on, and the node that refused."""
+    """The backward walk lists the nodes that ran, the gradients that they passed on, and the node that raised."""
     walk = recorded("d[:] = 1").backward
 
     assert ["raised"] == [visit.status for visit in walk]
@@ -185,7 +185,7 @@ def test_what_needs_a_word_has_a_note(source, note):
 
 
 def test_an_untracked_write_is_settled_by_finite_differences():
-    """b.mul_(3) under no_grad: the graph says 2, the program computes with 6; the same after the last use changes nothing."""
+    """b.mul_(3) under no_grad: the graph says 2, the program computes with 6; the same after the last use is harmless."""
     source = "import torch\na = torch.ones(2, requires_grad=True)\nb = a * 2\n{}\nc = b + 1\n{}\nc.sum().backward()"
     write = "with torch.no_grad(): b.mul_(3)"
 
@@ -227,7 +227,7 @@ def test_a_function_is_recorded_and_leaves_no_trace():
 
 
 def test_a_target_that_is_an_alias_of_the_prediction_is_told():
-    """The loss of a prediction and its own memory is 0 and so is its slope: right, and hardly what was meant."""
+    """The loss of a prediction and its own memory is 0 and so is its derivative: correct, but probably not intended."""
     source = (
         "import torch\nw = torch.ones(3, requires_grad=True)\npred = w * 2\ngoal = pred.detach()\n"
         "goal[1] = 5.0\n(pred - goal).pow(2).sum().backward()"

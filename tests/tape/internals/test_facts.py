@@ -1,4 +1,4 @@
-"""What the tape relies on in PyTorch, held on the installed release; a row that fails names the code to look at again."""
+"""Facts about PyTorch on which the tape relies, for the installed release; a failing row names the affected code."""
 
 import ctypes
 
@@ -47,7 +47,7 @@ WRITES = {
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_function_mode_hears_it_and_the_counter_says(name):
-    """Each way to write: a function mode hears at least the named function, and the counter moves, or not."""
+    """For each way to write, a function mode receives at least the named function, and the counter changes, or not."""
     write, functions, moves = WRITES[name]
     b = torch.tensor([1.0, 2.0])
 
@@ -116,7 +116,7 @@ def test_a_saved_input_is_the_very_tensor():
 
 
 def test_a_refusal_holds_both_versions():
-    """`_saved_x` refuses what was written into since; the text says the version now and the version when it was saved."""
+    """`_saved_x` raises if its tensor was changed; the message contains the current version and the version of the save."""
     e = torch.ones(2, requires_grad=True).exp()
     node = e.grad_fn
     e.detach().add_(1)
@@ -127,7 +127,7 @@ def test_a_refusal_holds_both_versions():
 
 
 def test_a_freed_saved_tensor_reads_as_nothing():
-    """After backward the node is still there, and what it kept is not."""
+    """After backward the node still exists, but its saved tensors do not."""
     a = torch.ones(2, requires_grad=True)
     y = a * a
     node = y.grad_fn
@@ -194,7 +194,7 @@ def test_an_in_place_operation_saves_a_clone_of_its_old_input():
 
 
 def test_batch_norm_writes_its_statistics_without_a_counter():
-    """Running statistics change, their counters do not: only their bytes tell."""
+    """Running statistics change, but not their counters: only their bytes show it."""
     mean, var = torch.zeros(2), torch.ones(2)
 
     torch.nn.functional.batch_norm(torch.randn(4, 2), mean, var, training=True)
@@ -248,7 +248,7 @@ def test_every_backward_goes_through_one_door(monkeypatch):
 
 
 def test_numpy_shares_and_keeps_no_counter():
-    """A NumPy alias writes into the tensor, and nothing counts."""
+    """A NumPy alias writes into the tensor without a counter."""
     a = torch.zeros(2)
     array = a.numpy()
 

@@ -62,7 +62,7 @@ def test_a_view_knows_its_base():
 
 
 def test_what_stands_for_others_is_told():
-    """Inside `vmap` and `torch.func.grad` a tensor stands for others; outside none does."""
+    """Inside `vmap` and `torch.func.grad`, a tensor represents others; outside it does not."""
     seen = []
 
     def noted(x):
@@ -86,7 +86,7 @@ def test_a_storage_has_a_number():
 
 
 def test_what_we_read_is_not_heard():
-    """A function mode hears `.grad` and `exp`; inside `unheard` it hears nothing, and what runs is the same."""
+    """A function mode receives `.grad` and `exp`; inside `unheard` it receives nothing, and the calls are the same."""
     a = leaf(1.0)
     with Heard() as outside:
         _, heard = a.grad, a.exp()
@@ -99,7 +99,7 @@ def test_what_we_read_is_not_heard():
 
 
 def test_a_version_set_back_is_accepted_by_backward():
-    """After a write, backward refuses; with the counter set back, it runs (and uses what was written)."""
+    """After a write, backward raises; with the counter set back, it runs (and uses the written values)."""
     a = leaf(2.0)
     b = a * 1
     y = b * b
@@ -136,7 +136,7 @@ def test_every_backward_passes_the_replaced_engine():
 
 @pytest.mark.parametrize("call", [torch.Tensor.backward, torch.autograd.backward, lambda y: torch.autograd.grad(y, y)])
 def test_a_traceback_shows_that_backward_was_called(call):
-    """An error of backward has a frame of PyTorch's own `backward` or `grad`; an error of an operation has none."""
+    """An error of backward has a frame of PyTorch's own `backward` or `grad`; an error of an operation does not."""
     e = leaf(1.0, 2.0).exp()
     e.detach().add_(1)
 
@@ -189,7 +189,7 @@ def test_hooks_on_saved_tensors_pass_the_replacement():
 
 
 def test_a_failed_checkpoint_leaves_no_hooks_behind():
-    """What raised inside a checkpoint is not computed again by a later backward, also while its error is kept."""
+    """An operation that raised in a checkpoint is not computed again by a later backward, even while its error is kept."""
     calls = []
 
     def fails(t):
@@ -211,7 +211,7 @@ def test_a_failed_checkpoint_leaves_no_hooks_behind():
 
 
 def test_a_given_gradient_and_an_emptied_one_are_heard():
-    """Assigning `.grad`, and `zero_grad` with and without foreach, are heard under the names that stand in `heard_calls`."""
+    """Assigning `.grad`, and `zero_grad` with and without foreach, are received under the names in `heard_calls`."""
     w = leaf(1.0)
     optimizer = torch.optim.SGD([w], lr=1.0)
     with Heard() as given:
@@ -241,7 +241,7 @@ OPERATIONS = {
 
 
 def packed_by(operation, *inputs) -> list[torch.Tensor]:
-    """Return what PyTorch itself hands to a pack hook: every tensor that an operation saves."""
+    """Return the tensors that PyTorch passes to a pack hook: every tensor that an operation saves."""
     found = []
     torch.manual_seed(0)
     with saved_tensors_hooks(lambda t: found.append(t.detach().clone()) or t, lambda t: t):
@@ -267,7 +267,7 @@ def release(request, monkeypatch):
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_saved_tensors_are_those_that_pytorch_packs(name, release):
-    """Read through the node: the values that a pack hook gets, no hook set, and nothing before or after the save is missing."""
+    """The node has the values that a pack hook gets, without a hook, before and after the save."""
     a, b = leaf(1.0, 2.0) * 1, leaf(3.0, 1.0) * 1
     expected = packed_by(OPERATIONS[name], a, b)
     with saved_variables.readable_saved_tensors():
@@ -280,7 +280,7 @@ def test_saved_tensors_are_those_that_pytorch_packs(name, release):
 
 
 def test_hooks_are_seen_and_not_called(release):
-    """What a pack hook made and the hook to unpack it are read; reading calls neither hook, and backward calls it once."""
+    """The result of a pack hook and its unpack hook are read; reading calls neither hook, and backward calls it once."""
     calls = []
 
     def unpack(text):
@@ -312,7 +312,7 @@ def test_hooks_on_one_saved_tensor_are_seen(release):
 
 
 def test_checkpoint_shows_without_computing_again(release):
-    """A tensor that checkpoint will compute again has its hook; reading computes nothing."""
+    """A tensor that checkpoint will compute again has its hook; reading does not compute it."""
     calls = []
     with saved_variables.readable_saved_tensors():
         y = checkpoint(lambda t: calls.append(1) or t.exp(), leaf(1.0), use_reentrant=False)
@@ -323,7 +323,7 @@ def test_checkpoint_shows_without_computing_again(release):
 
 
 def test_a_freed_tensor_is_gone_and_a_stale_one_is_not(release):
-    """After backward nothing is left; after a write, the expected version is known and the tensor is not taken for freed."""
+    """After backward nothing is left; after a write, the expected version is known and the tensor does not count as freed."""
     a = leaf(1.0, 2.0)
     e, square = a.exp(), a * a
     square.sum().backward()
@@ -366,13 +366,13 @@ def test_a_recording_is_the_same_without_savedtensor_data(release):
 
 @pytest.mark.parametrize("probe", support.SHORTCOMINGS, ids=lambda probe: probe.__name__)
 def test_this_release_has_it(probe):
-    """The releases that are tried lack none of it: a recording says so nowhere."""
+    """The tested releases have all of them: a recording does not report missing ones."""
     assert probe()
     assert support.SHORTCOMINGS[probe] not in record("import torch\n" + PROGRAM).verdict.notes
 
 
 def test_a_release_that_names_no_saved_tensor_is_told_of(monkeypatch):
-    """The outcome is still right, no line is made up, and the note says why."""
+    """The outcome is still right, no line is invented, and the note gives the reason."""
     monkeypatch.setattr(saved_variables, "_PREFIX", "_no_such_attribute_")
     sentence = support.SHORTCOMINGS[support.names_saved_tensors]
     monkeypatch.setattr(support, "SHORTCOMINGS", {lambda: False: sentence})
@@ -389,7 +389,7 @@ def test_a_release_that_names_no_saved_tensor_is_told_of(monkeypatch):
 
 
 def test_a_release_without_what_is_required_is_refused_in_a_sentence():
-    """The name that is missing and what to do stand in the message; this release has all of them."""
+    """The message contains the missing name and a solution; this release has all required names."""
     support.require_internals()
     with pytest.raises(SetupError, match=r"needs torch\.Tensor\._version, .* `pip install torch`"):
         support.require_internals(object())
@@ -424,7 +424,7 @@ def test_sequence_numbers_tell_the_order_of_nodes():
 
 
 def test_a_mode_leaves_from_below_others_and_comes_back_there():
-    """The others stay in their order, and it hears what it heard before."""
+    """The others keep their order, and the mode receives the same calls as before."""
     ours, above = Heard(), Heard()
     mode_stack.put_on(ours)
     with above:
@@ -442,7 +442,7 @@ def test_a_mode_leaves_from_below_others_and_comes_back_there():
 
 
 def test_compiled_calls_are_told_of():
-    """Each compiled call is reported once when it begins and once when it ends, also where it raises."""
+    """Each compiled call is reported once when it begins and once when it ends, even if it raises."""
     import torch._dynamo
 
     told = []
@@ -475,7 +475,7 @@ def test_steps_of_optimizers_are_told_of():
 
 
 def test_versions_are_read_fast_or_not_at_all():
-    """`read_version` is `version_of`, and raises where that says None."""
+    """`read_version` equals `version_of`, and raises if that returns None."""
     x = torch.ones(1).add_(1)
     assert version_of(x) == read_version(x) == 1
     with torch.inference_mode():
@@ -515,7 +515,7 @@ def test_batch_norm_reads_running_statistics_only_when_it_evaluates():
 
 
 def test_dispatch_modes_are_seen():
-    """One that is on, and none after."""
+    """A mode that is on is found, and none afterwards."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Passing(TorchDispatchMode):

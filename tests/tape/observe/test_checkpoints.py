@@ -10,7 +10,7 @@ CORPUS = programs(HERE / "checkpoints")
 
 @pytest.mark.parametrize("name", ["tower[bug]", "tower_view[bug]", "inside_reentrant[bug]"])
 def test_a_write_in_a_recomputed_block_is_one_harm(name):
-    """One write is one harm, and it changed bytes: nobody calls the error needless."""
+    """One write is one harm, and it changed bytes: the error is not called needless."""
     (program,) = (one for one in CORPUS if one.name == f"checkpoints/{name}")
     verdict = assert_explained(program)
     assert [True] == [harm.bytes_changed for harm in verdict.harms]

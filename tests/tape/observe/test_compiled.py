@@ -83,7 +83,7 @@ torch.compile(lambda w: (w * w).sum(), backend=backend)(w).backward()
 
 
 def test_rounding_of_a_zero_is_no_difference():
-    """A bias before a batch norm has no gradient but rounding, and compiled code rounds otherwise."""
+    """A bias before a batch norm has only a rounding error as its gradient, which differs in compiled code."""
     source = """
 import torch
 
@@ -99,7 +99,7 @@ torch.compile(lambda w, b: (w * w).sum() + (0 * b).sum(), backend=backend)(w, b)
 
 
 def test_where_compiling_takes_too_long_the_eager_program_is_explained():
-    """The line is named all the same, and a note says that the outcome is that of the eager program."""
+    """The line is named nevertheless, and a note says that the outcome is that of the eager program."""
     source = """
 import time, torch
 
@@ -122,7 +122,7 @@ h.sum().backward()
 
 
 def test_a_right_program_keeps_its_outcome_where_eager_would_raise():
-    """A backend that takes its graph's writes out of place: compiled, all is right; the note says what eager does and why."""
+    """A backend with out-of-place writes: the compiled program is correct; the note explains the eager error."""
     source = """
 import torch
 

@@ -1,4 +1,4 @@
-"""What stands around the engine: saved-tensor hooks, custom Functions, AMP, DDP, LBFGS, transforms, tensors without values."""
+"""Features around the engine: saved-tensor hooks, custom Functions, AMP, DDP, LBFGS, transforms, tensors without values."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ with FakeTensorMode():
 
 @pytest.mark.parametrize("kind", WITHOUT_VALUES)
 def test_gradients_without_values_are_not_called_right(kind):
-    """Nothing can be compared: one sentence says so, and the default device is put back."""
+    """Nothing can be compared: one sentence says so, and the default device is restored."""
     with pytest.raises(ProgramError, match=r"no values \(device meta, or fake tensors\).*Run the program on the CPU"):
         record(WITHOUT_VALUES[kind].format(write="pass"))
     assert "cpu" == torch.get_default_device().type
@@ -36,7 +36,7 @@ def test_gradients_without_values_are_not_called_right(kind):
 
 @pytest.mark.parametrize("kind", WITHOUT_VALUES)
 def test_a_refused_write_is_named_without_values(kind):
-    """Versions are counted there, too; whether bytes changed nobody knows, so the error is not called needless."""
+    """Versions are counted there as well; whether bytes changed is unknown, so the error is not called needless."""
     verdict = record(WITHOUT_VALUES[kind].format(write="h.mul_(2)")).verdict
     assert "raises-backward" == verdict.outcome
     assert "h.mul_(2)" in {place.text for harm in verdict.harms for place in harm.mutated_at}
@@ -62,7 +62,7 @@ def test_a_write_that_no_mode_hears_is_named_by_its_call(call, source):
 
 
 def test_what_transforms_save_is_said_to_be_unchecked():
-    """`torch.func` forbids the hooks by which saved tensors are copied; the program runs as it is, and a note says what is not seen."""
+    """`torch.func` forbids the hooks that copy saved tensors; the program runs as it is, and a note lists the gap."""
     verdict = record(
         """
 import torch

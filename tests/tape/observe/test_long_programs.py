@@ -56,7 +56,7 @@ def test_an_alias_that_was_made_without_a_call_is_known():
 
 
 def test_a_scripted_function_is_looked_at(tmp_path):
-    """No function mode receives its calls, so each statement is looked at where there is one."""
+    """Function modes do not receive its calls, so each of its statements is observed."""
     script = "@torch.jit.script\ndef grow(x: torch.Tensor):\n    x.add_(1)\n"
     source = (
         START
@@ -70,7 +70,7 @@ def test_a_scripted_function_is_looked_at(tmp_path):
 
 
 def test_statements_without_pytorch_are_not_looked_at(tmp_path):
-    """Of 200,000 of them all but the first ones are skipped, and a note says how many are not listed."""
+    """Of 200,000 such statements, all but the first are skipped, and a note gives the number of unlisted ones."""
     source = START + LOOP.format(many=100_000, indent="") + "\nh = w.exp()\nh += 1\nh.sum().backward()\n"
     (tmp_path / "long.py").write_text(source)
     found = json.loads(autograder("explain", "long.py", "--json", "--no-repair", cwd=tmp_path).stdout)

@@ -1,4 +1,4 @@
-"""What a run made is let go before the next one begins, however the program keeps it."""
+"""The objects of a run are released before the next one begins, however the program stores them."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""The smaller corpora, of what stands around autograd's engine: plain PyTorch does what is declared, and the tape says it."""
+"""The smaller corpora on features around autograd's engine: plain PyTorch and the tape agree with the declared outcome."""
 
 import pytest
 
@@ -13,7 +13,7 @@ EACH = pytest.mark.parametrize(
 
 @EACH
 def test_declared_outcome_is_what_pytorch_does(program):
-    """Plain PyTorch raises where it is declared, or gives the reference's gradients, or others."""
+    """Plain PyTorch raises as declared, or gives the reference's gradients, or others."""
     assert_declared(program)
 
 

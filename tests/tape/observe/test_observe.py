@@ -23,7 +23,7 @@ from autograder.tape.run.storages import Memories
 
 @pytest.fixture
 def observer() -> Observer:
-    """An observer that has seen nothing yet, standing at the first line of an empty program."""
+    """A new observer at the first line of an empty program."""
     return Observer(from_source("", "empty.py"))
 
 
@@ -58,7 +58,7 @@ def test_a_tensor_saved_and_written_by_one_operation_is_stale_at_birth(observer)
 
 
 def test_aliases_share_memory_and_some_a_counter():
-    """A view and `.detach()` share the counter of their base; what `.data` and NumPy give have one of their own. Oracle: `_version`."""
+    """A view and `.detach()` share the counter of their base; `.data` and NumPy have separate ones. Oracle: `_version`."""
     tensors, base = Tensors(Memories()), torch.ones(4)
     known = tensors.add(base)
     made = {
@@ -96,7 +96,7 @@ def test_values_are_told_in_short():
 
 
 def test_a_watcher_tells_writes_that_no_function_reported():
-    """What NumPy writes is recorded once, after the statement that did it; the line is certain while the storage is often looked at."""
+    """A write of NumPy is recorded once, after its statement; the line is certain while the storage is observed often."""
     told, memories, tensor = [], Memories(), torch.zeros(4)
     watcher = MemoryWatcher(lambda *change: told.append(change), memories.all, frozenset(), lambda _memory: False)
     memory = memories.of(tensor)
@@ -140,12 +140,12 @@ def test_names_are_the_expressions_that_reach_a_tensor():
     ],
 )
 def test_a_line_tells_through_what_it_writes(line, expected):
-    """The alias and the operation, as they stand in the text."""
+    """The alias and the operation, as in the text."""
     assert expected == written_through(line)
 
 
 def test_each_line_belongs_to_its_innermost_statement():
-    """A call over two lines starts on its first; a block's header is one, and what only declares is marked."""
+    """A call over two lines starts on its first; a block's header is one statement, and declarations are marked."""
     text = "import torch\nx = max(\n    1,\n    2)\nfor i in (1,\n          2):\n    y = i\n'text'\n"
     linecache.cache["statements_test.py"] = (len(text), None, text.splitlines(keepends=True), "statements_test.py")
     starts = statements_of("statements_test.py")
@@ -167,7 +167,7 @@ def test_statements_are_done_in_the_order_they_ran():
 
 
 def test_a_step_without_effects_is_known(observer):
-    """A fresh step has none; one in which a tensor was met has, and its record holds the tensor's id and state."""
+    """A new step has no effects; a step with a tensor has, and its record contains the tensor's id and state."""
     draft = StepBuilder(Place("f.py", 3, "x = 1"))
     assert not draft.has_effects
     tensor = torch.ones(1)

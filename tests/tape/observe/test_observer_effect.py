@@ -1,4 +1,4 @@
-"""Observing changes nothing: a recorded and an unrecorded run have the same versions, graph, gradients and error."""
+"""Observation has no effect: recorded and unrecorded runs have the same versions, graph, gradients and error."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from tests.tape.modules import MODULES
 
 
 class Witness(Listener):
-    """Writes down what each backward meets and leaves: node names in order, versions, aliasing and bytes of every gradient."""
+    """Writes down the state before and after each backward: node names in order, versions, aliasing and bytes of every gradient."""
 
     def __init__(self):
         self.seen = []
@@ -40,7 +40,7 @@ class Witness(Listener):
 
 
 class Watched(Observer):
-    """The observer, with the witness beside it."""
+    """The observer, together with the witness."""
 
     def __init__(self, program):
         super().__init__(program)

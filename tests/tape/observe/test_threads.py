@@ -8,7 +8,7 @@ from autograder.tape.run.new_threads import in_new_threads
 
 
 def test_an_error_that_a_thread_kept_for_itself():
-    """Backward raises in a thread and nobody hears of it: the outcome says so, and the line."""
+    """Backward raises in a thread without a visible error: the outcome and the line report it."""
     source = """
 import threading, torch
 threading.excepthook = lambda _: None
@@ -47,7 +47,7 @@ workers = [threading.Thread(target=train, args=(w,)) for w in weights]
 
 
 def test_a_thread_that_outlives_the_run_is_left_alone():
-    """A daemon that never ends is not followed any longer, and does not disturb what is said."""
+    """A daemon thread that never ends is no longer followed, and does not affect the explanation."""
     source = """
 import threading, time, torch
 
@@ -72,7 +72,7 @@ w = torch.ones(2, requires_grad=True)
 
 
 def test_only_new_threads_are_met():
-    """What stands around a thread is made in that thread, for each that is started inside, however it is started."""
+    """The context of a thread is created in that thread, for each thread that is started inside, in any way."""
     import _thread
     from contextlib import contextmanager
 

@@ -1,4 +1,4 @@
-"""Programs that trace themselves: what the tape reads while they do must not become a part of their graph."""
+"""Programs that trace themselves: the calls of the tape must not become a part of their graph."""
 
 import pytest
 
@@ -26,7 +26,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_a_traced_graph_runs_as_it_does_alone(body):
-    """No note says that two runs differ, and nothing stops the observer."""
+    """No note says that two runs differ, and the observer is not stopped."""
     verdict = record(HEAD + body).verdict
     assert ("correct", ()) == (verdict.outcome, verdict.notes)
 

@@ -1,4 +1,4 @@
-"""The budget holds for everything; a long run is recorded where it matters, and compared everywhere."""
+"""The time budget applies to all runs; a long program is recorded at the important calls, and compared at all of them."""
 
 import re
 import time
@@ -55,7 +55,7 @@ def every_loop_is_long(monkeypatch):
 
 
 def test_a_run_ends_before_the_call_that_need_not_be_run():
-    """After so many backward calls the program is ended, its `finally` blocks run, and that is no error."""
+    """After this number of backward calls the program is ended, its `finally` blocks run, and that is not an error."""
     seen = []
     source = training().replace("for step", "try:\n  pass\nfinally:\n  pass\nfor step") + "seen.append(1)\n"
     run = run_once(from_source(source, names={"seen": seen}), calls=3)
@@ -78,7 +78,7 @@ def test_a_run_that_runs_out_of_time_keeps_its_complete_calls():
 @pytest.mark.parametrize("write", ["data.mul_(2)", "mul_(2)"])
 @pytest.mark.usefixtures("every_loop_is_long")
 def test_a_long_loop_is_recorded_where_it_was_harmed(write):
-    """The ninth of twelve calls is harmed: it alone is recorded, and harms, lines and error are those of the whole recording."""
+    """The ninth of twelve calls is harmed: only it is recorded, and harms, lines and error equal those of the whole recording."""
     found = record_program(from_source(training(write=write)))
     whole = _whole(training(write=write))
 
@@ -101,7 +101,7 @@ def _whole(source: str):
 
 @pytest.mark.usefixtures("every_loop_is_long")
 def test_a_graph_made_earlier_is_recorded_from_its_beginning():
-    """What the sixth call uses was made and written before the fourth: the recording begins there, and names the line."""
+    """The sixth call uses a graph that was made and changed before the fourth: the recording begins there, and names the line."""
     source = (
         "import torch\nw = torch.ones(2, requires_grad=True)\nfor step in range(9):\n"
         "    if step == 3:\n        kept = w.exp()\n        later = kept.sum()\n        kept.data.mul_(3)\n"
@@ -117,7 +117,7 @@ def test_a_graph_made_earlier_is_recorded_from_its_beginning():
 @pytest.mark.parametrize(("harmed", "compared"), [("> 7", FEW), ("> 50", 60)])
 @pytest.mark.usefixtures("every_loop_is_long")
 def test_a_harm_of_the_first_steps_ends_the_comparison(harmed, compared):
-    """A run with copies ends after a few calls where one of them was harmed; where the first harm comes later, it is found there."""
+    """A run with copies ends a few calls after the first harmed one, and finds a later harm as well."""
     verdict = record_program(from_source(training(60, harmed))).verdict
 
     assert "silently-wrong" == verdict.outcome
@@ -127,7 +127,7 @@ def test_a_harm_of_the_first_steps_ends_the_comparison(harmed, compared):
 
 @pytest.mark.usefixtures("every_loop_is_long")
 def test_a_right_loop_is_compared_to_its_end():
-    """Its first two calls are recorded; that all were compared is said, in the text and in the data."""
+    """Its first two calls are recorded; the text and the data say that all calls were compared."""
     verdict = record_program(from_source(training(harmed="< 0"))).verdict
 
     assert ("correct", 12, 12, 1, 2) == (
@@ -141,7 +141,7 @@ def test_a_right_loop_is_compared_to_its_end():
 
 
 def test_a_run_that_is_cut_after_its_first_backward_says_so():
-    """Nothing is said of what comes after: neither in the headline, nor in the data, nor in the notes."""
+    """The headline, the data and the notes make no statement about later calls."""
     found = record_program(from_source(training(2, "== 1", "mul_(2)")), scope=Scope(calls=1))
 
     assert ("correct", 1, False) == (found.verdict.outcome, found.verdict.excerpt.calls, found.verdict.excerpt.ended)
@@ -151,7 +151,7 @@ def test_a_run_that_is_cut_after_its_first_backward_says_so():
 
 @pytest.mark.parametrize(("observed", "is_refused"), [(Run(is_cut=True), True), (Run(), False)])
 def test_no_outcome_is_named_where_nothing_was_compared(observed, is_refused):
-    """The copies ran out of time, and the observed run too: "correct" would rest on nothing. One of them is enough."""
+    """The copies, or the observed run, ran out of time: "correct" would have no basis."""
     late = ProgramError("too late")
     late.__cause__ = TimeUp()
     evidence = SimpleNamespace(
@@ -177,7 +177,7 @@ def test_one_step_can_be_asked_for(tmp_path):
 
 @pytest.mark.usefixtures("every_loop_is_long")
 def test_a_repair_is_tried_for_a_few_steps_only(monkeypatch):
-    """Of a loop of 200 steps that is harmed in the second, a changed program runs six; the first repair is that of a short loop."""
+    """In a loop of 200 steps that is harmed in the second, a changed program runs six; the first repair is that of a short loop."""
     lengths, attempt = [], search.run_trial
 
     def noted(program, trial, **options):
@@ -209,7 +209,7 @@ def test_the_budget_holds_for_proofs_too():
 
 
 def test_runs_are_counted():
-    """A right program runs four times, and the data says so; each trial of a repair counts too."""
+    """A correct program runs four times, according to the data; each trial of a repair counts as well."""
     right = explain_program(factory_of_text(training(1, "< 0"))).verdict
     wrong = explain_program(factory_of_text(training(1, "== 0"))).verdict
 
@@ -271,7 +271,7 @@ def test_a_program_of_which_nothing_is_known_in_time_is_one_sentence(tmp_path):
 
 
 def test_the_time_told_is_the_time_that_was_given():
-    """A run that had the rest of a budget is said to have had the budget, not the rest."""
+    """A run with the rest of a budget is reported with the whole budget, not the rest."""
     endless = from_source("while True: pass")
 
     with (

@@ -56,7 +56,7 @@ def as_ipython_reads(cell):
 
 
 def statements(tree):
-    """The statements of a program in words; one that does nothing may be left out at the top."""
+    """The statements of a program as text; one without effect may be left out at the top."""
     return [ast.unparse(one) for one in tree.body if not isinstance(one, ast.Pass)]
 
 
@@ -71,7 +71,7 @@ def test_a_cell_has_the_statements_that_ipython_reads(first):
 
 @pytest.mark.parametrize(("one", "other"), itertools.pairwise([*PLAIN, PLAIN[0]]))
 def test_python_stays_as_it_is(one, other):
-    """A `?`, `!` or `%` in a comment, a string or an expression changes nothing."""
+    """A `?`, `!` or `%` in a comment, a string or an expression has no effect."""
     assert f"{one}\n{other}" == python_of_cell(f"{one}\n{other}")
 
 

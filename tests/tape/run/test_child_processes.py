@@ -1,4 +1,4 @@
-"""What happens in a process that a program starts is followed by nobody: then no outcome is named."""
+"""Processes that a program starts are not followed: then the outcome is not named."""
 
 import gc
 import json
@@ -66,14 +66,14 @@ FOLLOWED = {
 
 @pytest.mark.parametrize("body", UNFOLLOWED.values(), ids=UNFOLLOWED)
 def test_no_outcome_is_named_where_another_process_decides_it(body):
-    """A wrong gradient in a child, or a child's write into what this process needs, is never "correct" and blames no line here."""
+    """A wrong gradient in a child, or a child's write into memory of this process, is never "correct" and blames no line here."""
     with pytest.raises(UnknownOutcomeError, match="Explain that"):
         record(HEAD + body)
 
 
 @pytest.mark.parametrize("body", FOLLOWED.values(), ids=FOLLOWED)
 def test_processes_that_change_nothing_leave_the_answer_alone(body):
-    """A loader's workers and a command beside it are no reason to say nothing."""
+    """A loader's workers and another command do not change the answer."""
     assert "correct" == record(HEAD + body).verdict.outcome
 
 
@@ -87,8 +87,9 @@ def test_a_harm_that_was_seen_is_told_whatever_a_child_did():
 
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_the_command_prints_null_and_nothing_of_the_child(tmp_path, method):
-    """`explain --json`: one object whose outcome is null, exit code 2, the reason as its note and on stderr; also of a process
-    that starts from nothing."""
+    """`explain --json`: one object whose outcome is null, exit code 2, the reason as its note and on stderr; also for a process
+    that starts from nothing.
+    """
     program = f"""
 import torch, torch.multiprocessing
 

@@ -44,7 +44,7 @@ OTHER_EACH_TIME = "k = torch.rand(1, generator=(g := torch.Generator(), g.seed()
 
 @pytest.mark.parametrize("draw", SAME.values(), ids=SAME.keys())
 def test_what_has_no_seed_repeats(draw):
-    """Each run draws the numbers of the first: a right program is no wrong one, and nothing is said of differences."""
+    """Each run draws the numbers of the first: a correct program is not called wrong, and differences are not reported."""
     verdict = record(PROGRAM.format(draw=draw)).verdict
 
     assert ("correct", ()) == (verdict.outcome, verdict.notes)
@@ -102,13 +102,13 @@ def test_a_harm_is_named_where_runs_differ():
 
 
 def test_what_differs_is_an_error_of_the_family():
-    """`record` and the functions built on it raise what their callers tell in one sentence."""
+    """`record` and the functions built on it raise an error that their callers report in one sentence."""
     with pytest.raises(ProgramError, match="no outcome"):
         record(PROGRAM.format(draw=OTHER_EACH_TIME))
 
 
 def test_a_date_stays_a_date():
-    """What C code makes is an instance of the class that a program imports, and one is pickled, read, and counted with."""
+    """Objects from C code are instances of the class that a program imports, and can be pickled, read, and compared."""
     record(
         "import datetime, os, pickle, torch\n"
         "now = datetime.datetime.now()\n"

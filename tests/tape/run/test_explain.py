@@ -1,4 +1,4 @@
-"""The doors: a file or one function of it, the JSON object, and one clear sentence where it cannot be run."""
+"""The entry points: a file or one function of it, the JSON object, and one clear sentence if it cannot be run."""
 
 import importlib
 import json
@@ -88,7 +88,7 @@ def test_an_error_has_type_message_and_line(tmp_path):
 
 @pytest.mark.parametrize("function", ["run", "given", "Trainer.step"])
 def test_a_function_runs_as_it_is(bug, function):
-    """Without arguments, with what make() returns, or as a method: the gradients are those it returns."""
+    """Without arguments, with the result of make(), or as a method: the gradients are its return value."""
     verdict = record_file(bug, function).verdict
 
     assert ["w"] == list(verdict.gradients)
@@ -96,7 +96,7 @@ def test_a_function_runs_as_it_is(bug, function):
 
 
 def test_a_module_that_runs_nothing_has_its_run_called(bug):
-    """Where no function is named and the script calls no backward, run() is called."""
+    """If no function is named and the script does not call backward, run() is called."""
     assert "silently-wrong" == record_file(bug).verdict.outcome
 
 
@@ -128,7 +128,7 @@ def test_a_script_runs_as_main(tmp_path):
 
 @pytest.mark.parametrize("name", ["secrets", "uuid", "statistics", "random", "msgspec", "rich"])
 def test_a_neighbour_named_like_a_module_that_is_imported_already_comes_first(tmp_path, name):
-    """As for Python, a file beside the script goes before the standard library and packages; afterwards these are back."""
+    """As in Python, a file next to the script comes before the standard library and packages, which are restored afterwards."""
     importlib.import_module(name)
     before = {key: module for key, module in sys.modules.items() if key.partition(".")[0] == name}
     (tmp_path / f"{name}.py").write_text("def double(h):\n    h.mul_(2)\n")
@@ -160,7 +160,7 @@ def test_a_neighbour_named_like_a_module_that_is_imported_already_comes_first(tm
     ],
 )
 def test_what_cannot_be_run_is_said_in_one_sentence(tmp_path, source, function, said):
-    """One line that says what was seen and what to do."""
+    """One line with the problem and a solution."""
     file = tmp_path / "broken.py"
     file.write_text(source)
 
@@ -178,7 +178,7 @@ def test_a_missing_file_is_said(tmp_path):
 
 
 def test_a_program_without_end_is_cut_off(tmp_path):
-    """After the limit one sentence, and what its first seconds were."""
+    """After the limit there is one sentence, and the analysis of the first seconds."""
     file = tmp_path / "forever.py"
     file.write_text("import torch\nw = torch.ones(2, requires_grad=True)\nwhile True:\n    w = w * 1.0\n")
 
@@ -193,7 +193,7 @@ def test_a_program_without_end_is_cut_off(tmp_path):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the very loss that is tested
 @pytest.mark.timeout(60)
 def test_an_end_that_python_drops_is_called_for_again(tmp_path):
-    """What a signal raises in a weak reference's callback is lost; a program that is often in one ends all the same."""
+    """A signal's exception in a weak reference's callback is lost; a program that is often in one ends nevertheless."""
     file = tmp_path / "callbacks.py"
     file.write_text(
         "import weakref\n"
@@ -215,7 +215,7 @@ def test_leaving_with_status_0_is_an_ordinary_end(tmp_path):
 
 
 def test_threads_are_said():
-    """What a thread does is not followed, and that is said."""
+    """Threads are not followed, and a note says so."""
     source = (
         "import threading, torch\nw = torch.ones(2, requires_grad=True)\ndef f():\n    w * 2\n"
         "t = threading.Thread(target=f)\nt.start()\nt.join()\n(w * w).sum().backward()"
@@ -270,14 +270,14 @@ def test_what_a_program_prints_stays_inside(capfd):
     ],
 )
 def test_importing_loads_no_torch(module, loads):
-    """The package and the Recording load without torch; the last row shows that the test can tell."""
+    """The package and the Recording load without torch; the last row shows that the test detects it."""
     code = f"import sys, {module}; print('torch' in sys.modules)"
 
     assert f"{loads}\n" == subprocess.check_output([sys.executable, "-c", code], text=True)
 
 
 def test_no_file_of_this_package_counts_as_the_users(tmp_path):
-    """What a program calls of ours is not shown as its own line; oracle: the folder that Python imports the package from."""
+    """Calls of this package are not shown as the program's own lines; oracle: the folder from which Python imports the package."""
     file = tmp_path / "train.py"
     file.write_text("")
     ours = [*Path(autograder.__file__).parent.rglob("*.py")]

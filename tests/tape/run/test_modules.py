@@ -8,7 +8,7 @@ from tests.tape.modules import MODULES
 
 @pytest.mark.parametrize("name", MODULES)
 def test_outcome_and_harmful_line(name):
-    """The outcome is what happens; a fault is blamed on the marked line and a right program on nobody."""
+    """The outcome is that of PyTorch; a fault is attributed to the marked line, and a correct program has no blamed line."""
     outcome, lines, source = MODULES[name]
 
     verdict = record(source, file=f"{name}.py", function="run" if "def run" in source else None).verdict

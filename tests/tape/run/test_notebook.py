@@ -15,7 +15,7 @@ from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
 
 @pytest.fixture
 def shell(monkeypatch):
-    """A shell with the extension loaded, and what was shown."""
+    """A shell with the extension loaded, and its displayed outputs."""
     shell = InteractiveShell()
     shell.run_line_magic("load_ext", "autograder")
     shell.shown = []
@@ -61,9 +61,9 @@ def test_the_names_end_up_as_a_plain_run_leaves_them(shell):
 
 
 def test_the_graph_of_an_earlier_cell_can_still_be_used(shell, capsys):
-    """A loss made in another cell: its backward runs once for good, and raises the second time as in plain PyTorch.
+    """The backward of a loss from another cell runs once, and raises the second time as in plain PyTorch.
 
-    What the first cell changed behind that graph's back is said, and no picture claims an outcome.
+    A change of that graph's tensors by the first cell is reported, and pictures do not claim an outcome.
     """
     shell.run_cell(SETUP + "loss = h.sum()")
     shell.run_cell_magic("explain", "", "h.data.zero_()\nloss.backward()")
@@ -89,7 +89,7 @@ def test_a_silent_fault_in_a_cell_is_told(shell):
 
 
 def test_an_untracked_write_in_a_cell_is_settled(shell):
-    """Finite differences start from what the cell found, and leave what it left."""
+    """Finite differences start from the state before the cell, and keep its resulting state."""
     shell.run_cell("import torch\nw = torch.ones(2, requires_grad=True)\nb = w * 2\nlog = []")
     shell.run_cell_magic(
         "explain", "", "c = w * 2\nwith torch.no_grad():\n    c.mul_(3)\n(c + 1).sum().backward()\nlog.append(1)"
@@ -101,7 +101,7 @@ def test_an_untracked_write_in_a_cell_is_settled(shell):
 
 
 def test_explain_shows_itself(monkeypatch):
-    """In a terminal as words, in a notebook as a picture with words; the data stands behind it."""
+    """In a terminal as text, in a notebook as a picture with text; the data are available as well."""
     # Tests of the grader leave their shell in this process, which takes recordings instead of pictures.
     monkeypatch.setattr("autograder.view.notebook._shell", lambda: None)
 
@@ -129,7 +129,7 @@ def test_explain_takes_names():
 
 
 def test_the_last_error_is_explained_where_it_happened(shell, monkeypatch):
-    """`%explain NAME` after a cell that ended in an error under a watch; without one it says what to do."""
+    """`%explain NAME` works after a cell that raised under a watch; without one, the message suggests a solution."""
     monkeypatch.setattr(sys, "last_value", None, raising=False)
     with pytest.raises(InputError, match="No cell has ended in an error"):
         shell.run_line_magic("explain", "")
@@ -145,7 +145,7 @@ def test_the_last_error_is_explained_where_it_happened(shell, monkeypatch):
 
 
 def graph_of_an_earlier_cell() -> dict:
-    """Return what a notebook holds after a cell that computed a loss and shared the memory of what exp keeps."""
+    """Return a notebook's namespace after a cell that computed a loss and shared the memory of exp's saved tensor."""
     space: dict = {}
     exec(
         "import torch\nw = torch.ones(3, requires_grad=True)\nk = w.exp()\nn = k.detach().numpy()\nloss = k.sum()",
@@ -155,7 +155,7 @@ def graph_of_an_earlier_cell() -> dict:
 
 
 def test_a_graph_of_an_earlier_cell_is_not_called_unharmed():
-    """Nobody copied what an earlier cell's graph keeps: changed here, no outcome is named; else a note says what is not known."""
+    """The saved tensors of an earlier cell's graph are not copied: if they changed, no outcome is named; else a note says so."""
     with pytest.raises(UnknownOutcomeError, match="ExpBackward0, which an earlier cell made"):
         record_cell("n[:] = 0\nloss.backward()", graph_of_an_earlier_cell())
 

@@ -59,7 +59,7 @@ def by_text(text, _folder):
 
 
 def told_by(explanation):
-    """What an explanation says, apart from line numbers."""
+    """Return the parts of an explanation without line numbers."""
     fixes = [{"kind": fix.kind, "before": fix.before, "after": fix.after} for fix in explanation.fixes]
     return explanation.outcome, [harm.kind for harm in explanation.harms], fixes_of(fixes)
 
@@ -81,7 +81,7 @@ def test_every_way_gives_the_same(text, tmp_path, monkeypatch):
 
 
 def test_a_function_is_repaired_with_its_helper_closure_and_decorator(tmp_path):
-    """The fault may stand in another function of the file; a closure and a decorator stay; nothing stays changed afterwards."""
+    """The fault may be in another function of the file; a closure and a decorator are kept, and all changes are undone."""
     names = defined(
         tmp_path,
         """
@@ -156,7 +156,7 @@ def test_where_no_text_can_be_changed_a_note_says_so(tmp_path):
     ],
 )
 def test_a_change_that_a_live_function_cannot_take_is_refused(tmp_path, old, new, said):
-    """It is not run half-changed: a ProgramError, and the function still does what it did."""
+    """It is not run partly changed: a ProgramError is raised, and the function still works as before."""
     text = "SCALE = 2\ndef outer(x, y, scale=1):\n    def inner():\n        return x * scale\n    return inner\n"
     file = tmp_path / "live.py"
     file.write_text(text)
@@ -201,7 +201,7 @@ def test_repairs_of_a_cell_leave_its_names_as_the_cell_left_them(monkeypatch):
 
 
 def test_a_cell_that_continues_another_cells_graph_is_not_tried(monkeypatch):
-    """A trial would free the graph that the notebook still holds: a note says so, and the graph can still be used."""
+    """A trial would free the graph that the notebook still uses: a note says so, and the graph can still be used."""
     monkeypatch.setattr("autograder.view.show", lambda *_: None)
     shell = InteractiveShell()
     shell.run_line_magic("load_ext", "autograder")
@@ -215,7 +215,7 @@ def test_a_cell_that_continues_another_cells_graph_is_not_tried(monkeypatch):
 
 
 def test_a_cell_that_runs_twice_is_repaired_twice(monkeypatch):
-    """What the cell itself binds before it reads it is no other cell's graph."""
+    """Names that the cell itself binds before reading them do not belong to another cell's graph."""
     monkeypatch.setattr("autograder.view.show", lambda *_: None)
     shell = InteractiveShell()
     shell.run_line_magic("load_ext", "autograder")
@@ -226,7 +226,7 @@ def test_a_cell_that_runs_twice_is_repaired_twice(monkeypatch):
 
 
 def test_an_unknown_option_of_the_magic_is_one_sentence():
-    """Nothing runs."""
+    """The cell is not run."""
     shell = InteractiveShell()
     shell.run_line_magic("load_ext", "autograder")
     with pytest.raises(InputError, match=r"Write %%explain \[--no-repair\] \[NAME\]"):
@@ -235,7 +235,7 @@ def test_an_unknown_option_of_the_magic_is_one_sentence():
 
 
 def test_save_writes_what_the_suffix_says(tmp_path):
-    """A page, a picture, or the recording, which can be read again; anything else is refused and nothing is written."""
+    """A page, a picture, or the recording, which can be read again; any other suffix is refused and nothing is written."""
     explanation = autograder.explain("import torch\nw = torch.ones(1, requires_grad=True)\n(w * w).sum().backward()")
 
     for name in ("out.html", "out.svg", "out.json"):

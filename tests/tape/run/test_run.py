@@ -1,4 +1,4 @@
-"""What one run is made of: memory that is looked at, a world that is put back, and the door of every backward."""
+"""The parts of one run: observed memory, the restored state, and the entry of every backward."""
 
 import torch
 
@@ -20,7 +20,7 @@ def test_tensors_on_one_storage_have_one_memory():
 
 
 def test_a_freed_address_is_another_memory():
-    """The allocator gives an address again; what lives there then is not what lived there before."""
+    """The allocator reuses an address; its new contents are not those from before."""
     memories, first = Memories(), torch.zeros(1000)
     before, address = memories.of(first), first.data_ptr()
     del first
@@ -33,7 +33,7 @@ def test_a_freed_address_is_another_memory():
 
 
 def test_a_write_is_seen_with_the_bytes_that_changed():
-    """One float of four is written, unseen by any counter: bytes 4 to 8 at most, and nothing at the next look."""
+    """One float of four is written without a counter: bytes 4 to 8 at most, and no change at the next look."""
     tensor = torch.tensor([1.0, 2.0, 3.0, 4.0])
     memory = Memories().of(tensor)
     assert memory.look() is None
@@ -46,7 +46,7 @@ def test_a_write_is_seen_with_the_bytes_that_changed():
 
 
 def test_extent_and_fingerprint_are_those_of_the_tensor_alone():
-    """A column of a matrix spans from its first to its last element; a write beside it leaves its fingerprint alone."""
+    """A column of a matrix extends from its first to its last element; a write next to it does not change its fingerprint."""
     matrix = torch.arange(12.0).view(3, 4)
     column = matrix[:, 1]
     before = fingerprint(column)

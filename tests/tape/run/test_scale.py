@@ -37,7 +37,7 @@ def test_time_grows_linearly(name):
 
 @pytest.mark.slow
 def test_memory_grows_linearly():
-    """So does what a recording holds."""
+    """So does the memory of a recording."""
     sizes = []
     for n in (250, 2000):
         tracemalloc.start()

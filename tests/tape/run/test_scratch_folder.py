@@ -85,7 +85,7 @@ def test_the_folder_stays_as_it_was(project, capfd, monkeypatch):
 
 
 def test_each_run_finds_what_the_first_one_found(project, tmp_path):
-    """What a run made, changed or removed is undone before the next."""
+    """Files that a run created, changed or removed are restored before the next."""
     program, scratch = copied(tmp_path / "root")
     errors = [type(run_once(program).error).__name__ for _ in range(3)]
 
@@ -94,7 +94,7 @@ def test_each_run_finds_what_the_first_one_found(project, tmp_path):
 
 
 def test_a_large_file_is_a_link_and_a_write_into_it_is_told(project, tmp_path, monkeypatch):
-    """It is not copied; where the program only reads it nothing is said, where it writes into it a sentence is."""
+    """It is not copied; a sentence is added only if the program writes into it."""
     monkeypatch.setattr(scratch_folder, "LARGE", 1000)
     (project / "data.bin").write_bytes(b"0" * 2000)
     (project / "train.py").write_text("assert 2000 == len(open('data.bin').read())\n")

@@ -1,4 +1,4 @@
-"""The timer of a run is gone when the run is over, however many of its signals come at once."""
+"""The timer of a run is stopped when the run is over, however many of its signals arrive together."""
 
 import importlib
 import importlib.abc
@@ -28,7 +28,7 @@ def test_signals_at_the_end_of_a_block_leave_no_timer():
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
 @pytest.mark.parametrize("now", [100.0, 30.0], ids=["the time is up", "time is left"])
 def test_a_signal_that_comes_while_the_handler_is_put_back_is_let_go(monkeypatch, now):
-    """It may reach Python inside `signal.signal`, which the end of the block calls: nothing is raised, and no timer set again."""
+    """It may arrive inside `signal.signal`, which the end of the context calls: nothing is raised, and the timer is not set again."""
     before, left = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
     times, put_back = [0.0], signal.signal
     came = []
