@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests import api_page
 from tests.commands import autograder
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -119,3 +120,8 @@ def test_the_example_of_the_readme_ships_and_explains_as_printed():
     shown = next(block for block in blocks if block.startswith("raises-backward: "))
     printed = autograder("explain", "docs/bug.py", "--no-repair", cwd=ROOT).stdout
     assert shown.split("\n\n")[:3] == printed.split("\n\n")[:3]
+
+
+def test_the_page_of_public_names_is_current():
+    """docs/api.md is the page that `python -m tests.api_page` writes from the docstrings."""
+    assert api_page.page() == api_page.PAGE.read_text("utf-8")

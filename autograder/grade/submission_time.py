@@ -11,7 +11,7 @@ from functools import partial
 DOTTED = re.compile(r"\d{1,2}\.\d{1,2}\.")  # day and month, in this order
 YEAR = re.compile(r"(?<!\d)20\d\d(?!\d)")
 BEFORE_OFFSET = re.compile(r"\s+(?=[+-]\d\d(:?\d\d)?$)")
-OTHER_DAYS = (datetime.datetime(2000, 1, 1), datetime.datetime(2001, 2, 2))  # noqa: DTZ001 - the zone comes from the text
+OTHER_DAYS = (datetime.datetime(2000, 1, 1), datetime.datetime(2001, 2, 2))  # the zone comes from the text
 
 
 def read_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datetime | None:
@@ -50,6 +50,6 @@ def _in_zone(time: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetim
 def _named_zone(name: str | None, offset: int | None, zone: datetime.tzinfo) -> datetime.tzinfo | None:
     if offset is not None:
         return datetime.timezone(datetime.timedelta(seconds=offset))
-    if name is None or name in {zone.tzname(datetime.datetime(2026, month, 1)) for month in (1, 7)}:  # noqa: DTZ001
+    if name is None or name in {zone.tzname(datetime.datetime(2026, month, 1)) for month in (1, 7)}:
         return None if name is None else zone
     raise ValueError(f"another zone: {name}")

@@ -149,10 +149,10 @@ def with_probes(source: str) -> ast.Module:
     """Returns the program with a call after each assignment outside of functions, where a new leaf can be moved."""
 
     class Insert(ast.NodeTransformer):
-        def visit_FunctionDef(self, node: ast.FunctionDef):  # noqa: N802
+        def visit_FunctionDef(self, node: ast.FunctionDef):
             return node
 
-        def visit_Assign(self, node: ast.Assign):  # noqa: N802
+        def visit_Assign(self, node: ast.Assign):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             calls = [ast.parse(f"__probe__({name!r}, {name})").body[0] for name in names]
             return [node, *(ast.copy_location(call, node) for call in calls)]

@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("copydetect", reason="the extra `similar` is not installed")
 
-from autograder import cli  # noqa: E402
-from autograder.desk.report.normal_form import without_comments  # noqa: E402
-from autograder.desk.similar.shared_parts import fingerprints, similar_pairs  # noqa: E402
-from autograder.desk.similar.similar_report import NothingToCompareError, similar_report  # noqa: E402
-from tests.desk.independent_answers import DISGUISES, STUB, independent  # noqa: E402
-from tests.desk.made_class import _known as known  # noqa: E402
+from autograder import cli
+from autograder.desk.report.normal_form import without_comments
+from autograder.desk.similar.shared_parts import fingerprints, similar_pairs
+from autograder.desk.similar.similar_report import NothingToCompareError, similar_report
+from tests.desk.independent_answers import DISGUISES, STUB, independent
+from tests.desk.made_class import _known as known
 
 
 def class_with_copies(size: int, steps: int, seed: int) -> tuple[dict[str, str], dict[tuple[str, str], str]]:

@@ -112,7 +112,7 @@ def _read(path: Path) -> Recording:
                 reason=error.strerror,
             )
         ) from None
-    except Exception as error:  # noqa: BLE001 - such a recording can break any rule that drawing relies on
+    except Exception as error:  # such a recording can break any rule that drawing relies on
         raise OwnProgramError(
             in_english(
                 "{file} is damaged and cannot be drawn ({reason}). Record the program again.",

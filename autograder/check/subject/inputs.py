@@ -42,22 +42,32 @@ class TensorInput(NamedTuple):
 
 
 def leaf(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
-    """Return a leaf argument: it requires grad, and its gradient is checked."""
+    """Return a leaf argument: it requires grad, and its gradient is checked.
+
+    Args:
+        shape: sizes in elements; a name means a size from 2 to 4, drawn for each check; equal names give equal sizes.
+            Without a size, the tensor has no dimension.
+        low: smallest value; the values are uniform in float64, and drawn anew for each check.
+        high: largest value.
+    """
     return TensorInput("leaf", shape, low, high)
 
 
 def result(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
-    """Return an argument that an operation computed from a leaf, so that it may be modified in place."""
+    """Return an argument that an operation computed from a leaf, so that it may be modified in place.
+
+    The gradient of that leaf is checked. The arguments are those of `leaf`.
+    """
     return TensorInput("result", shape, low, high)
 
 
 def frozen(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
-    """Return a leaf argument that requires grad and must not get a gradient."""
+    """Return a leaf argument that requires grad and must not get a gradient; the arguments are those of `leaf`."""
     return TensorInput("frozen", shape, low, high)
 
 
 def constant(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
-    """Return a tensor argument that does not require grad."""
+    """Return a tensor argument that does not require grad; the arguments are those of `leaf`."""
     return TensorInput("constant", shape, low, high)
 
 

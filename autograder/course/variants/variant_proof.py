@@ -132,7 +132,7 @@ def verdict_on(answer: str, check: str, names: dict[str, object], seed: int) -> 
             learner.run(check)
         except Unsolved as refusal:
             return refusal
-        except Exception as error:  # noqa: BLE001 - the answer is a program
+        except Exception as error:  # the answer is a program
             return Incorrect(f"{type(error).__name__}: {error}")
     return None
 

@@ -70,7 +70,7 @@ class _Renamed(ast.NodeTransformer):
     def __init__(self, names: dict[str, str]) -> None:
         self._names = names
 
-    def visit_Name(self, node: ast.Name) -> ast.Name:  # noqa: N802 - the name that ast calls
+    def visit_Name(self, node: ast.Name) -> ast.Name:  # the name that ast calls
         node.id = self._names.get(node.id, node.id)
         return node
 

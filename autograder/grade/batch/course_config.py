@@ -56,7 +56,7 @@ def read_config(folder: Path) -> Config | None:
     try:
         with contextlib.chdir(folder):
             return PyFileConfigLoader(FILE, path=str(folder)).load_config()
-    except Exception as error:  # noqa: BLE001 - it is the teacher's program and may raise anything
+    except Exception as error:  # it is the teacher's program and may raise anything
         raise CourseConfigError(f"{folder / FILE} cannot be used ({type(error).__name__}: {error})") from None
 
 

@@ -100,7 +100,7 @@ def _write_pages(classroom: Classroom, student: str, book: Gradebook, cover: Cov
         return f"it took more than {PAGE_SECONDS:g} seconds"
     except OSError as error:
         return f"{error.strerror or type(error).__name__}: {printable(str(error.filename))}"[:LONGEST_REASON]
-    except Exception as error:  # noqa: BLE001 - the pages of the others are still to be written
+    except Exception as error:  # the pages of the others are still to be written
         return printable(f"{type(error).__name__}: {error}")[:LONGEST_REASON]
     return None
 

@@ -63,7 +63,7 @@ def _is_fast(text: str) -> bool:
     try:
         with time_limit(SECONDS, clock=time.process_time):
             MarkdownWithMath(renderer=IPythonRenderer(escape=False)).render(text)
-    except (Exception, TimeUp):  # noqa: BLE001 - or a form that it cannot read: a diagram, say
+    except (Exception, TimeUp):  # or a form that it cannot read: a diagram, say
         return False
     return True
 
@@ -139,7 +139,7 @@ class Drawings:
         try:
             with time_limit(self._left, CannotDraw, clock=time.process_time):
                 return _drawn(text)
-        except Exception as error:  # noqa: BLE001 - a forged recording can break any rule that drawing relies on
+        except Exception as error:  # a forged recording can break any rule that drawing relies on
             raise CannotDraw from error
         finally:
             self._left -= time.process_time() - start

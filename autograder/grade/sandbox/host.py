@@ -125,7 +125,7 @@ def _become_worker(request: Start, descriptor: int, folder: str, isolation: _Iso
         _isolate(isolation)
         _close_log()
         _work(descriptor, Path(folder))
-    except BaseException as error:  # noqa: BLE001 - whatever happened, this process must not continue as a second server
+    except BaseException as error:  # whatever happened, this process must not continue as a second server
         os.write(2, f"worker: {error!r}\n".encode())
     finally:
         os._exit(1)
@@ -209,7 +209,7 @@ def _problem_in_fork(trial: Callable[[], None]) -> str:
     if child == 0:
         try:
             trial()
-        except Exception as error:  # noqa: BLE001 - the parent reports it
+        except Exception as error:  # the parent reports it
             os.write(writing, str(error).encode())
             os._exit(1)
         os._exit(0)
@@ -277,7 +277,7 @@ def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoRetur
             namespaces.adopt_orphans()
             namespaces.lock_memory_from_others()
             _Server(control, isolation).serve()
-    except BaseException as error:  # noqa: BLE001 - this process must not continue as a second host
+    except BaseException as error:  # this process must not continue as a second host
         os.write(2, f"{role}: {error!r}\n".encode())
     finally:
         os._exit(0)

@@ -41,7 +41,7 @@ def points_of(value: Any) -> float | None:
         return 0.0
     try:
         number = float(value)
-    except Exception:  # noqa: BLE001 - its `__float__` may be the student's; or an integer of any size
+    except Exception:  # its `__float__` may be the student's; or an integer of any size
         return None
     return 0.0 if math.isnan(number) or number < 0 else number
 

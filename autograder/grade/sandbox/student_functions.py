@@ -96,7 +96,7 @@ def call_function(function: Callable[..., Any], arguments: bytes, printed: Calla
         raise
     except NotPlain as error:
         reply = FunctionReply(refusal=str(error)[:LONGEST_NAME])
-    except BaseException as error:  # noqa: BLE001 - the test decides what an exception means
+    except BaseException as error:  # the test decides what an exception means
         reply = FunctionReply(error=_raised(error))
     changed = [(place, now) for place, then in before.items() if (now := _encoded(given[place])) != then]
     return msgspec.msgpack.encode(msgspec.structs.replace(reply, printed=printed(), changed=changed))
@@ -238,7 +238,7 @@ def _exception(error: RaisedError) -> Exception:
             return kind(*arguments)
         raised = kind.__new__(kind, *arguments)
         raised.args = arguments
-    except Exception:  # noqa: BLE001 - a class whose exceptions cannot be made of their arguments, or forged ones
+    except Exception:  # a class whose exceptions cannot be made of their arguments, or forged ones
         return unseen
     return raised
 

@@ -105,7 +105,7 @@ def grade_on_worker(plugin: str, job: bytes) -> tuple[str, bytes | str]:
     worker: Any = get_worker()
     try:
         return worker.contact_address, worker.plugins[plugin].grade(job)
-    except Exception as error:  # noqa: BLE001 - such as a full disk: the client counts each worker's failures
+    except Exception as error:  # such as a full disk: the client counts each worker's failures
         return worker.contact_address, f"{type(error).__name__}: {error}"
 
 
@@ -181,7 +181,7 @@ def _started(table: dict[str, Any]) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return getattr(importlib.import_module(module), name)(**table)
-    except Exception as error:  # noqa: BLE001 - each class checks its own arguments
+    except Exception as error:  # each class checks its own arguments
         raise InputError(f"{module}.{name} does not start with these arguments ({_first_line(error)})") from None
 
 
@@ -204,7 +204,7 @@ def _connected(address: str, security: Security) -> Iterator[Client]:
         hands = asyncio.wait_for(connect(address, timeout=CONNECT_SECONDS, **options), CONNECT_SECONDS + 2)
         asyncio.run(hands).abort()
         client = Client(address, security=security, timeout=CONNECT_SECONDS, set_as_default=False)
-    except Exception as error:  # noqa: BLE001 - Dask raises what the network and OpenSSL do, wrapped in various ways
+    except Exception as error:  # Dask raises what the network and OpenSSL do, wrapped in various ways
         reason = f"{_first_line(error)}). Start one with `dask scheduler`, or correct the address"
         raise InputError(f"no Dask scheduler can be used at {address} ({reason}") from None
     with contextlib.closing(client):
@@ -391,5 +391,5 @@ class DaskCluster(Graders):
 def _reachable_scheduler() -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - Dask raises various errors when its connection is lost
+    except Exception as error:  # Dask raises various errors when its connection is lost
         raise _stopped(f"the scheduler does not answer any more ({type(error).__name__})") from None

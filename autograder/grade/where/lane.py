@@ -53,7 +53,7 @@ def _begin(sockets: list[socket.socket], terms: GradingTerms, planner: CellPlann
         workers, judges = _clients(servers, terms)
         with workers, judges:
             _grade_all(jobs, terms, SubmissionGrader(workers, terms.limits, judges, planner))
-    except BaseException as error:  # noqa: BLE001 - this process must not continue as a second planner
+    except BaseException as error:  # this process must not continue as a second planner
         os.write(2, f"lane: {error!r}\n".encode())
     finally:
         os._exit(0)
@@ -89,7 +89,7 @@ def _result(grader: SubmissionGrader, terms: GradingTerms, job: Job) -> JobResul
     except MemoryError:
         reason = "grading it took more memory than the grader has for one submission"
         return JobResult(job.student, job.notebook, unreadable(source, reason))
-    except Exception as error:  # noqa: BLE001 - the batch continues, and the teacher reads the error
+    except Exception as error:  # the batch continues, and the teacher reads the error
         return JobResult(job.student, job.notebook, None, f"the grader failed ({type(error).__name__}: {error})")
 
 

@@ -99,7 +99,7 @@ def decode(data: bytes) -> Any:
         if len(data) > SMALL and has_more_items(data, 2 * MOST_ITEMS):
             raise ValueError
         return _Decoding().value(_DECODER.decode(data))
-    except Exception as error:  # noqa: BLE001 - forged bytes can break any rule that a type relies on
+    except Exception as error:  # forged bytes can break any rule that a type relies on
         raise ValueError(f"not a plain value: {type(error).__name__}") from None
 
 
@@ -316,7 +316,7 @@ def _is_named_tuple(kind: type) -> bool:
     return not vars(kind).keys() - vars(_Empty).keys() - UNCHANGED - set(fields) and len(repr(fields)) < LONGEST_NAME
 
 
-_Empty = namedtuple("_Empty", ())  # noqa: PYI024 - its attributes are those of every named tuple
+_Empty = namedtuple("_Empty", ())  # its attributes are those of every named tuple
 
 
 def _named_tuple(name: str, fields: list[str], *items: Any) -> Any:
@@ -327,7 +327,7 @@ def _named_tuple(name: str, fields: list[str], *items: Any) -> Any:
 
 @functools.lru_cache(maxsize=200)
 def _named_tuple_type(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields)  # noqa: PYI024
+    return namedtuple(name, fields)
 
 
 def _class(value: type) -> list[Any]:

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
 """However a run ends, `--resume` completes it with the rows of an undisturbed run."""
 
 import errno

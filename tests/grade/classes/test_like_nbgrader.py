@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
 """Grades, comments and autograded notebooks equal nbgrader's, wherever nbgrader is right: both grade the same class."""
 
 import os

@@ -30,7 +30,7 @@ def alone(text: str, test: str) -> tuple[str, str]:
             exec(compile(text, "<answer>", "exec"), space)
             exec(test, space)
             ended = "passed"
-        except BaseException as error:  # noqa: BLE001 - whatever it is, both must end so
+        except BaseException as error:  # whatever it is, both must end so
             ended = type(error).__name__
     return ended, said.getvalue()
 

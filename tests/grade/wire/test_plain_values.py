@@ -83,7 +83,7 @@ class Tally(dict):
         return sum(self.values())
 
 
-Point = collections.namedtuple("Point", "x y")  # noqa: PYI024
+Point = collections.namedtuple("Point", "x y")
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,10 @@ def as_ipython_reads(cell):
     """The statements that IPython makes of a cell; its calls of magics are None, of commands []."""
 
     class WithoutShell(ast.NodeTransformer):
-        def visit_Expr(self, node):  # noqa: N802
+        def visit_Expr(self, node):
             return ast.Pass() if ast.unparse(node).startswith("get_ipython().") else node
 
-        def visit_Assign(self, node):  # noqa: N802
+        def visit_Assign(self, node):
             value = ast.unparse(node.value)
             if value.startswith("get_ipython()."):
                 node.value = ast.List([], ast.Load()) if ".getoutput(" in value else ast.Constant(None)

@@ -41,7 +41,7 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
 
 def _known(about: DownloadedFile) -> dict[str, dict[str, Any]]:
     try:
-        entries = yaml.load(about.read(LARGEST_METADATA), LOADER)  # noqa: S506 - one of PyYAML's safe loaders
+        entries = yaml.load(about.read(LARGEST_METADATA), LOADER)  # one of PyYAML's safe loaders
     except (yaml.YAMLError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise DownloadError(f"{METADATA} cannot be read ({reason}). Export again") from None

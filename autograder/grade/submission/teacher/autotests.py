@@ -114,6 +114,6 @@ class AutotestRunner:
             raise SourceError(
                 f"the AUTOTEST lines need {runner.autotest_filename}: put it into {folder} or {self.course}"
             ) from None
-        except Exception as error:  # noqa: BLE001 - whatever a template or a setting may do
+        except Exception as error:  # whatever a template or a setting may do
             said = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
             raise SourceError(f"the AUTOTEST lines cannot be turned into tests ({said})") from None

@@ -138,7 +138,7 @@ def _taken(step: Any, notebook: NotebookNode, resources: Any, name: str) -> tupl
         return step(notebook, resources)
     except InputError:
         raise
-    except Exception as error:  # noqa: BLE001 - it may be the teacher's own, and raise anything
+    except Exception as error:  # it may be the teacher's own, and raise anything
         reason = _first_error(error)
         said = " ".join(str(reason).split()) or type(reason).__name__
         step_name = getattr(step, "__name__", type(step).__name__)
