@@ -1,9 +1,4 @@
-<<<<<<< HEAD
-"""Programs that resemble real training code and are misleading: correct ones that look wrong, wrong ones that look correct.
-=======
 # ruff: noqa: E501
-"""Programs in the manner of real training code, written to mislead: right ones that look wrong, wrong ones that look right.
->>>>>>> 7f3f797 (docs: add a page of the public names, written from their docstrings)
 
 In a wrong program, the harmful line ends in `#H`; the mark is removed before it runs.
 """

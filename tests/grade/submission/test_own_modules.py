@@ -1,9 +1,4 @@
-<<<<<<< HEAD
-# ruff: noqa: E501 - an answer with its test is easier to read on few lines
 """A module next to the notebook is imported in the same order as by a kernel, by answers and by tests, in both processes.
-=======
-"""A module beside the notebook is imported as a kernel imports it, by answers and by tests, in both processes.
->>>>>>> 7f3f797 (docs: add a page of the public names, written from their docstrings)
 
 Oracle: a kernel (ipykernel 7, IPython 9), measured with files of these names next to a notebook. The notebook's folder
 comes after the standard library and before installed packages, so `random.py` is never found, and `networkx.py` always.
