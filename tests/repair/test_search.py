@@ -281,6 +281,12 @@ def test_a_kind_that_fails_does_not_cost_the_others(monkeypatch):
     assert [note for note in found.notes if "of its own" in note and "Please report" in note]
 
 
+def test_the_reason_says_nothing_about_members_of_an_empty_list(monkeypatch):
+    """Without a known change that applies, none was tried."""
+    monkeypatch.setattr(candidates, "KINDS", ())
+    assert "No repair was found: no known change applies." == repairs_of(BROKEN).reason
+
+
 METHOD_WRITES_SELF = """
 import torch
 class Memory:

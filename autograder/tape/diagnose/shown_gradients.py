@@ -13,7 +13,7 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.program_text import trees_of
 from autograder.tape.diagnose.oracle_answers import has_uncompared_derivatives
 from autograder.tape.observe.graph.tensors import TrackedTensor
-from autograder.tape.oracle.gradient_comparison import distance, nested, nested_pair
+from autograder.tape.oracle.gradient_comparison import distance, length, nested, nested_pair
 from autograder.tape.recording.verdict_types import Gradient
 
 
@@ -31,11 +31,13 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
     call, unchecked = _decisive(evidence), _below_unchecked(evidence)
     order = {target: place for place, target in enumerate(_in_order_of_appearance(evidence))}
     rows = {_target_of(evidence, row, call): (name, len(row.targets)) for name, row in _rows(evidence).items()}
+    largest = max((length(_pair(evidence, call, index)[1]) for index in rows), default=0.0)
     shown = {}
     for index in sorted(rows, key=order.__getitem__):
         got, true = _pair(evidence, call, index)
         is_checked = is_known or not _is_last(evidence, call)
-        beside = _beside(got, true if is_checked and index not in unchecked else None, _ran(evidence, call, index))
+        true = true if is_checked and index not in unchecked else None
+        beside = _beside(got, true, _ran(evidence, call, index), largest)
         size = math.prod(evidence.got.keys[index][0])
         # The run kept only a part of a large gradient.
         is_part = isinstance(got, torch.Tensor) and got.numel() != size
@@ -81,10 +83,10 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     return {index for index, one in _tracked(evidence).items() if one and (one.id in leaves or one.node in seen)}
 
 
-def _beside(got: object, true: object, ran: object = None) -> Gradient:
+def _beside(got: object, true: object, ran: object = None, largest: float = 0.0) -> Gradient:
     listed, right = nested_pair(got, true)
     unlisted = got.numel() if isinstance(got, torch.Tensor) and listed is None else 0
-    return Gradient(listed, right, unlisted, distance(got, true), nested(ran))
+    return Gradient(listed, right, unlisted, distance(got, true, largest), nested(ran))
 
 
 def _in_order_of_appearance(evidence: Evidence) -> list[int]:

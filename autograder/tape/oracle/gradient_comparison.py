@@ -12,6 +12,9 @@ from autograder.tape.internals.tensor_fields import has_values
 from autograder.tape.run.finished_run import Run
 
 SAME = 2e-6  # relative: rounding errors of the same operations if sums are computed in another order
+ROUNDING = (
+    1e-5  # relative: a sum in single precision whose terms cancel, such as the gradient of a bias before a softmax
+)
 LISTED = 4096  # largest number of elements of a gradient that a report lists; all gradients are compared in full
 
 
@@ -146,16 +149,31 @@ def gap(got: object, true: object) -> float:
     return float(difference.max()) / max(float(scale.max()) if scale.numel() else 0.0, 1e-30)
 
 
-def distance(got: object, true: object) -> float | None:
-    """Return the 2-norm of the difference divided by that of the correct gradient, or None if that is missing, zero or not finite."""
+def distance(got: object, true: object, size: float = 0.0) -> float | None:
+    """Return the 2-norm of the difference divided by that of the correct gradient, or None if that is missing, zero or not finite.
+
+    Args:
+        got: the gradient of the program.
+        true: the correct gradient.
+        size: the largest 2-norm of a correct gradient of the same backward. A correct gradient that is zero compared with it, up to
+            rounding, is no measure, and the difference is divided by `size`.
+    """
     one, other = _numbers(got), _numbers(true)
     if other is None or not other.any():
         return 0.0 if other is not None and (one is None or not one.any()) else None
     one = torch.zeros_like(other) if one is None else one
     if one.shape != other.shape:
         return None
-    found = float((one - other).norm() / other.norm())
+    scale = float(other.norm())
+    found = float((one - other).norm()) / (size if scale < ROUNDING * size else scale)
     return found if math.isfinite(found) else None
+
+
+def length(gradient: object) -> float:
+    """Return the 2-norm of a gradient; 0 if it is missing or not finite."""
+    numbers = _numbers(gradient)
+    found = 0.0 if numbers is None else float(numbers.norm())
+    return found if math.isfinite(found) else 0.0
 
 
 def first_difference(got: Gradients, true: Gradients, limit: float, pairs: dict[int, int] | None = None) -> int | None:

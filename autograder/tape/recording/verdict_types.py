@@ -93,8 +93,9 @@ class Gradient(msgspec.Struct, frozen=True):
 
     Attributes:
         unlisted: number of elements, if there are too many to list and `got` is None for that reason; else 0.
-        off: relative error (2-norm of the difference divided by the 2-norm of the correct gradient), such as 0.5; None
-            if unknown, or if the correct gradient is zero and the gradient of this run is not.
+        off: relative error (2-norm of the difference divided by the 2-norm of the correct gradient, or by the largest one
+            of the same backward if it is zero up to rounding), such as 0.5; None if unknown, or if the correct gradient
+            is exactly zero and the gradient of this run is not.
         ran: the derivative of the loss as computed, if an unrecorded modification makes it differ from `true`, the
             derivative of the program without that modification; else None.
         rounds: number of leaves that the program made under this name, one after the other, if there are several. The

@@ -132,8 +132,13 @@ def _why_none(searches: list[Search]) -> str:
             "No repair was found ({tried}): {error} in {place} does not come from an in-place write.",
             **told, place=line_of(place, searches[0].factory.original.file),
         )  # fmt: skip
-    return in_english(
-        "No repair was found: {tried}, and none of them gives the right gradients and keeps the values.", tried=tried
+    if not count:
+        return in_english("No repair was found: {tried}.", tried=tried)
+    return counted_in_english(
+        count,
+        "No repair was found: {tried}, and it does not give the right gradients or does not keep the values.",
+        "No repair was found: {tried}, and none of them gives the right gradients and keeps the values.",
+        tried=tried,
     )
 
 

@@ -101,3 +101,17 @@ def test_what_backward_does_not_read_is_not_harmed():
 
     assert "silently-wrong" == verdict.outcome
     assert {"h.data.mul_(2)"} == {place.text for harm in verdict.harms for place in harm.mutated_at}
+
+
+def test_a_gradient_of_rounding_errors_is_no_measure(monkeypatch):
+    """A shift of all inputs of a softmax has no effect, so the correct gradient of `b` is a rounding error of about 1e-8."""
+    source = "import torch\ntorch.manual_seed(3)\nw, b = torch.randn(7, requires_grad=True), torch.zeros(1, requires_grad=True)\n"
+    source += "p = torch.softmax(w + b, 0)\nloss = (p * torch.randn(7)).sum()\n{}\nloss.backward()\n"
+    plain: dict = {}
+    exec(source.format(""), plain)
+    shown = shown_gradients(evidence_of(source.format("p.data.mul_(2)"), monkeypatch))
+
+    assert plain["b"].grad.abs() < 1e-6
+    assert (shown["b"].off or 0) < 10  # None in a release that computes exactly 0
+    right, got = plain["w"].grad, torch.tensor(shown["w"].got)
+    assert pytest.approx(float((got - right).norm() / right.norm()), rel=1e-4) == shown["w"].off
