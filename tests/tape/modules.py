@@ -1,4 +1,5 @@
 # ruff: noqa: E501
+"""Programs that resemble real training code and are misleading: correct ones that look wrong, wrong ones that look correct.
 
 In a wrong program, the harmful line ends in `#H`; the mark is removed before it runs.
 """
