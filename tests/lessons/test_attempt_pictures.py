@@ -120,7 +120,7 @@ def scene_line(recording) -> int:
 def test_a_write_past_the_history_is_shown_where_it_happens(shown):
     """`.data` does not harm a saved tensor here; the picture opens at it, agrees with the check, and draws none of its nodes."""
     path, exercise, answer = next(
-        one.values for one in WRONG if "update_first_row: writes where the history cannot see it" == one.id
+        one.values for one in WRONG if "update_first_row: hides the write from the autograd graph" == one.id
     )
     verdict(path, exercise, answer.source)
     (recording,) = shown
