@@ -68,7 +68,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="autograder", description=translated("See what autograd holds, fix what breaks it."))
+    parser = _Parser(prog="autograder", description=translated("See what autograd saves, and fix wrong gradients."))
     parser.add_argument("--version", action=_Version, nargs=0, help=translated("print the version and exit"))
     verbs = parser.add_subparsers(required=True, metavar="VERB", parser_class=_Parser)
     course_commands.add_to(verbs)
@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     validate_command.add_to(verbs)
     desk_commands.add_to(verbs)
     _add_test(verbs)
-    verbs.add_parser("doctor", help=translated("say what this machine has and lacks")).set_defaults(run=_doctor)
+    verbs.add_parser("doctor", help=translated("check which requirements this machine meets")).set_defaults(run=_doctor)
     return parser
 
 

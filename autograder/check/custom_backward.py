@@ -30,9 +30,7 @@ def find_wrong_backward(recording: Recording, leaf: str) -> NamedLine | None:
         if ends and any(f" {function.name} " in question for question in wrong):
             program = recording.programs[0]
             text = program.source.splitlines()[ends[-1].lineno - 1].strip()
-            told = in_english(
-                "this is not the slope of what forward computes, so the gradient of {name} is wrong", name=leaf
-            )
+            told = in_english("this is not the derivative of forward, so the gradient of {name} is wrong", name=leaf)
             return NamedLine(Place(program.file, ends[-1].lineno, text), told)
     return None
 

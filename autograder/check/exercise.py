@@ -155,7 +155,7 @@ def _require_own_work(exercise: str, subject: Subject, like: Callable[..., Any],
             message(
                 translated("{exercise}: this is the check's own function", exercise=exercise),
                 saw=translated("the answer uses {name}", name=name),
-                expected=translated("an answer of your own"),
+                expected=translated("your own answer"),
                 look_at=translated(
                     "the answer's cell; {name} will not be there when somebody else checks it", name=name
                 ),

@@ -25,7 +25,7 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, attempt
         if got is None:
             raise Incorrect(
                 message(
-                    translated("{exercise}: no gradient arrived at {name}", exercise=exercise, name=name),
+                    translated("{exercise}: {name} received no gradient", exercise=exercise, name=name),
                     saw=translated("{name}.grad is None", name=name),
                     expected=translated("the gradient of the value with respect to {name}", name=name),
                     look_at=attempt.blame(name, is_missing=True)
@@ -41,7 +41,7 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, attempt
             raise Incorrect(
                 message(
                     translated(
-                        "{exercise}: a gradient arrived at {name}, which is not to be trained",
+                        "{exercise}: {name} received a gradient, which is not to be trained",
                         exercise=exercise,
                         name=name,
                     ),
@@ -67,11 +67,11 @@ def _raise_wrong_gradient(
             name=memory,
         )
     else:
-        verdict = translated("the gradient of {name} is wrong, and nothing warned you", name=name)
+        verdict = translated("the gradient of {name} is wrong (and no error was raised)", name=name)
         values = format_values(array(right), got)
-        wanted = translated("{values}, the slope found by finite differences", values=values)
+        wanted = translated("{values}, computed with finite differences", values=values)
         where = attempt.blame(name) or translated(
-            "each path from the result back to {name}: one is cut, or gives another slope", name=name
+            "the operations between {name} and the result: one is detached or has the wrong derivative", name=name
         )
     raise Incorrect(
         message(

@@ -93,7 +93,7 @@ def _compare_values(exercise: str, report: Report, expected: Expected, attempt: 
             drawn = bool(expected.call.arguments)
             raise Incorrect(
                 message(
-                    translated("{exercise}: the function computes something else", exercise=exercise),
+                    translated("{exercise}: wrong return value", exercise=exercise),
                     saw=f"{name} = {format_values(got, right)}",
                     expected=f"{name} = {format_values(right, got)}"
                     if drawn
@@ -148,7 +148,7 @@ def _raise_no_value(exercise: str, name: str, kind: str, right: Array, blame: Ca
             message(
                 translated("{exercise}: {name} is still open", exercise=exercise, name=name),
                 saw="...",
-                expected=translated("a value of yours"),
+                expected=translated("your own value"),
                 look_at=translated("the return line"),
             )
         )
@@ -157,11 +157,11 @@ def _raise_no_value(exercise: str, name: str, kind: str, right: Array, blame: Ca
         message(
             f"{exercise}: {name} is None"
             if nothing
-            else translated("{exercise}: {name} is no tensor and no number", exercise=exercise, name=name),
+            else translated("{exercise}: {name} is neither a tensor nor a number", exercise=exercise, name=name),
             saw="None" if nothing else translated("a {type}", type=kind),
             expected=translated("{dtype} of shape {shape}", dtype=right.dtype, shape=right.shape)
             if right.shape
-            else translated("a number, which stands without quotes"),
+            else translated("a number, without quotes"),
             look_at=(blame() or _where_none_comes_from()) if nothing else translated("the return line"),
         )
     )
@@ -174,9 +174,9 @@ def _compare_memory(exercise: str, report: Report, expected: Expected, attempt: 
             continue
         dropped = not same(before, right) and got is not None and same(got, before)
         verdict = (
-            translated("the write into {name} is gone", name=name)
+            translated("{name} is no longer modified in place", name=name)
             if dropped
-            else translated("{name} is left with other values", name=name)
+            else translated("{name} has the wrong values afterwards", name=name)
         )
         raise Incorrect(
             message(

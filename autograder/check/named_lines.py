@@ -30,7 +30,7 @@ def line_of_value(recording: Recording, path: str) -> NamedLine | None:
     name, places = _name_at(returned, path), _places_of_names(recording, ended)
     leaf = places.get(name.removesuffix(".grad"), (None,))[0] if name.endswith(".grad") else None
     if leaf is not None and (root := _root_of_gradient(recording, leaf, ended)):
-        return NamedLine(root, in_english("the last slope that {name} got is that of what is computed here", name=name))
+        return NamedLine(root, in_english("{name} received its last gradient from the result computed here", name=name))
     if name not in places:
         return NamedLine(ended.place, in_english("{name} gets its values here", name=path))
     tensor, made = places[name]

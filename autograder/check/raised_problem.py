@@ -19,8 +19,8 @@ class Meaning(NamedTuple):
 
 
 REFUSED = Meaning(
-    translatable("backward refuses a saved tensor"),
-    translatable("every saved tensor unchanged since it was saved"),
+    translatable("backward() raises: a saved tensor was modified"),
+    translatable("no saved tensor modified before backward"),
     translatable("the write that comes after the operation that saved it"),
 )
 NO_START = Meaning(
@@ -30,15 +30,15 @@ NO_START = Meaning(
 BY_PHRASE = {
     "modified by an inplace operation": REFUSED,
     "leaf Variable": Meaning(
-        translatable("a leaf is written in place"), translatable("a leaf that keeps its value while autograd records")
+        translatable("a leaf is modified in place"), translatable("a leaf that is not modified while autograd records")
     ),
     "does not have a grad_fn": NO_START,
     "returns multiple views": Meaning(
-        translatable("one of several views is written in place"),
+        translatable("one of several views is modified in place"),
         translatable("a write into the base, or into a view that was made alone"),
     ),
     "is no nn.Module": Meaning(
-        translatable("the class is no module"),
+        translatable("the class is not a module"),
         translatable("a class that is a module: class Name(nn.Module)"),
         translatable("the line that begins with class"),
     ),

@@ -10,7 +10,7 @@ from autograder.locale.translations import translated
 
 def add_to(verbs: Any) -> None:
     """Add the command and its options to the parser."""
-    atlas = verbs.add_parser("atlas", help=translated("say what an operation of PyTorch keeps for backward"))
+    atlas = verbs.add_parser("atlas", help=translated("show which tensors a PyTorch operation saves for backward"))
     which = atlas.add_mutually_exclusive_group()
     which.add_argument("operation", nargs="?", metavar="OP", help="such as exp, torch.exp, Tensor.exp_, F.relu, @")
     which.add_argument("--json", action="store_true", help="the whole table, as one JSON object")

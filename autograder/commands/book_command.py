@@ -45,9 +45,7 @@ def add_to(verbs: Any) -> None:
         "--address", default="", metavar="URL", help=translated("where it will be published, for link previews")
     )
     book.add_argument("--repository", default="", metavar="URL", help=translated("where readers can clone the project"))
-    book.add_argument(
-        "--afresh", action="store_true", help=translated("use no recording of an earlier run, and keep none")
-    )
+    book.add_argument("--afresh", action="store_true", help=translated("do not use or write cached recordings"))
     book.set_defaults(run=_book)
 
 

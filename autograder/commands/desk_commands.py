@@ -25,7 +25,7 @@ PLATFORMS = ("auto", "canvas", "moodle", "blackboard", "gradescope", "nbgrader")
 
 def add_to(verbs: Any) -> None:
     """Add the commands and their options to the parser."""
-    collect = verbs.add_parser("collect", help=translated("put a platform's download where nbgrader looks"))
+    collect = verbs.add_parser("collect", help=translated("import a platform's download as submissions for nbgrader"))
     collect.add_argument("download", type=Path, metavar="ZIP", help="the platform's zip, or a folder")
     _add_class(collect)
     collect.add_argument("--from", dest="platform", choices=PLATFORMS, default="auto", help="where it was downloaded")
@@ -69,7 +69,7 @@ def add_to(verbs: Any) -> None:
     back.set_defaults(run=_return)
 
     report = verbs.add_parser(
-        "report", help=translated("one page on a class: what it believes, and what to talk about")
+        "report", help=translated("write a one-page class report: misconceptions and discussion questions")
     )
     report.add_argument("assignment", help="a lesson's name, or `all` for the last one and the whole course")
     report.add_argument("--course", type=Path, metavar="DIR", help="its folder (default: class/ in a clone, else here)")
@@ -78,19 +78,17 @@ def add_to(verbs: Any) -> None:
     report.add_argument("--language", default=language(), help=f"of the page: {', '.join(LANGUAGES)}")
     report.set_defaults(run=_report)
 
-    similar = verbs.add_parser("similar", help=translated("show pairs of answers that share what few others wrote"))
+    similar = verbs.add_parser("similar", help=translated("show pairs of unusually similar answers"))
     _add_class(similar)
     similar.add_argument("--out", type=Path, metavar="PAGE.html", help="where to write the page")
     similar.set_defaults(run=_similar)
 
-    reading = verbs.add_parser("read", help=translated("read what students wrote, in a table without names"))
+    reading = verbs.add_parser("read", help=translated("export written answers as a table without names"))
     _add_class(reading)
     reading.add_argument("--sample", type=count, default=0, metavar="N", help="give N answers to a second reader")
     reading.set_defaults(run=_read)
 
-    harness = verbs.add_parser(
-        "harness", help=translated("make the zip by which a platform grades each hand-in itself")
-    )
+    harness = verbs.add_parser("harness", help=translated("build the zip with which Gradescope grades submissions"))
     harness.add_argument("platform", choices=("gradescope",), help="whose form it has")
     _add_class(harness)
     harness.add_argument(

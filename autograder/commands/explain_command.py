@@ -22,7 +22,7 @@ def add_to(verbs: Any) -> None:
     """Add the command and its options to the parser."""
     explain = verbs.add_parser(
         "explain",
-        help=translated("say what autograd held in a program, where it breaks, what repairs it"),
+        help=translated("explain an autograd error or a wrong gradient in a program, and suggest a fix"),
         epilog=translated("Words after `--` are the program's own arguments."),
         allow_abbrev=False,
     )
@@ -39,7 +39,7 @@ def add_to(verbs: Any) -> None:
         "--steps", action="store_true", help=translated("everything that was found, and every step in words")
     )
     explain.add_argument("--json", action="store_true", help=translated("one JSON object on standard output"))
-    explain.add_argument("--no-repair", action="store_true", help=translated("do not look for repairs"))
+    explain.add_argument("--no-repair", action="store_true", help=translated("do not search for fixes"))
     explain.add_argument(
         "--budget",
         type=_seconds,
@@ -62,18 +62,16 @@ def add_to(verbs: Any) -> None:
     recorded.add_argument(
         "--last-step", dest="only_step", action="store_const", const=0, help=translated("record the last backward call")
     )
-    explain.add_argument(
-        "--diff", action="store_true", help=translated("print the best repair as a patch, and nothing else")
-    )
+    explain.add_argument("--diff", action="store_true", help=translated("print only a patch with the best fix"))
     explain.add_argument(
         "--apply",
         action="store_true",
-        help=translated("make the best repair; the file as it was is kept beside it as FILE.orig"),
+        help=translated("apply the best fix; keep the original file as FILE.orig"),
     )
     explain.add_argument(
         "--unproven",
         action="store_true",
-        help=translated("with --diff or --apply: also a repair that changes what is computed"),
+        help=translated("with --diff or --apply: allow a fix that changes the computed values"),
     )
     explain.add_argument("--html", type=Path, metavar="FILE", help=translated("write a page that needs no network"))
     explain.add_argument("--svg", type=Path, metavar="FILE", help=translated("write the picture of the telling step"))

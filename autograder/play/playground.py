@@ -16,7 +16,7 @@ from autograder.play.play_program import Unplayable, program_from_function
 from autograder.view.notebook import draws_here, show_forms
 from autograder.view.scene.composition import Scene
 
-START = translatable("Put the lines in an order: drag them, or use the buttons beside them.")
+START = translatable("Put the lines in an order: drag them, or use the buttons next to them.")
 
 
 class ArrangementRequest(msgspec.Struct):

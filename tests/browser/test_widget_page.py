@@ -105,16 +105,16 @@ def test_two_columns_only_where_both_can_be_read(opened, page, width, columns):
 def test_a_refused_program_is_not_praised(page, tmp_path):
     """Its gradients are right and its values are not: the badge and the sentence name the check, and no outcome is green."""
     recording = from_json((RECORDINGS / "correct.json").read_bytes())
-    verdict = msgspec.structs.replace(recording.verdict, refusal="the function computes something else")
+    verdict = msgspec.structs.replace(recording.verdict, refusal="wrong return value")
     file = tmp_path / "refused.html"
     file.write_text(view.as_html(msgspec.structs.replace(recording, verdict=verdict)), encoding="utf-8")
     page.goto(file.as_uri())
     page.click("[aria-label='last step']")
 
     assert "The check: ✗ not passed" == page.inner_text(".badge")
-    assert sentence(page).startswith("The check is not passed: the function computes something else.")
+    assert sentence(page).startswith("The check is not passed: wrong return value.")
     assert 0 == page.locator(".badge.correct").count()
-    assert "not passed: the function computes something else" == page.title()
+    assert "not passed: wrong return value" == page.title()
 
 
 def test_the_harm_is_shown_and_described(opened):

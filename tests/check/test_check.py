@@ -123,11 +123,11 @@ def remembered(d, w):
 @pytest.mark.parametrize(
     ("answer", "phrase"),
     [
-        (zeros, "computes something else"),
-        (nan, "computes something else"),
-        (half, "computes something else"),
-        (single, "computes something else"),
-        (broadcast, "computes something else"),
+        (zeros, "wrong return value"),
+        (nan, "wrong return value"),
+        (half, "wrong return value"),
+        (single, "wrong return value"),
+        (broadcast, "wrong return value"),
         (nothing, "value is None"),
         (remembered, "task:"),
     ],

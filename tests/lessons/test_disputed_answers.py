@@ -60,7 +60,7 @@ REFUSED = {
     "another value in evaluation": (
         "GatedBlock",
         GATED.format(extra="pass", half="gate * 0.5 if self.training else gate"),
-        "computes something else",
+        "wrong return value",
     ),
     "the check's own formula": (
         "two_steps",
@@ -75,7 +75,7 @@ REFUSED = {
     "the tensors of the check's own program, in place of their counters": (
         "read_counters",
         "def read_counters():\n    return program()",
-        "computes something else",
+        "wrong return value",
     ),
     "the gradient that is there already, in place of the loss": (
         "train_the_head",
@@ -114,18 +114,18 @@ REFUSED = {
     "a swish that autograd is not told of": (
         "swish_in_place",
         "def swish_in_place(h):\n    h.data = torch.nn.functional.silu(h.data)\n    return h",
-        "the write into h is gone",
+        "h is no longer modified in place",
     ),
     "a gradient of zeros for the body, which some optimizers still move": (
         "train_the_head",
         "def train_the_head(body, head, x):\n    features = torch.tanh(x * body.detach())\n"
         "    return (features * head).square().sum() + 0 * body.sum()",
-        "a gradient arrived at body, which is not to be trained",
+        "body received a gradient, which is not to be trained",
     ),
     "a body that still trains": (
         "train_the_head",
         "def train_the_head(body, head, x):\n    loss = (torch.tanh(x * body) * head).square().sum()\n    return loss + 0",
-        "a gradient arrived at body",
+        "body received a gradient",
     ),
 }
 UNDER_NO_GRAD = {

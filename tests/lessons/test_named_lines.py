@@ -79,14 +79,14 @@ LINES = {
         "def first_gradient(start, x):\n    w = start.clone().requires_grad_()\n    loss = (w * x).square().mean()\n"
         "    loss.backward()\n    return w.grad",
         "loss = (w * x)",
-        "the last slope that w.grad got is that of what is computed here",
+        "w.grad received its last gradient from the result computed here",
     ),
     "a second backward that does not reach the leaf": (
         "two_losses",
         "def two_losses(start):\n    a = start.clone().requires_grad_()\n    s = torch.sigmoid(a)\n    first = s.sum()\n"
         "    first.backward()\n    s = s.detach().requires_grad_()\n    s.square().sum().backward()\n    return a.grad",
         "first = s.sum()",
-        "the last slope that a.grad got is that of what is computed here",
+        "a.grad received its last gradient from the result computed here",
     ),
     "a write whose result is returned without its history": (
         "two_steps",
@@ -106,7 +106,7 @@ LINES = {
         "swish_in_place",
         SWISH,
         "return grad * ctx",
-        "not the slope of what forward computes",
+        "not the derivative of forward",
     ),
     "a write whose history an alias keeps to itself": (
         "StateRecurrence",

@@ -200,7 +200,7 @@ def test_without_babel_chinese_falls_back_to_english() -> None:
         [sys.executable, "-c", told], capture_output=True, text=True, env=os.environ | {VARIABLE: "zh-CN"}
     )
     assert (0, "") == (done.returncode, done.stderr)
-    assert "do not look for repairs" in done.stdout
+    assert "do not search for fixes" in done.stdout
 
 
 def test_a_check_names_the_line_in_chinese() -> None:

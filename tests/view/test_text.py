@@ -15,7 +15,7 @@ from autograder.view.playback import Playback
         pytest.param("raises_backward", "d is now at version 1.", id="the version that ticked"),
         pytest.param(
             "raises_backward",
-            "MulBackward0 (line 8) keeps d from version 0, and it is now at version 1: backward will refuse it.",
+            "MulBackward0 (line 8) keeps d from version 0, and it is now at version 1: backward will raise an error.",
             id="what the write means for backward",
         ),
         pytest.param("raises_backward", "d was saved at version 0 and is at version 1.", id="why backward stopped"),

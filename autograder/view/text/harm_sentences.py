@@ -102,7 +102,7 @@ def consequence(harm: Harm, verdict: Verdict) -> str:
     if harm.saved_version is None or harm.saved_version == harm.version_now:
         return ""
     refused = translated(
-        "It was at version {saved} when it was saved and is at {version}, so backward refuses it.",
+        "It was at version {saved} when it was saved and is at {version}, so backward() raises an error.",
         saved=harm.saved_version,
         version=harm.version_now,
     )

@@ -99,12 +99,14 @@ class TensorNames:
     def _unbound(self, taken: list[str]) -> str:
         """Return the sentence about variables that no longer refer to a tensor."""
         if len(taken) == 1:
-            return translated("{name} no longer names a tensor; the graph still holds what it saved.", name=taken[0])
-        return translated("{names} no longer name tensors; the graph still holds what it saved.", names=join_few(taken))
+            return translated("{name} no longer refers to a tensor; the graph keeps its saved tensors.", name=taken[0])
+        return translated(
+            "{names} no longer refer to tensors; the graph keeps its saved tensors.", names=join_few(taken)
+        )
 
     def _holds(self, root: str, held: list[NameChange]) -> str:
         """Return the sentence about several attributes of one object."""
-        return translated("{root} now holds {names}.", root=root, names=join_few([change.name for change in held]))
+        return translated("{root} now contains {names}.", root=root, names=join_few([change.name for change in held]))
 
     def _value(self, change: NameChange, step: Step) -> str:
         """Return the sentence about one variable: its values and, for a new tensor, the shared memory and counter."""

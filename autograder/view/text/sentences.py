@@ -161,7 +161,7 @@ class Sentences:
             )  # fmt: skip
         if self.playback.condition(edge) == "stale":
             return translated(
-                "{node} keeps {tensor} from version {saved}, and it is now at version {version}: backward will refuse it.",
+                "{node} keeps {tensor} from version {saved}, and it is now at version {version}: backward will raise an error.",
                 node=node, tensor=tensor, saved=edge.saved_version, version=version,
             )  # fmt: skip
         if version is None:

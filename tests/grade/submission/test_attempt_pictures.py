@@ -106,7 +106,7 @@ def test_what_happens_while_it_is_recorded_costs_nothing(grader, then):
     """An answer that goes wrong in another way when it is called again keeps the points of its later tests."""
     found, _, reason = graded(grader, LATER.format(then=then))
     assert {"double_gate": 0, "test_later": 1} == found
-    assert "the function computes something else" in reason
+    assert "wrong return value" in reason
 
 
 @pytest.mark.parametrize("what", ["Forged()", "None", "1 / 0", "'x' * 10_000_000"])
