@@ -1,1 +1,1 @@
-"""Grades submissions: isolation, workers, gradebook and feedback."""
+"""Grading of submissions: isolation, workers, gradebook and feedback."""

@@ -1,8 +1,9 @@
-"""Every place in `grade` that overrides, replaces or copies internals of nbgrader. Imports nothing of `grade`, and no PyTorch.
+"""All code in `grade` that overrides, replaces or copies internals of nbgrader. It imports nothing else of `grade`, and not PyTorch.
 
-Elsewhere `grade` uses nbgrader's public names: gradebook models, `nbgrader.utils`, and preprocessors and plugins by the methods
-that are documented for overriding. The overrides of IPython's shell are in `autograder/grade/sandbox/shell.py` (IPython 9.18).
-`tests/grade/test_nbgrader_adapter.py` tests each row of this table, and that no other module reads a private name.
+Elsewhere, `grade` uses nbgrader's public names: gradebook models, `nbgrader.utils`, and preprocessors and plugins
+through the methods that are documented for overriding. The overrides of IPython's shell are in
+`autograder/grade/sandbox/shell.py` (IPython 9.18). `tests/grade/test_nbgrader_adapter.py` tests each row of this table,
+and that no other module reads a private name.
 
 | here                 | nbgrader (checked with 0.9.6)                                                             |
 |----------------------|-------------------------------------------------------------------------------------------|
@@ -40,13 +41,13 @@ from sqlalchemy.engine import make_url
 from traitlets import Dict
 from traitlets.config import Config
 
-LOCK_SECONDS = 60.0  # to wait while another program keeps a SQLite gradebook locked
+LOCK_SECONDS = 60.0  # time to wait while another program has locked a SQLite gradebook
 
 
 def open_gradebook(address: str, course_id: str) -> api.Gradebook:
     """Return the gradebook, which is created if it does not exist; the caller closes it."""
     path = os.environ.get("PATH", "")
-    scripts = str(Path(sys.executable).parent)  # of the environment, with `alembic`
+    scripts = str(Path(sys.executable).parent)  # of the environment, which contains `alembic`
     if scripts not in path.split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join([scripts, path])
     url = make_url(address)
@@ -57,7 +58,7 @@ def open_gradebook(address: str, course_id: str) -> api.Gradebook:
 
 @contextlib.contextmanager
 def transaction(book: api.Gradebook) -> Iterator[Any]:
-    """A block that is committed as a whole, or not at all if it raises; yields the session."""
+    """Commit the changes of this context together, or none of them if it raises; yields the session."""
     session = book.db()
     commit = session.commit
     session.commit = lambda: None
@@ -78,13 +79,13 @@ def fill_grades(
     *,
     unchanged: bool,
 ) -> None:
-    """Set the automatic points (None if a person has to decide) and comments of a submitted notebook, by cell.
+    """Set the automatic points and comments of a submitted notebook, by cell; points are None if a person has to decide.
 
-    Manual ones are kept. If the same submission was graded before, then, unlike in nbgrader, a cell with manual points does not
-    wait for a person again.
+    Manual points and comments are kept. If the same submission was graded before, then, unlike in nbgrader, a cell with
+    manual points does not have to be graded by a person again.
     """
     source = notebook.notebook
-    # All names at once: `grade.name` and `comment.name` ask the database for each.
+    # Read all names at once: `grade.name` and `comment.name` query the database each time.
     names = {cell.id: cell.name for cell in (*source.grade_cells, *source.solution_cells, *source.task_cells)}
     for grade in notebook.grades:
         automatic, is_marked = points[names[grade.cell_id]], grade.manual_score is not None
@@ -97,10 +98,10 @@ def fill_grades(
 
 
 def add_grades(notebook: NotebookNode, submitted: api.SubmittedNotebook) -> dict[str, float]:
-    """Put scores and comments of the gradebook into the metadata of a graded notebook's cells.
+    """Put the scores and comments of the gradebook into the metadata of a graded notebook's cells.
 
-    Unlike in nbgrader, each graded cell also says whether it waits for a person. Return the notebook's "score" after the late
-    penalty, "max_score" and "late_penalty".
+    Unlike in nbgrader, the metadata of each graded cell also state whether a person has to grade it. Returns the
+    notebook's "score" after the late penalty, its "max_score" and its "late_penalty".
     """
     comments = {comment.name: comment.comment for comment in submitted.comments}
     grades = {grade.name: grade for grade in submitted.grades}
@@ -118,11 +119,12 @@ def add_grades(notebook: NotebookNode, submitted: api.SubmittedNotebook) -> dict
 
 CellKind = type[api.GradeCell] | type[api.SolutionCell] | type[api.TaskCell] | type[api.SourceCell]
 KINDS: tuple[CellKind, ...] = (api.GradeCell, api.SolutionCell, api.TaskCell, api.SourceCell)
-ROWS = ("grade_cells", "solution_cells", "task_cells", "source_cells")  # a notebook's rows of these kinds
+# the attributes of a notebook with the rows of these kinds
+ROWS = ("grade_cells", "solution_cells", "task_cells", "source_cells")
 
 
 def wanted_cells(cells: list[NotebookNode]) -> dict[tuple[CellKind, str], NotebookNode]:
-    """Return the cells that nbgrader keeps of a source, by the kind of their rows in the gradebook and their ids."""
+    """Return the cells of a source that nbgrader records, by the kind of their rows in the gradebook and their ids."""
     found = {}
     for cell in cells:
         graded, answer, task = utils.is_grade(cell), utils.is_solution(cell), utils.is_task(cell)
@@ -134,16 +136,16 @@ def wanted_cells(cells: list[NotebookNode]) -> dict[tuple[CellKind, str], Notebo
 
 
 def recorded_cells(notebook: api.Notebook) -> dict[tuple[CellKind, str], Any]:
-    """Return the rows of a notebook's cells, as `wanted_cells`."""
+    """Return the rows of a notebook's cells, with the same keys as `wanted_cells`."""
     return {(kind, row.name): row for kind, rows in zip(KINDS, ROWS, strict=True) for row in getattr(notebook, rows)}
 
 
 def changed_cells(
     book: api.Gradebook, assignment: str, sources: Mapping[str, list[NotebookNode]]
 ) -> tuple[list[str], list[str]]:
-    """Return the ids of cells that the sources of an assignment with submissions have lost and gained.
+    """Return the ids of the cells that the sources of an assignment with submissions have lost and gained.
 
-    Without submissions `add_assignment` handles such changes; then both are empty.
+    Both lists are empty for an assignment without submissions, because `add_assignment` handles its changes.
     """
     try:
         recorded = {notebook.name: notebook for notebook in book.find_assignment(assignment).notebooks}
@@ -162,9 +164,10 @@ def changed_cells(
 
 
 def update_structure(book: api.Gradebook, assignment: str, sources: Mapping[str, list[NotebookNode]]) -> None:
-    """Add and remove notebooks and cells of an assignment that has submissions; inside a transaction.
+    """Add and remove notebooks and cells of an assignment that has submissions; must be called in a transaction.
 
-    Grades of removed cells are deleted, all others are kept. `add_assignment` then stores the cells' texts and points.
+    Grades of removed cells are deleted, all others are kept. `add_assignment` then stores the texts and points of the
+    cells.
     """
     recorded = {notebook.name: notebook for notebook in book.find_assignment(assignment).notebooks}
     for name in recorded.keys() - sources.keys():
@@ -198,7 +201,7 @@ def _update_cells(
 
 
 def _add_grades(book: api.Gradebook, notebook: api.Notebook, submitted: api.SubmittedNotebook) -> None:
-    """Add rows for those cells that a submitted notebook has none for."""
+    """Add the missing rows of a submitted notebook."""
     graded = {grade.cell_id for grade in submitted.grades}
     commented = {comment.cell_id for comment in submitted.comments}
     for cell in (*notebook.grade_cells, *notebook.task_cells):
@@ -210,7 +213,7 @@ def _add_grades(book: api.Gradebook, notebook: api.Notebook, submitted: api.Subm
 
 
 class KnownTests(NbGraderPreprocessor):
-    """Replaces InstantiateTests for sources whose AUTOTEST lines have been turned into tests before."""
+    """A replacement for InstantiateTests, for sources whose AUTOTEST lines have already been turned into tests."""
 
     cells = Dict(help="The text of each test, by the notebook's name and the cell's grade_id.").tag(config=True)
 
@@ -224,9 +227,9 @@ class KnownTests(NbGraderPreprocessor):
 
 
 class AutotestsBy(InstantiateTests):
-    """Turns AUTOTEST lines into tests without a kernel; its settings are those of `c.InstantiateTests`."""
+    """Turns AUTOTEST lines into tests without a kernel, with the settings of `c.InstantiateTests`."""
 
-    run_code: Callable[[str], str | None]  # runs a text and returns its displayed value as text
+    run_code: Callable[[str], str | None]  # runs code and returns its displayed value as text
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Return the notebook with tests instead of AUTOTEST lines."""
@@ -246,13 +249,14 @@ class AutotestsBy(InstantiateTests):
 def add_assignment(
     config: Config, assignment: str, notebooks: list[Path], tests: dict[str, dict[str, str]]
 ) -> str | None:
-    """Store an assignment's cells in the gradebook with `nbgrader generate_assignment`; return its reason if it refuses.
+    """Store an assignment's cells in the gradebook with `nbgrader generate_assignment`; return its reason if it fails.
 
     Args:
-        config: the course's; it is changed.
-        assignment: its name.
-        notebooks: the source notebooks. Other files stay behind: nbgrader would read pipes and devices to their end.
-        tests: the text of each test, by the notebook's name and the cell's grade_id.
+        config: configuration of the course, which is changed.
+        assignment: name of the assignment.
+        notebooks: the source notebooks. Other files are not copied, because nbgrader would read pipes and devices to
+            their end.
+        tests: code of each test, by the notebook's name and the cell's grade_id.
     """
     stages = config.GenerateAssignment.preprocessors
     config.GenerateAssignment.preprocessors = [KnownTests if stage is InstantiateTests else stage for stage in stages]
@@ -273,7 +277,7 @@ def add_assignment(
 
 
 def _last_error(text: str) -> str:
-    """Return the end of the last traceback in nbgrader's log, which indents it, or else the last line."""
+    """Return the end of the last traceback in nbgrader's log, whose lines are indented, or else the last line."""
     lines = [line for line in text.splitlines() if line.strip()]
     return next((line.strip() for line in reversed(lines) if line.startswith("    ")), "".join(lines[-1:]))
 
@@ -286,5 +290,5 @@ def late_plugin(config: Config) -> BasePlugin:
 
 
 def seconds_late(submission: api.SubmittedAssignment) -> float:
-    """Return how late work is, 0.0 without a due date."""
+    """Return the lateness of a submission in seconds; 0.0 without a due date."""
     return float(submission.total_seconds_late) if submission.assignment.duedate else 0.0

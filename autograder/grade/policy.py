@@ -1,6 +1,6 @@
-"""`policy.toml` in a course's folder: due dates, extensions, late penalties, excused students, dropped assignments.
+"""The file `policy.toml` of a course: due dates, extensions, late penalties, excused students, dropped assignments.
 
-Without an entry, nbgrader's own due dates, extensions and late plugin count.
+For assignments without an entry, nbgrader's own due dates, extensions and late plugin apply.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ class PolicyError(InputError):
 
 
 class LatePolicyError(InputError):
-    """The course's configuration names no usable plugin for late penalties."""
+    """The configuration of the course does not name a usable plugin for late penalties."""
 
 
 class LateStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Work that is late by more than `hours` loses `percent`, until the next step."""
+    """A step of a late penalty: work that is late by more than `hours` loses `percent`, until the next step."""
 
     hours: float
     percent: float
 
 
 class LateRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much late work loses."""
+    """The penalty for late work."""
 
-    percent_a_day: float = 0.0  # for each day that has begun since the due date
-    steps: tuple[LateStep, ...] = ()  # instead of that, a percentage for each time
-    grace_minutes: float = 0.0  # work that is not later than this is not late
-    most_percent: float = 100.0  # the most that is taken off
-    of: Literal["earned", "maximum"] = "earned"  # which points the percentage is of
+    percent_a_day: float = 0.0  # for each started day after the due date
+    steps: tuple[LateStep, ...] = ()  # percentages by lateness, instead of `percent_a_day`
+    grace_minutes: float = 0.0  # work that is late by at most this time is not late
+    most_percent: float = 100.0  # upper limit of the penalty
+    of: Literal["earned", "maximum"] = "earned"  # the points to which the percentage applies
 
     def percent(self, seconds: float) -> float:
-        """Return the percentage that work loses which is so many seconds late."""
+        """Return the percentage that work loses if it is late by this number of seconds."""
         if seconds <= 60 * self.grace_minutes:
             return 0.0
         passed = [(step.hours, step.percent) for step in self.steps if seconds > 3600 * step.hours]
@@ -65,14 +65,14 @@ class LateRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AssignmentPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rules of one assignment."""
 
-    due: datetime.datetime | None = None  # None leaves nbgrader's own due date
-    extensions: dict[str, Any] = {}  # by student: a later due date, or a span such as "3 days"; `_check` sees to it
+    due: datetime.datetime | None = None  # None keeps nbgrader's own due date
+    extensions: dict[str, Any] = {}  # by student: a later due date, or a span such as "3 days"; checked by `_check`
     excused: tuple[str, ...] = ()  # students for whom it does not count
     late: LateRule | None = None  # instead of the course's rule
 
 
 class DropLowest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of these assignments, so many with the lowest share of points do not count."""
+    """A rule by which the `count` assignments with the lowest share of points, among those listed, do not count."""
 
     assignments: tuple[str, ...]
     count: int = 1
@@ -81,7 +81,7 @@ class DropLowest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rules of a course."""
 
-    timezone: str | None = None  # of times without one; without it, those of this file are in UTC
+    timezone: str | None = None  # of times without a zone; None means UTC for the times in this file
     late: LateRule | None = None  # None leaves late work to nbgrader's plugin
     assignments: dict[str, AssignmentPolicy] = {}
     drop_lowest: tuple[DropLowest, ...] = ()
@@ -100,12 +100,12 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.assignments.get(assignment, AssignmentPolicy())
 
     def due(self, assignment: str) -> datetime.datetime | None:
-        """Return the due date as nbgrader stores it, in UTC without a zone; None if it is nbgrader's own."""
+        """Return the due date as nbgrader stores it, in UTC without a zone; None if nbgrader's own due date applies."""
         due = self.of(assignment).due
         return None if due is None else self._stored(due)
 
     def extension(self, assignment: str, student: str, due: datetime.datetime) -> datetime.timedelta | None:
-        """Return how much later than the due date a student may submit; None for not at all."""
+        """Return the time after the due date within which a student may submit; None without an extension."""
         given = self.of(assignment).extensions.get(student)
         if given is None:
             return None
@@ -126,7 +126,11 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
-    """Return a course's policy.toml and the file's SHA-256, None and "" without a file; raise PolicyError if it is wrong."""
+    """Return a course's policy.toml and the SHA-256 digest of the file; None and "" if there is no file.
+
+    Raises:
+        PolicyError: the file cannot be read, or is wrong.
+    """
     path = course / FILE
     try:
         data = path.read_bytes()
@@ -144,7 +148,7 @@ def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
 
 
 def _check(policy: CoursePolicy) -> None:
-    """Raise ValueError with the setting that cannot be."""
+    """Raise ValueError, with the name of the setting, if a setting is impossible."""
     try:
         zoneinfo.ZoneInfo(policy.timezone or "UTC")
     except (zoneinfo.ZoneInfoNotFoundError, OSError):
@@ -181,7 +185,7 @@ def _span(text: str) -> datetime.timedelta:
 
 
 class CourseTotal(NamedTuple):
-    """A student's points of those that could be had, and the assignments that do not count."""
+    """A student's points, the maximum of the assignments that count, and the assignments that do not count."""
 
     points: float
     max_points: float
@@ -189,23 +193,23 @@ class CourseTotal(NamedTuple):
 
 
 def course_total(policy: CoursePolicy, student: str, scores: Mapping[str, tuple[float, float]]) -> CourseTotal:
-    """Return a student's sum over `scores`: for each assignment the points, 0 without a submission, and the maximum."""
+    """Return a student's total over `scores`, which contains the points (0 without a submission) and the maximum of each assignment."""
     counting = {name: score for name, score in scores.items() if student not in policy.of(name).excused}
     dropped: list[str] = []
     for rule in policy.drop_lowest:
         listed = [name for name in rule.assignments if name in counting]
         shares = {name: points / most if most else 1.0 for name, (points, most) in counting.items()}
         lowest = sorted(listed, key=lambda name: (shares[name], name))
-        dropped += lowest[: min(rule.count, len(listed) - 1)]  # one stays, or the student would have no points at all
+        dropped += lowest[: min(rule.count, len(listed) - 1)]  # keep one, or the student would have no points at all
     kept = [score for name, score in counting.items() if name not in dropped]
     return CourseTotal(sum(points for points, _ in kept), sum(most for _, most in kept), tuple(dropped))
 
 
 class LatePolicy:
-    """Due dates, extensions and late penalties by a course's policy.toml, else by nbgrader's own configuration.
+    """Due dates, extensions and late penalties, from a course's policy.toml or else from nbgrader's configuration.
 
     Attributes:
-        digest: SHA-256 of policy.toml; "" without one.
+        digest: SHA-256 digest of policy.toml; "" without the file.
 
     Raises:
         LatePolicyError: the configured plugin cannot be loaded.
@@ -224,7 +228,7 @@ class LatePolicy:
             ) from None
 
     def penalise(self, submission: SubmittedAssignment) -> None:
-        """Set due date and extension, and the penalty of each notebook; remove that of work that is no longer late."""
+        """Set the due date, the extension, and the penalty of each notebook; remove the penalty of work that is no longer late."""
         self._set_dates(submission)
         late = seconds_late(submission)
         if not late and not submission.late_submission_penalty:
@@ -243,7 +247,7 @@ class LatePolicy:
         assignment = submission.assignment
         if (due := self._policy.due(assignment.name)) is not None and assignment.duedate != due:
             assignment.duedate = due
-        if assignment.name in self._policy.assignments:  # then extensions are those of the file, and no others
+        if assignment.name in self._policy.assignments:  # then only the extensions of the file apply
             due = assignment.duedate
             extension = self._policy.extension(assignment.name, submission.student_id, due) if due else None
             if submission.extension != extension:

@@ -1,4 +1,4 @@
-"""Times of submissions as programs write them: ISO 8601, with an offset, or in English with the name of a zone."""
+"""Times of submissions as programs write them: in ISO 8601 with an offset, or in English with the name of a zone."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ OTHER_DAYS = (datetime.datetime(2000, 1, 1), datetime.datetime(2001, 2, 2))  # t
 
 
 def read_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datetime | None:
-    """Return the time in a text; None if there is none, the day is missing, or it is ambiguous.
+    """Return the time in a text; None if the text has no time or no day, or is ambiguous.
 
     Examples are "2026-03-02 23:59:00 +0100", "2026-03-02T22:59:00Z", "2026-03-02 23:59:00 Europe/Berlin" and
-    "March 2, 2026 11:59 PM". `zone` is that of a time without one; an abbreviation such as "CEST" is read if it belongs to it.
+    "March 2, 2026 11:59 PM". `zone` applies to times without a zone; an abbreviation such as "CEST" is accepted if it
+    belongs to `zone`.
     """
     text = text.strip()
     with contextlib.suppress(ValueError):
@@ -30,8 +31,8 @@ def read_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datet
 
 
 def _in_english(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
-    """Return the time in a text; None if it leaves out the day, or if 3/10 may be in March and in October."""
-    from dateutil.parser import parse  # commands that read no times do not load it
+    """Return the time in a text; None if the day is missing, or is ambiguous such as 3/10, which may be in March or in October."""
+    from dateutil.parser import parse  # imported here because only commands that read times need it
 
     written, _, last = text.rpartition(" ")
     with contextlib.suppress(zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

@@ -1,1 +1,1 @@
-"""A class: submissions, the gradebook, feedback and the report."""
+"""Grading of a whole class: submissions, the gradebook, feedback and the report."""

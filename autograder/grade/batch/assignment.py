@@ -1,6 +1,6 @@
-"""`grade ASSIGNMENT`: a whole class, from the submitted files to the gradebook and the autograded notebooks.
+"""`grade ASSIGNMENT`: grades a whole class, from the submitted files to the gradebook and the autograded notebooks.
 
-And `validate-source ASSIGNMENT`: its sources alone.
+Also contains `validate-source ASSIGNMENT`, which checks only the sources.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from autograder.printable import printable
 
 
 class Shown(NamedTuple):
-    """What a run shows while it goes on."""
+    """Functions that report the progress of a run."""
 
     progress: Callable[[BatchProgress], None] = ignore_step  # called after each submission
     reports: Callable[[list[SourceReport]], None] = ignore_step  # called before the first student's folder is opened
@@ -62,18 +62,18 @@ QUIET = Shown()
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How to grade a class."""
+    """The options of a grading run."""
 
-    jobs: int = 0  # how many submissions at once; 0 takes one for each core
-    isolation: str = STRONGEST  # the name of the isolation level
-    resume: bool = False  # continue the run that was interrupted
-    force: bool = False  # grade also what has not changed since it was graded
-    accept_source: bool = False  # let the gradebook follow a source that gained or lost cells
+    jobs: int = 0  # number of submissions graded at once; 0 takes one per core
+    isolation: str = STRONGEST  # name of the isolation level
+    resume: bool = False  # continue the interrupted run
+    force: bool = False  # also grade submissions that are unchanged since they were graded
+    accept_source: bool = False  # update the gradebook if the source has gained or lost cells
     one_process: bool = False  # judge every test in process
-    two_processes: bool = False  # let no test be judged in process
-    feedback: Literal["off", "none", "name", "message"] = "off"  # what to show of hidden tests
-    limits: Limits | None = None  # what one submission may use; None asks the course's nbgrader_config.py
-    chosen_limits: dict[str, float] = {}  # for this run, by the names of `c.Autograder`, which they override
+    two_processes: bool = False  # judge no test in process
+    feedback: Literal["off", "none", "name", "message"] = "off"  # the level of detail about hidden tests
+    limits: Limits | None = None  # resources of one submission; None reads the course's nbgrader_config.py
+    chosen_limits: dict[str, float] = {}  # for this run, by the names of `c.Autograder`, whose values they override
 
 
 def grade_assignment(
@@ -82,15 +82,15 @@ def grade_assignment(
     """Grade a class into its gradebook, and return a row for every student with a submission, by name.
 
     Args:
-        assignment: its folder's name.
-        course: the class's folder, with submitted/STUDENT/ASSIGNMENT/*.ipynb.
-        options: how to grade.
-        shown: called while the run goes on.
-        place: where submissions are graded; the caller closes it. None grades on this machine.
+        assignment: name of the assignment's folder.
+        course: folder of the class, with submitted/STUDENT/ASSIGNMENT/*.ipynb.
+        options: options of the run.
+        shown: functions that are called during the run.
+        place: place where submissions are graded, which the caller closes; None grades on this machine.
 
     Raises:
-        ClassError: there is no such class or assignment.
-        IsolationError: the machine does not reach the level; nothing is graded.
+        ClassError: the class or the assignment does not exist.
+        IsolationError: this machine does not provide the isolation level; nothing is graded.
         StoppedError: the gradebook stays locked or the disk is full; run again with `resume`.
         BusyError: another client grades the assignment.
     """
@@ -102,8 +102,8 @@ def grade_assignment(
 def grade_classroom(
     classroom: Classroom, options: Options, shown: Shown, place: GradingPlace | None
 ) -> list[StudentRow]:
-    """Grade a class that is open already; as `grade_assignment`."""
-    # A cluster's workers try the level themselves.
+    """Grade a class that is already open, as `grade_assignment` does."""
+    # The workers of a cluster check the level themselves.
     level = known_level(options.isolation) if place else require_level(options.isolation)
     check_release(classroom)
     settings = classroom.settings()
@@ -149,14 +149,14 @@ class _Batch:
         self.students = classroom.students()
         self.variants, self.former = classroom.variants(), classroom.former_variants()
         self.course_files, self.notes = classroom.course_files()
-        # A student whom the teacher removed from the gradebook still has an origin there, and no grade.
+        # A student whom the teacher has removed from the gradebook still has an origin there, but no grade.
         has_grade = records.scores()
         self.known = {student: origin for student, origin in records.origins().items() if student in has_grade}
         self.automatic = records.automatic_points()
-        self.restored: dict[str, str] = {}  # by student: a note on points that another program had changed
+        self.restored: dict[str, str] = {}  # by student: a note on points that another program has changed
         self.penalties = {student: score.late_penalty for student, score in has_grade.items()}
         level, versions = terms.level.name, deciding_versions()
-        # A change in any of these may change a grade, so that unchanged work is graded again.
+        # A change in any of these may change a grade, so unchanged submissions are graded again.
         encoded = msgspec.json.encode(plans, order="deterministic")
         deciding = [*(source.digest for source in terms.sources.values()), terms.limits, encoded, level, versions]
         self.source_digest = hashlib.sha256(repr(deciding).encode()).hexdigest()
@@ -184,7 +184,7 @@ class _Batch:
         return msgspec.structs.replace(row, former_penalty=former) if moved else row
 
     def _noted(self, result: JobResult) -> StudentSubmission:
-        """Note a notebook's grade with its student's other ones."""
+        """Add a notebook's grade to the other grades of its student."""
         work = self.at_work[result.student]
         source = self.terms.sources[result.notebook]
         work.grades[result.notebook] = result.grade or unreadable(source, result.failure)
@@ -210,7 +210,7 @@ class _Batch:
             self._settle([work])
 
     def _seed(self, work: StudentSubmission, notebook: bytes) -> int | None:
-        """Return the seed of the variant that judges a notebook: of those that the student got, the one that it carries."""
+        """Return the seed of the variant by which a notebook is judged: the seed in the notebook, if the student received that variant."""
         own = self.variants.get(work.student)
         if not self.variants or (carried := carried_seed(notebook)) == own:
             return own
@@ -245,7 +245,7 @@ class _Batch:
         ]
 
     def _settle(self, works: list[StudentSubmission]) -> None:
-        """Write the grades of those students whose notebooks all have theirs."""
+        """Write the grades of the students whose notebooks are all graded."""
         rows: list[StudentRow] = []
         graded: list[GradedStudent] = []
         try:
@@ -253,7 +253,7 @@ class _Batch:
                 if work.complete and self.at_work.pop(work.student, None) is not None:
                     rows.append(self._row(work))
                     graded += [self._graded(work, rows[-1])] if work.has_id else []
-        finally:  # if a folder cannot be written, the grades before it are kept
+        finally:  # if a folder cannot be written, the earlier grades are kept
             self.records.write(graded)
         for row in rows:
             note = self.restored.get(row.student)
@@ -266,7 +266,7 @@ class _Batch:
         return row_of(work, [*self.notes, note] if has_none else self.notes, problem)
 
     def _write_folder(self, work: StudentSubmission) -> str | None:
-        """Write the autograded folder; return why it cannot be written, if that is a matter of this student alone."""
+        """Write the autograded folder; return the reason if it cannot be written and the problem concerns only this student."""
         try:
             if work.has_id:
                 work.write_folder()
@@ -293,7 +293,7 @@ class _Batch:
         return GradedStudent(work.student, work.grades, origin, work.timestamp, unchanged)
 
     def _source_of(self, student: str) -> str:
-        """Return a hash of all that decides a student's grade apart from the submission; of a variant, also its seed."""
+        """Return a hash of everything that determines a student's grade except the submission, including the seed of a variant."""
         own = f"{self.source_digest} {self.variants.get(student)}"
         return hashlib.sha256(own.encode()).hexdigest() if student in self.variants else self.source_digest
 
@@ -305,7 +305,7 @@ class _Batch:
 def _source_reports(
     terms: GradingTerms, records: GradingRecords, graders: Graders, on_step: OnStep, **judging: bool
 ) -> dict[str, SourceReport]:
-    """Return the report on each source by the notebook's name: from the gradebook, unless something has changed."""
+    """Return the report on each source, by notebook name; it is read from the gradebook unless something has changed."""
     reports = {}
     for name, source in terms.sources.items():
         deciding = (source.digest, terms.limits, terms.level.name, deciding_versions(), sorted(judging.items()))
@@ -328,13 +328,13 @@ def validate_assignment(
     mutants: int = 0,
     on_step: OnStep = ignore_step,
 ) -> list[tuple[SourceReport, MutationReport | None]]:
-    """Return the report on each notebook and its mutation test; write nothing, and need no submission.
+    """Return the report on each notebook and its mutation test. Nothing is written, and submissions are not needed.
 
     Args:
         assignment, course: as for `grade_assignment`.
         isolation, jobs, two_processes: as in `Options`.
-        mutants: how many mutants of the model answers are graded, along with the trivial answers; 0 grades neither.
-        on_step: called when the grading of a made-up submission begins.
+        mutants: number of mutants of the model answers to grade, in addition to the trivial answers; 0 grades neither.
+        on_step: called when the grading of a generated submission begins.
     """
     level, count = require_level(isolation), parallel_jobs(jobs)
     classroom = open_class(course, assignment, before_hand_in=True)

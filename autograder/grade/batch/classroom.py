@@ -1,4 +1,4 @@
-"""A class's folder in nbgrader's layout: where submissions are, where grades go, and nbgrader's settings for both."""
+"""The folder of a class in nbgrader's layout: the paths of submissions and grades, and nbgrader's settings for them."""
 
 from __future__ import annotations
 
@@ -46,41 +46,42 @@ LONGEST_TIME = 100  # bytes of timestamp.txt
 
 
 class ClassError(InputError):
-    """There is no such class or assignment, or it cannot be graded; the message says what to do."""
+    """The class or assignment does not exist or cannot be graded; the message suggests a solution."""
 
 
 @dataclass(frozen=True)
 class SubmissionTime:
-    """When work was submitted: in UTC, without a zone, as nbgrader stores it, or why the time cannot be read."""
+    """The time of a submission in UTC without a zone, as nbgrader stores it, or the reason why it cannot be read."""
 
     time: datetime.datetime | None = None
     problem: str | None = None
 
 
 class Classroom(NamedTuple):
-    """One class and one assignment."""
+    """One assignment of a class."""
 
-    folder: Path  # the course's root
-    assignment: str  # nbgrader's name for it, which is its folder's name in `sources`
-    sources: Path  # the folder with the source of every assignment
-    steps: dict[str, Path]  # nbgrader's folders "submitted", "autograded" and "feedback" with STUDENT/ASSIGNMENT/
-    gradebook: str  # its URL, as SQLAlchemy and nbgrader write it
-    course_id: str  # nbgrader's, in the gradebook
+    folder: Path  # root folder of the course
+    assignment: str  # nbgrader's name for the assignment, which is its folder's name in `sources`
+    sources: Path  # folder with the source of every assignment
+    # nbgrader's folders "submitted", "autograded" and "feedback", which contain STUDENT/ASSIGNMENT/
+    steps: dict[str, Path]
+    gradebook: str  # URL of the gradebook, as SQLAlchemy and nbgrader write it
+    course_id: str  # nbgrader's id of the course, in the gradebook
 
     def submitted(self, student: str) -> Path:
-        """The folder that a student's files were submitted to."""
+        """Return the folder with a student's submitted files."""
         return self.steps["submitted"] / student / self.assignment
 
     def autograded(self, student: str) -> Path:
-        """The folder for a student's graded notebooks."""
+        """Return the folder for a student's graded notebooks."""
         return self.steps["autograded"] / student / self.assignment
 
     def feedback(self, student: str) -> Path:
-        """The folder for a student's feedback."""
+        """Return the folder for a student's feedback."""
         return self.steps["feedback"] / student / self.assignment
 
     def students(self) -> list[str]:
-        """Return everyone who submitted something, or whose folder cannot be looked into, by name."""
+        """Return the students who have submitted something, or whose folder cannot be opened, sorted by name."""
         try:
             return sorted(name for name in os.listdir(self.steps["submitted"]) if not _is_missing(self.submitted(name)))
         except (FileNotFoundError, NotADirectoryError):
@@ -88,23 +89,23 @@ class Classroom(NamedTuple):
 
     @property
     def has_gradebook(self) -> bool:
-        """Whether there is a gradebook; one in PostgreSQL is taken to be there."""
+        """Whether the gradebook exists; a gradebook in PostgreSQL is assumed to exist."""
         url = make_url(self.gradebook)
         path = Path(url.database or "")
         return url.get_backend_name() != "sqlite" or (path.is_file() and path.stat().st_size > 0)
 
     def course_files(self) -> tuple[dict[str, bytes], list[str]]:
-        """Return the files beside the notebooks that replace a student's, and a note for each that is left out."""
+        """Return the files next to the notebooks, which replace a student's files, and a note for each file that is left out."""
         files, notes = files_beside(self.sources / self.assignment)
         excluded = excluded_files(self.settings(), self.assignment)
         return {name: data for name, data in files.items() if name not in excluded}, notes
 
     def notebooks(self) -> list[Path]:
-        """Return the source notebooks, by name."""
+        """Return the source notebooks, sorted by name."""
         return sorted(path for path in (self.sources / self.assignment).glob("*.ipynb") if path.is_file())
 
     def read_sources(self, level: IsolationLevel, limits: Limits) -> list[AssignmentSource]:
-        """Return the assignment's notebooks; those with AUTOTEST lines run at this level, within these limits."""
+        """Return the assignment's sources; notebooks with AUTOTEST lines are run at this level, within these limits."""
         files, _ = files_beside(self.sources / self.assignment)
         from autograder.grade.submission.teacher.autotests import AutotestRunner  # imports PyTorch
 
@@ -112,17 +113,17 @@ class Classroom(NamedTuple):
             return [AssignmentSource.read(path, autotests, files) for path in self.notebooks()]
 
     def variants(self) -> dict[str, int]:
-        """Return the seed of each student who was handed a notebook of their own."""
+        """Return the seed of each student who received a personal notebook."""
         changes = read_changes(self.sources).get(self.assignment, NOTHING)
         return read_record(self.folder).students(self.assignment, changes)
 
     def former_variants(self) -> dict[str, list[int | None]]:
-        """Return the seeds of notebooks that were replaced, by student; None for the notebook without variants."""
+        """Return the seeds of notebooks that were replaced, by student; None means the notebook without variants."""
         handed_out = read_record(self.folder).assignments.get(self.assignment)
         return handed_out.former if handed_out else {}
 
     def settings(self) -> Config:
-        """Return nbgrader's configuration, from the class's own file or else the clone's, with the paths of this class."""
+        """Return nbgrader's configuration, from the class's own file or else from the clone, with the paths of this class."""
         config = read_config(self.folder) or read_config(ROOT) or Config()
         configure(config)
         course = config.CourseDirectory
@@ -133,7 +134,7 @@ class Classroom(NamedTuple):
         return config
 
     def submission_time(self, student: str) -> SubmissionTime:
-        """Return when a student's work was submitted, as `timestamp.txt` says."""
+        """Return the time in `timestamp.txt` of a student's submission."""
         path = self.submitted(student) / "timestamp.txt"
         try:
             text = plain_file(path, LONGEST_TIME).decode(errors="replace").strip()
@@ -142,7 +143,7 @@ class Classroom(NamedTuple):
         except (OSError, UnreadableSubmission) as error:
             return SubmissionTime(problem=f"timestamp.txt cannot be read ({reason_of(error)}); counted as on time")
         time = read_time(text)
-        if time is None:  # it may have an abbreviation of the zone in which `nbgrader collect` writes times
+        if time is None:  # it may contain an abbreviation of the zone in which `nbgrader collect` writes times
             with contextlib.suppress(zoneinfo.ZoneInfoNotFoundError, ValueError):
                 time = read_time(text, zoneinfo.ZoneInfo(str(self.settings().Exchange.get("timezone", "UTC"))))
         if time is None:
@@ -154,26 +155,26 @@ class Classroom(NamedTuple):
 def _is_missing(path: Path) -> bool:
     try:
         os.lstat(path)
-    except OSError as error:  # any other will be the reason for the grade
+    except OSError as error:  # any other error becomes the reason for the grade
         return isinstance(error, (FileNotFoundError, NotADirectoryError))
     return False
 
 
 def open_class(folder: Path, assignment: str, *, before_hand_in: bool = False) -> Classroom:
-    """Return the class in a folder, with the paths that its nbgrader_config.py names.
+    """Return the class in a folder, with the paths that its nbgrader_config.py sets.
 
     Args:
-        folder: the course's.
-        assignment: its folder's name.
-        before_hand_in: whether submissions may be missing, because nothing is going to be written.
+        folder: folder of the course.
+        assignment: name of the assignment's folder.
+        before_hand_in: whether submissions may be missing, because nothing will be written.
 
     Raises:
-        ClassError: there is no such folder or assignment, no submission, or the folder is read-only.
+        ClassError: the folder, the assignment or a submission is missing, or the folder is read-only.
         CourseConfigError: nbgrader_config.py cannot be used.
     """
     course = read_course(course_folder(folder))
     sources = next((place for place in course.source_folders if (place / assignment).is_dir()), None)
-    # Folders of students, grades and records are called by the name, too, so it must not lead to another folder.
+    # The name is also used for the folders of students, grades and records, so it must not lead to another folder.
     if sources is None or assignment == ".." or PurePath(assignment).name != assignment or not assignment:
         raise ClassError(_no_source(course.source_folders, assignment))
     classroom = Classroom(course.root, assignment, sources, course.steps, course.gradebook, course.course_id)
@@ -185,7 +186,11 @@ def open_class(folder: Path, assignment: str, *, before_hand_in: bool = False) -
 
 
 def course_folder(folder: Path) -> Path:
-    """Return a course's folder, as an absolute path; raise ClassError if it is missing."""
+    """Return the absolute path of a course's folder.
+
+    Raises:
+        ClassError: the folder is missing.
+    """
     folder = folder.resolve()
     if not folder.is_dir():
         raise ClassError(f"there is no folder {printable(str(folder))}. Name the course's folder with --course")
@@ -216,7 +221,7 @@ def _no_source(places: tuple[Path, ...], assignment: str) -> str:
 
 
 def check_release(classroom: Classroom) -> None:
-    """Raise ClassError if a notebook in the course's release folder has cells that belong to the author."""
+    """Raise ClassError if a notebook in the course's release folder contains cells of the author."""
     folder = classroom.folder / CourseDirectory(config=classroom.settings()).release_directory / classroom.assignment
     for path in sorted(folder.glob("*.ipynb")):
         try:
@@ -237,7 +242,11 @@ def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_so
     Args:
         classroom: the class.
         sources: the assignment's notebooks.
-        accept_source: whether the gradebook follows a source that gained or lost cells after the class was graded.
+        accept_source: whether the gradebook is updated if the source has gained or lost cells after the class was
+            graded.
+
+    Raises:
+        ClassError: the source has gained or lost cells, or nbgrader does not add the assignment.
     """
     cells = {source.name: [cell.cell for cell in source.cells] for source in sources}
     with opened_gradebook(classroom) as book:
@@ -262,10 +271,14 @@ def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_so
 
 @contextlib.contextmanager
 def opened_gradebook(classroom: Classroom) -> Iterator[Gradebook]:
-    """Open the gradebook for a block; raise ClassError if it is damaged, of another version of nbgrader, or locked."""
+    """Open the gradebook as a context manager.
+
+    Raises:
+        ClassError: the gradebook is damaged, locked, or of another version of nbgrader.
+    """
     try:
         with open_gradebook(classroom.gradebook, classroom.course_id) as gradebook:
-            gradebook.db.query(Student).first()  # of an older gradebook a column is missing
+            gradebook.db.query(Student).first()  # fails if the gradebook is older and lacks a column
             yield gradebook
     except (SQLAlchemyError, sqlite3.Error) as error:
         raise ClassError(why_unusable(classroom.gradebook, error)) from None

@@ -1,4 +1,4 @@
-"""What a course's own nbgrader_config.py says: where its files lie, and what one submission may use."""
+"""The settings in a course's own nbgrader_config.py: the paths of its files, and the limits of one submission."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from autograder.grade.wire.limits import Limits, limit_fields
 FILE = "nbgrader_config.py"
 STEPS = ("submitted", "autograded", "feedback")
 OUTSIDE_ONLY = "two_processes"
-"""The setting by which a test that cannot be judged outside the submission's process gives points to nobody."""
+"""The setting with which a test that cannot be judged outside the submission's process does not give points."""
 
 
 class CourseConfigError(InputError):
@@ -31,26 +31,30 @@ class CourseConfigError(InputError):
 
 @dataclass(frozen=True)
 class CourseFolders:
-    """Where a course's files lie."""
+    """The paths of a course's files."""
 
     root: Path
-    sources: Path  # the folder with a folder for each assignment
+    sources: Path  # folder with a folder for each assignment
     steps: dict[str, Path]  # nbgrader's folders "submitted", "autograded" and "feedback"
-    gradebook: str  # its URL, with an absolute path
-    course_id: str  # nbgrader's
-    is_configured: bool  # whether the course has a configuration of its own
+    gradebook: str  # URL of the gradebook, with an absolute path
+    course_id: str  # nbgrader's id of the course
+    is_configured: bool  # whether the course has its own configuration
 
     @property
     def source_folders(self) -> tuple[Path, ...]:
-        """Where sources may lie; a class without sources is graded with the clone's lessons."""
+        """The folders that may contain sources. A class without a configuration may also be graded with the clone's lessons."""
         return (self.sources,) if self.is_configured else (self.sources, SOLUTIONS)
 
 
 def read_config(folder: Path) -> Config | None:
-    """Return the configuration in a folder's nbgrader_config.py, None without one; raise CourseConfigError if it fails."""
+    """Return the configuration in a folder's nbgrader_config.py; None without the file.
+
+    Raises:
+        CourseConfigError: the file fails.
+    """
     if not (folder / FILE).is_file():
         return None
-    # It may name plugins next to it, as for nbgrader's own commands (baseapp.py, 0.9.6).
+    # The file may name plugins next to it, as for nbgrader's own commands (baseapp.py, 0.9.6).
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
     try:
@@ -61,7 +65,7 @@ def read_config(folder: Path) -> Config | None:
 
 
 def read_course(folder: Path) -> CourseFolders:
-    """Return where the files of the course in a folder lie: in nbgrader's layout, or as nbgrader_config.py says."""
+    """Return the paths of the files of the course in a folder: nbgrader's layout, or the paths in nbgrader_config.py."""
     config = read_config(folder)
     settings = Config() if config is None else config
     if "root" not in settings.CourseDirectory:
@@ -83,7 +87,7 @@ def read_course(folder: Path) -> CourseFolders:
 
 
 def _absolute(address: str, root: Path) -> str:
-    """Return the gradebook's URL; of a SQLite file with an absolute path, in a folder that exists."""
+    """Return the gradebook's URL; the path of a SQLite file is made absolute, and its folder is created."""
     try:
         url = make_url(address)
         url.get_dialect().import_dbapi()
@@ -97,12 +101,12 @@ def _absolute(address: str, root: Path) -> str:
             "such as sqlite:///gradebook.db, or in PostgreSQL"
         )
     path = root / url.database
-    path.parent.mkdir(parents=True, exist_ok=True)  # SQLite makes a missing file, not a missing folder
+    path.parent.mkdir(parents=True, exist_ok=True)  # SQLite creates a missing file, but not a missing folder
     return f"sqlite:///{path}"
 
 
 def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
-    """Return what one submission may use; settings in `chosen` override those of the course's `c.Autograder`."""
+    """Return the limits of one submission; settings in `chosen` override those of the course's `c.Autograder`."""
     fields, own = limit_fields(), settings.get("Autograder", Config())
     known = [*fields, OUTSIDE_ONLY]
     if unknown := sorted(set(own) - set(known)):
@@ -122,5 +126,5 @@ def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
 
 
 def forbids_one_process(settings: Config) -> bool:
-    """Return whether the course's configuration lets no test run in the submission's own process."""
+    """Return whether the course's configuration forbids tests in the submission's own process."""
     return bool(settings.get("Autograder", Config()).get(OUTSIDE_ONLY, False))

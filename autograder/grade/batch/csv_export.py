@@ -1,4 +1,4 @@
-"""`nbgrader export` into a CSV file that every program reads alike, and in which no name is a formula."""
+"""`nbgrader export` to a CSV file that all programs read in the same way, and in which names cannot be formulas."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from traitlets.config import Config
 
 from autograder.printable import printable
 
-# As CsvExportPlugin has them (nbgrader/plugins/export.py, 0.9.6).
+# The columns of CsvExportPlugin (nbgrader/plugins/export.py, 0.9.6).
 COLUMNS = [
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
     *("raw_score", "late_submission_penalty", "score", "max_score"),
 ]
-# What a spreadsheet may read as a formula (OWASP, "CSV Injection"); full-width forms are taken for it in some languages.
+# The characters with which a formula may begin in a spreadsheet (OWASP, "CSV Injection"); in some languages also their
+# full-width forms.
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 class QuotedCsvExport(CsvExportPlugin):
-    """Writes the columns of nbgrader's own exporter, which (0.9.6) writes names with commas and formulas as they are.
+    """Writes the columns of nbgrader's own exporter, which (0.9.6) writes names with commas and formulas unchanged.
 
-    A text that a spreadsheet would compute gets an apostrophe before it, which spreadsheets show as text.
+    A text that a spreadsheet would compute is prefixed with an apostrophe, so that spreadsheets show it as text.
     """
 
     def export(self, gradebook: Gradebook) -> None:
@@ -63,7 +64,7 @@ def _row(gradebook: Gradebook, assignment: Assignment, student: Student) -> dict
 
 
 def harmless_cell(value: Any) -> Any:
-    """Return a value as text that no spreadsheet computes, and in which every letter can be seen."""
+    """Return a value as text that spreadsheets do not compute, and in which every character is visible."""
     if value is None or value == "":
         return ""
     if not isinstance(value, str):

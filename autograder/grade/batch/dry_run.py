@@ -1,4 +1,4 @@
-"""`grade --dry-run`: whose points would change, by how much and why. The class is graded into a copy of the gradebook."""
+"""`grade --dry-run`: reports whose points would change, by how much and why. The class is graded into a copy of the gradebook."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Records(msgspec.Struct, frozen=True):
 def dry_run(
     assignment: str, course: Path, options: Options, shown: Shown = QUIET, place: GradingPlace | None = None
 ) -> list[MovedGrade]:
-    """Return whose points a run of `grade` with these arguments would change; write nothing to the course."""
+    """Return the students whose points a run of `grade` with these arguments would change. Nothing is written to the course."""
     classroom = open_class(course, assignment)
     with tempfile.TemporaryDirectory(prefix="autograder-dry-run-") as folder:
         trial = _copy(classroom, Path(folder))
@@ -40,10 +40,10 @@ def dry_run(
 
 
 def _copy(classroom: Classroom, folder: Path) -> Classroom:
-    """Return the class with a copy of its gradebook, and other folders for what grading writes."""
+    """Return the class with a copy of its gradebook, and with other folders for the files that grading writes."""
     gradebook = folder / "gradebook.db"
     if classroom.has_gradebook:
-        with opened_gradebook(classroom):  # which says in one sentence what is wrong with it
+        with opened_gradebook(classroom):  # reports a problem with the gradebook in one sentence
             _copy_tables(classroom.gradebook, f"sqlite:///{gradebook}")
     steps = classroom.steps | {"autograded": folder / "autograded", "feedback": folder / "feedback"}
     trial = classroom._replace(gradebook=f"sqlite:///{gradebook}", steps=steps)
@@ -54,11 +54,11 @@ def _copy(classroom: Classroom, folder: Path) -> Classroom:
 
 
 def _copy_tables(address: str, copy: str) -> None:
-    """Copy nbgrader's tables and ours from a gradebook to a new one, by their URLs."""
+    """Copy the tables of nbgrader and of this package from a gradebook to a new one, given by their URLs."""
     there, here = create_engine(address), create_engine(copy)
     with contextlib.closing(there.connect()) as source, here.begin() as target:
         known = set(inspect(source).get_table_names())
-        # By this table nbgrader knows that it need not make the others.
+        # With this table, nbgrader recognizes that the other tables exist.
         version = [Table("alembic_version", MetaData(), autoload_with=source)] if "alembic_version" in known else []
         for table in (*Base.metadata.sorted_tables, *RECORDS.sorted_tables, *version):
             table.create(target)

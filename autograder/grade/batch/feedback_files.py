@@ -1,4 +1,4 @@
-"""Writes the feedback folder of a class: a page for each graded notebook, without hidden tests, and nothing else."""
+"""Writes the feedback folder of a class, which contains only a page for each graded notebook, without hidden tests."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from autograder.printable import printable
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 HIDDEN_TEST_LEVELS = ("none", "name", "message")
-PAGE_SECONDS = 60.0  # for the pages of one student; those of a lesson take a fraction of a second
+PAGE_SECONDS = 60.0  # for the pages of one student; the pages of a lesson take a fraction of a second
 LONGEST_REASON = 300
 
 
 class GetGradesAndWaiting(NbGraderPreprocessor):
-    """For nbgrader's own command: the grades, and for each graded cell whether it still waits for a person."""
+    """For nbgrader's own command: adds the grades, and for each graded cell whether a person still has to grade it."""
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Return the notebook with scores and comments in the metadata of its cells."""
@@ -41,7 +41,7 @@ class GetGradesAndWaiting(NbGraderPreprocessor):
 
 
 class FeedbackExporter(Exporter):
-    """For nbgrader's own command: exports a graded notebook as our page."""
+    """For nbgrader's own command: exports a graded notebook as a page of this package."""
 
     output_mimetype = "text/html"
 
@@ -64,7 +64,7 @@ def configure_feedback(config: Config, level: str = "name") -> None:
 
 
 def write_feedback(classroom: Classroom, students: list[str], level: str, jobs: int) -> dict[str, str]:
-    """Write the pages of these students, `jobs` at once; return the reason for each student whose pages cannot be written."""
+    """Write the pages of these students with `jobs` processes; return the reason for each student whose pages cannot be written."""
     if not students:
         return {}
     count = min(jobs, len(students))
@@ -83,7 +83,7 @@ def _write(classroom: Classroom, students: list[str], level: str) -> dict[str, s
 
 
 def _write_pages(classroom: Classroom, student: str, book: Gradebook, cover: CoverHiddenTests) -> str | None:
-    """Write a student's pages; return why they could not be written, None if they were."""
+    """Write a student's pages; return the reason if they could not be written, otherwise None."""
     try:
         with time_limit(PAGE_SECONDS):
             paths = sorted(classroom.autograded(student).glob("*.ipynb"))
@@ -93,7 +93,7 @@ def _write_pages(classroom: Classroom, student: str, book: Gradebook, cover: Cov
 
             def write(folder: Path) -> None:
                 for name, page in pages.items():
-                    write_file(folder / name, page.encode(), 0o644)  # as nbgrader leaves them
+                    write_file(folder / name, page.encode(), 0o644)  # the mode that nbgrader sets
 
             replace_folder(classroom.feedback(student), write)
     except TimeUp:
@@ -113,7 +113,7 @@ def _page(path: Path, classroom: Classroom, student: str, book: Gradebook, cover
 
 
 def told_of_hidden_test(level: str, name: str, message: str) -> str:
-    """Return the text about a hidden test that failed, by one of `HIDDEN_TEST_LEVELS`; `name` is "" without one."""
+    """Return the text about a hidden test that failed, at a level of `HIDDEN_TEST_LEVELS`; `name` is "" if the test has none."""
     told = translated("A hidden test did not pass.")
     if level != "none" and name:
         told = translated("A hidden test did not pass: {name}.", name=name)
@@ -121,14 +121,14 @@ def told_of_hidden_test(level: str, name: str, message: str) -> str:
 
 
 class CoverHiddenTests(NbGraderPreprocessor):
-    """Removes hidden tests from a graded notebook's cells, and from their outputs as far as the teacher wants."""
+    """Removes hidden tests from a graded notebook's cells, and from their outputs according to `level`."""
 
     level = Enum(
         HIDDEN_TEST_LEVELS, "name", help="What to show of a hidden test that failed: none, name or message."
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Return the notebook as a student may see it, in its own language."""
+        """Return the notebook as a student may see it, with texts in the language of the notebook."""
         with speaking(language_of(nb.metadata)):
             return super().preprocess(nb, resources)
 
@@ -141,7 +141,7 @@ class CoverHiddenTests(NbGraderPreprocessor):
         if cell.cell_type != "code":
             return cell, resources
         name = next(iter(hidden.values()))
-        # Without the grader's note an error may come from the hidden part, so it is replaced as well.
+        # Without the grader's metadata, an error may come from the hidden part, so it is replaced as well.
         covered = cell.metadata.get("autograder", {}).get("hidden", True)
         cell.outputs = [
             self._replacement(output, name) if covered else _without_lines(output) for output in cell.outputs
@@ -149,10 +149,10 @@ class CoverHiddenTests(NbGraderPreprocessor):
         return cell, resources
 
     def _hidden_lines(self, cell: NotebookNode) -> dict[int, str]:
-        """Return the hidden lines of a cell, from 0, in order, each with the teacher's name for its part."""
+        """Return the hidden lines of a cell in order, numbered from 0, each with the teacher's name for its part."""
         parts = cell.metadata.get("autograder", {}).get("hidden_parts", [])
         hidden = {line - 1: name for first, last, name in parts for line in range(first, last + 1)}
-        # In a notebook that an earlier release or nbgrader itself has graded, only the marks say what is hidden.
+        # In a notebook graded by an earlier release or by nbgrader itself, only the marks show the hidden lines.
         marks, name = ClearHiddenTests(config=self.config), None
         for number, line in enumerate(cell.source.split("\n")):
             if marks.begin_test_delimeter in line:
@@ -172,14 +172,14 @@ class CoverHiddenTests(NbGraderPreprocessor):
 
 
 def _without_lines(output: NotebookNode) -> NotebookNode:
-    """Return an error of the visible part without its traceback, which quotes the lines around it, also hidden ones."""
+    """Return an error of the visible part without its traceback, which quotes the surrounding lines, including hidden ones."""
     if output.output_type == "error":
         output.traceback = [f"{output.ename}: {output.evalue}"]
     return output
 
 
 def _covered(cell: NotebookNode, hidden: dict[int, str]) -> str:
-    """Return a cell's text, in code with a comment for each hidden part."""
+    """Return a cell's text without its hidden lines; in code, a comment replaces each hidden part."""
     lines = []
     for number, line in enumerate(cell.source.split("\n")):
         if number not in hidden:

@@ -1,4 +1,4 @@
-"""One feedback page: a summary, each exercise with its answer beside what was found, and the whole notebook, folded."""
+"""One feedback page: a summary, each exercise with its answer and the results of its tests, and the whole notebook, folded."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from autograder.locale.translations import retold, translatable, translated
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 VERDICTS = {"Incorrect", "NotAttempted", "Missing", "Unreachable", "Ended", "HiddenTest"}
-"""Errors of this package whose text says everything."""
+"""Errors of this package whose message is sufficient without a traceback."""
 
 FAILED_LINE = re.compile(r"^-+> ?\d+ (.*)$", re.MULTILINE)
 TOO_LONG = re.compile(r"CellTimeoutError: stopped after ([\d.]+) seconds")
-# A frame of this package says nothing about the student's code.
+# A frame of this package is not relevant to the student's code.
 OUR_FRAME = re.compile(r"(\x1b\[[0-9;]*m)*File (\x1b\[[0-9;]*m)*(…/)?autograder/")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @lru_cache(maxsize=2048)  # most cells are the same for all students
 def code_html(source: str) -> str:
-    """Return Python code with its colours, as classes of pygments."""
+    """Return Python code as HTML with syntax highlighting, by classes of pygments."""
     return highlight(source, PythonLexer(stripnl=False), HtmlFormatter(cssclass="code"))
 
 
 def markdown_html(text: str, attachments: dict[str, Any] | None = None, folder: str = "") -> str:
-    """Return Markdown as harmless HTML, its formulas as MathML, and its pictures from `folder` as part of the page."""
+    """Return Markdown as harmless HTML, with formulas in MathML, and with pictures from `folder` embedded."""
     if attachments or "![" in text or "<img" in text:
         return _rendered(text, _Renderer(attachments, folder))
     return _without_pictures(text)
@@ -65,7 +65,7 @@ def _rendered(text: str, renderer: _Renderer) -> str:
 
 
 class _Renderer(IPythonRenderer):
-    """nbconvert's renderer, which puts a mark where a formula stands: MathML is added after all else was cleaned."""
+    """nbconvert's renderer, with a placeholder for each formula: MathML is inserted after everything else was cleaned."""
 
     def __init__(self, attachments: dict[str, Any] | None, folder: str) -> None:
         super().__init__(
@@ -91,11 +91,11 @@ class _Renderer(IPythonRenderer):
         return self._marked(as_mathml(f"\\begin{{{name}}}{body}\\end{{{name}}}", block=True))
 
     def block_mermaidjs(self, code: str) -> str:
-        """Render a mermaid diagram, which only a script could draw, as code."""
+        """Render a mermaid diagram as code, because only a script could draw it."""
         return self.block_code(code)
 
     def _embed_image_or_attachment(self, src: str) -> str:
-        # A missing attachment would stop the page (nbconvert 7.17, `InvalidNotebook`).
+        # A missing attachment would stop the rendering of the page (nbconvert 7.17, `InvalidNotebook`).
         name = src.removeprefix("attachment:")
         return "" if name != src and name not in self.attachments else super()._embed_image_or_attachment(src)
 
@@ -106,7 +106,7 @@ class _Renderer(IPythonRenderer):
 
 
 def outputs_html(outputs: list[NotebookNode]) -> str:
-    """Return outputs, text before pictures, without the text of a check that its error repeats."""
+    """Return the HTML of outputs, with text before pictures. The text of a check that its error repeats is left out."""
     said = {f"{output.evalue}\n" for output in outputs if output.output_type == "error"}
     shown = [output for output in outputs if output.get("text") not in said]
     ordered = sorted(shown, key=lambda output: output.output_type == "display_data")
@@ -114,7 +114,7 @@ def outputs_html(outputs: list[NotebookNode]) -> str:
 
 
 def output_html(output: NotebookNode) -> str:
-    """Return one output."""
+    """Return the HTML of one output."""
     if output.output_type == "stream":
         return f'<pre class="{"warning" if output.name == "stderr" else "printed"}">{_terminal(output.text)}</pre>'
     if output.output_type == "error":
@@ -125,7 +125,7 @@ def output_html(output: NotebookNode) -> str:
 
 
 def error_html(output: NotebookNode) -> str:
-    """Return an error: what it says, and of errors that are not ours the traceback, folded."""
+    """Return the HTML of an error: its message, and the folded traceback of an error that this package did not raise."""
     said = (f"{output.ename}: {output.evalue}" if output.evalue else output.ename).removeprefix("LearnerError: ")
     if stopped := TOO_LONG.search(said):
         return _message(
@@ -135,7 +135,7 @@ def error_html(output: NotebookNode) -> str:
         return _message(retold(output.evalue))
     traceback = "\n".join(part for part in map(harmless_text, output.traceback) if not OUR_FRAME.match(part))
     if output.ename in ("SyntaxError", "IndentationError", "TabError"):
-        return _message(traceback)  # shows the place, and nothing else
+        return _message(traceback)  # shows only the position
     lines = FAILED_LINE.findall(COLOURS.sub("", traceback))
     failed = f"\n    {lines[0].strip()}" if lines and not output.evalue else ""
     title = translated("Traceback")
@@ -168,7 +168,7 @@ SHOWN: dict[str, Callable[[str, dict[str, Any]], str]] = {
     "text/latex": lambda text, _: markdown_html(text),
     "text/plain": lambda text, _: f"<pre>{escape(harmless_text(text))}</pre>",
 }
-"""MIME types that a page shows, the preferred ones first."""
+"""The MIME types that a page shows, in order of preference."""
 
 
 # fmt: off
@@ -182,12 +182,12 @@ ATTRIBUTES = {
 }
 # fmt: on
 LONGEST = 5_000
-# latex2mathml 3.81 knows the starred forms of these only.
+# latex2mathml 3.81 supports only the starred forms of these.
 SAME_AS = dict.fromkeys(("aligned", "align", "eqnarray", "gathered"), "align*") | {"equation": "", "equation*": ""}
 
 
 def as_mathml(latex: str, *, block: bool = False) -> str:
-    """Return a formula as MathML; one that is not understood as its own text, in code."""
+    """Return a formula as MathML; a formula that cannot be converted is returned as code."""
     latex = latex.replace(JOINER, "")
     try:
         if len(latex) > LONGEST:
@@ -195,7 +195,7 @@ def as_mathml(latex: str, *, block: bool = False) -> str:
         found = convert(_known_environments(latex), display="block" if block else "inline")
     except Exception:  # latex2mathml raises errors of many kinds for what it cannot read
         return f"<code>{escape(latex)}</code>"
-    # It copies the text of a formula into its elements as it is, and makes attributes of some commands.
+    # latex2mathml copies the text of a formula into its elements unchanged, and creates attributes for some commands.
     return nh3.clean(found, tags=TAGS, attributes=ATTRIBUTES, clean_content_tags={"script", "style"})
 
 
@@ -209,9 +209,9 @@ def _known_environments(latex: str) -> str:
 
 Status = Literal["correct", "partly", "incorrect", "not attempted", "not run", "waiting"]
 NO_ANSWER = translatable("No response.")
-"""nbgrader's comment on an answer that is as it was handed out (0.9.6, preprocessors/saveautogrades.py)."""
+"""nbgrader's comment on an answer that the student has not changed (0.9.6, preprocessors/saveautogrades.py)."""
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
-SECONDS = 20.0  # of processor time, for one page; those of a lesson take a fraction of one
+SECONDS = 20.0  # processor time for one page; the pages of a lesson take a fraction of a second
 SECONDS_OF_A_PART = 2.0
 TOO_LONG_TO_SHOW = translatable("(what this cell showed takes too long to display)")
 TEMPLATES = Path(__file__).parent / "template"
@@ -236,8 +236,10 @@ KINDS = {
 def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") -> str:
     """Return the page of a graded notebook whose cells have nbgrader's scores and comments in their metadata.
 
-    `grades` has nbgrader's "notebook", "score" after the penalty, "max_score" and "late_penalty"; `folder` has the pictures in
-    the teacher's texts.
+    Args:
+        notebook: the graded notebook.
+        grades: nbgrader's "notebook", "score" after the penalty, "max_score" and "late_penalty".
+        folder: folder with the pictures in the teacher's texts.
     """
     about, budget = notebook.metadata.get("autograder", {}), RenderBudget()
     exercises = list_exercises(notebook)
@@ -291,7 +293,7 @@ def _test(cell: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
 
 
 def _put_back(cell: NotebookNode) -> bool:
-    """Return whether the submission did not have the cell."""
+    """Return whether the cell was missing in the submission."""
     return cell.metadata.get("autograder", {}).get("put_back", False)
 
 
@@ -316,13 +318,13 @@ def _outputs(cell: NotebookNode, budget: RenderBudget) -> Markup:
 
 
 class RenderBudget:
-    """The time that is left for one page: pygments, mistune and latex2mathml are slow with some texts."""
+    """The remaining time for one page: pygments, mistune and latex2mathml are slow for some texts."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._left = seconds
 
     def html(self, make: Callable[[], str], text: str) -> str:
-        """Return what `make` returns, or the text as it is if that would take too long."""
+        """Return the result of `make`, or the text as it is if `make` takes too long."""
         start = time.process_time()
         try:
             if self._left <= 0:
@@ -341,10 +343,10 @@ def _gives_points(cell: NotebookNode) -> bool:
 
 @dataclass(frozen=True)
 class GradedExercise:
-    """One exercise."""
+    """One exercise of a graded notebook."""
 
-    name: str  # the heading above it, or else the name of its first graded cell in words
-    answers: list[NotebookNode]  # the student's cells, also those that a person grades
+    name: str  # the heading above it, or else the words of the name of its first graded cell
+    answers: list[NotebookNode]  # the student's cells, including those that a person grades
     tests: list[NotebookNode]
 
     @property
@@ -354,26 +356,26 @@ class GradedExercise:
 
     @property
     def points(self) -> float:
-        """The points so far; cells that wait for a person count 0."""
+        """The current points; cells that a person still has to grade count as 0."""
         return sum(cell.metadata.nbgrader.get("score") or 0.0 for cell in self.graded)
 
     @property
     def max_points(self) -> float:
-        """The maximum."""
+        """The maximum points."""
         return sum(float(cell.metadata.nbgrader.get("points") or 0.0) for cell in self.graded)
 
     @property
     def comments(self) -> list[str]:
-        """A person's comments, and nbgrader's own about an empty answer."""
+        """The comments of a person, and nbgrader's comment on an empty answer."""
         known = [cell.metadata.nbgrader for cell in [*self.answers, *self.tests]]
         return [about.comment for about in known if about.get("comment")]
 
     @property
     def status(self) -> Status:
-        """The result in a word."""
+        """The result."""
         if any(cell.metadata.nbgrader.get("waiting") for cell in self.graded):
             return "waiting"
-        if self.points == 0 and NO_ANSWER in self.comments:  # it may be one that gives no points
+        if self.points == 0 and NO_ANSWER in self.comments:  # the answer may be a cell without points
             return "not attempted"
         if self.points >= self.max_points:
             return "correct"
@@ -391,7 +393,7 @@ def title_of(notebook: NotebookNode, exercises: list[GradedExercise], otherwise:
 
 
 def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
-    """Return the exercises in order. Tests belong to the answers before them, up to the tests of the exercise before."""
+    """Return the exercises in order. Tests belong to the answers before them, up to the tests of the previous exercise."""
     found: list[GradedExercise] = []
     heading, answers, tests = "", [], []  # type: ignore[var-annotated]
 
@@ -414,18 +416,18 @@ def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
             tests.append(cell)
     close()
     names = [exercise.name for exercise in found]
-    return [  # of several below one heading, each has the name of its graded cell, too
+    return [  # if several exercises have the same heading, add the name of the graded cell
         replace(one, name=f"{one.name}: {_words(one.answers, one.tests)}") if names.count(one.name) > 1 else one
         for one in found
     ]
 
 
 def _words(answers: list[NotebookNode], tests: list[NotebookNode]) -> str:
-    """Return the name of the first graded cell in words."""
+    """Return the words in the name of the first graded cell."""
     name = next(filter(_gives_points, [*tests, *answers])).metadata.nbgrader.grade_id
     return re.sub(r"[-_]+", " ", re.sub(r"^(test|cell|grade|prediction)[-_]", "", name)).strip() or name
 
 
 def _plain(heading: str) -> str:
-    """Return a heading without Markdown's marks."""
+    """Return a heading without Markdown syntax."""
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"[`*]|</?\w+>", "", heading)).strip()

@@ -1,4 +1,4 @@
-"""A class's gradebook: one client at a time, nbgrader's own rows, and in tables of ours the origin of each grade."""
+"""A class's gradebook: a lock for one client at a time, nbgrader's own rows, and tables for the origin of each grade."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ class StoppedError(UnfinishedError):
 
 
 class BusyError(UnfinishedError):
-    """Another client grades the assignment; the message says what to do."""
+    """Another client grades the assignment; the message suggests a solution."""
 
 
 class UnusableGradebookError(InputError):
-    """The gradebook cannot be opened; the message says why, and what to do."""
+    """The gradebook cannot be opened; the message states the reason and a solution."""
 
 
 class GradeOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """What a grade was computed from; stored with it."""
+    """The data from which a grade was computed; stored with the grade."""
 
     run: int  # its number
     submission: str  # hash of all submitted files
-    source: str  # hash of the source's cells and of everything else that decides a grade
+    source: str  # hash of the source's cells and of everything else that determines a grade
     made_with: str = "{}"  # isolation level, limits, versions, and the worker and its kind of machine, as JSON
     cells: str = "{}"  # each cell's status, points, reason and seconds, as JSON
 
@@ -81,11 +81,11 @@ class GradedStudent:
 
 
 class GradingRun(msgspec.Struct, frozen=True):
-    """One call of `grade`."""
+    """One run of `grade`."""
 
     number: int  # its id in the gradebook
-    seed: int  # from which the inputs of checks are drawn
-    forced: bool  # whether unchanged work is graded again
+    seed: int  # seed from which the inputs of checks are drawn
+    forced: bool  # whether unchanged submissions are graded again
 
 
 class Score(msgspec.Struct, frozen=True):
@@ -93,16 +93,16 @@ class Score(msgspec.Struct, frozen=True):
 
     points: float  # with manual points and extra credit, before the late penalty
     late_penalty: float
-    waiting: int  # the number of cells with points that a person has still to grade
+    waiting: int  # number of cells with points that a person still has to grade
 
     @property
     def total(self) -> float:
-        """The points that the student gets, as `nbgrader export` computes them (nbgrader/plugins/export.py, 0.9.6)."""
+        """The points that the student gets, as computed by `nbgrader export` (nbgrader/plugins/export.py, 0.9.6)."""
         return max(0.0, self.points - self.late_penalty)
 
 
 class GradingRecords:
-    """A gradebook opened for writing, by its URL; a context manager. Each method writes one transaction, or nothing.
+    """A gradebook opened for writing, given by its URL; a context manager. Each method writes one transaction, or nothing.
 
     Each method that writes raises StoppedError if the gradebook stays locked or the disk is full.
     """
@@ -135,7 +135,7 @@ class GradingRecords:
         return next((GradingRun(row.id, int(row.seed), bool(row.forced)) for row in rows if row.finished is None), None)
 
     def finish(self, run: GradingRun) -> None:
-        """Record that every submission of the run has its grade."""
+        """Record that every submission of the run is graded."""
         query = text("UPDATE autograder_run SET finished = :t WHERE id = :r")
         with self._transaction() as session:
             session.execute(query, {"t": _now(), "r": run.number})
@@ -147,7 +147,7 @@ class GradingRecords:
         return {row.student: GradeOrigin(**{name: getattr(row, name) for name in fields}) for row in rows}
 
     def write(self, students: list[GradedStudent]) -> None:
-        """Write these students' grades, comments and origins, all or nothing; each student once."""
+        """Write the grades, comments and origins of these students, all or nothing; each student must occur once."""
         if not students:
             return
         about = {"assignment": self._assignment, "graded": _now()}
@@ -159,7 +159,7 @@ class GradingRecords:
             _replace_rows(session, GRADES, rows)
 
     def _filled(self, session: Any, students: list[GradedStudent]) -> list[SubmittedAssignment]:
-        """Return each student's rows with the grades in them; they go to the database together, at the two flushes."""
+        """Return the rows of each student, filled with the grades; the two flushes send them to the database together."""
         with session.no_autoflush:
             for one in students:
                 self._book.update_or_create_student(one.student)
@@ -174,7 +174,11 @@ class GradingRecords:
         return submissions
 
     def renew_penalties(self, timestamps: dict[str, datetime.datetime | None]) -> None:
-        """Compute late penalties again, by the policy of today, from when each student's work was submitted, in UTC."""
+        """Compute late penalties again by the current policy.
+
+        Args:
+            timestamps: the time of submission of each student, in UTC; None if there is none.
+        """
         with self._transaction():
             submissions = self._book.assignment_submissions(self._assignment)
             known = [submission for submission in submissions if submission.student_id in timestamps]
@@ -187,7 +191,7 @@ class GradingRecords:
         return self._late.is_excused(self._assignment, student)
 
     def _penalise(self, submissions: list[SubmittedAssignment]) -> None:
-        """Set penalties, and note by which policy.toml; inside a transaction."""
+        """Set the penalties, and record the digest of policy.toml; must be called in a transaction."""
         for submission in submissions:
             self._late.penalise(submission)
         about = {"assignment": self._assignment, "policy": self._late.digest, "applied": _now()}
@@ -201,7 +205,7 @@ class GradingRecords:
             return read_scores(self._book, self._assignment)
 
     def automatic_points(self) -> dict[str, dict[tuple[str, str], float | None]]:
-        """Return each student's automatic points by notebook and cell, as the gradebook has them now."""
+        """Return each student's automatic points by notebook and cell, as they are in the gradebook now."""
         rows = self._rows(
             "SELECT s.student_id, n.name AS notebook, c.name AS cell, g.auto_score FROM grade g "
             "JOIN base_cell c ON c.id = g.cell_id JOIN submitted_notebook sn ON sn.id = g.notebook_id "
@@ -219,7 +223,7 @@ class GradingRecords:
         return next((str(row.found) for row in self._rows(query, n=notebook, s=source)), None)
 
     def keep_rehearsal(self, notebook: str, source: str, found: str) -> None:
-        """Keep the report on a notebook instead of an earlier one."""
+        """Store the report on a notebook; it replaces an earlier one."""
         row = {"assignment": self._assignment, "notebook": notebook, "source": source}
         with self._transaction() as session:
             _replace_rows(session, REHEARSALS, [row | {"found": found, "rehearsed": _now()}])
@@ -236,7 +240,7 @@ class GradingRecords:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Any]:
-        """A block that is committed as a whole."""
+        """Commit the changes of this context together, or none of them if it raises."""
         try:
             with transaction(self._book) as session:
                 yield session
@@ -253,7 +257,7 @@ def read_scores(book: Gradebook, assignment: str) -> dict[str, Score]:
     penalty = dict(
         _sums(book, assignment, func.coalesce(func.sum(SubmittedNotebook.late_submission_penalty), 0.0)).all()
     )
-    # nbgrader sets `needs_manual_grade` again for cells with manual points.
+    # nbgrader also sets `needs_manual_grade` for cells with manual points.
     waits = Grade.needs_manual_grade & Grade.manual_score.is_(None) & (Grade.max_score > 0)
     waiting = func.sum(case((waits, 1), else_=0))
     graded = _sums(book, assignment, func.coalesce(func.sum(Grade.score), 0.0), waiting)
@@ -262,7 +266,7 @@ def read_scores(book: Gradebook, assignment: str) -> dict[str, Score]:
 
 
 def _sums(book: Gradebook, assignment: str, *sums: Any) -> Any:
-    """Return a query of sums over the submitted notebooks, for each student."""
+    """Return a query of sums over the submitted notebooks, by student."""
     return (
         book.db.query(SubmittedAssignment.student_id, *sums)
         .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
@@ -273,10 +277,10 @@ def _sums(book: Gradebook, assignment: str, *sums: Any) -> Any:
 
 
 def _replace_rows(session: Any, table: Table, rows: list[dict[str, Any]]) -> None:
-    """Write rows instead of those with the same primary key; inside a transaction."""
+    """Write rows; they replace those with the same primary key. Must be called in a transaction."""
     keys = [column.name for column in table.primary_key]
     old = table.delete().where(and_(*(table.c[key] == bindparam(f"old_{key}") for key in keys)))
-    # A statement on the connection itself: a session takes several sets of parameters for a delete in another way.
+    # Execute the statement on the connection: a session treats several sets of parameters for a delete differently.
     connection = session.connection()
     connection.execute(old, [{f"old_{key}": row[key] for key in keys} for row in rows])
     connection.execute(table.insert(), rows)
@@ -287,7 +291,7 @@ def _now() -> str:
 
 
 def why_unusable(gradebook: str, error: Exception) -> str:
-    """Return a sentence on a gradebook, by its URL, and the error that refused it; a password is not quoted."""
+    """Return a sentence about a gradebook, given by its URL, and the error; the sentence does not contain a password."""
     url = make_url(gradebook)
     reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
     advice = "Correct c.CourseDirectory.db_url in nbgrader_config.py, or wait until no other program uses it"
@@ -298,10 +302,14 @@ def why_unusable(gradebook: str, error: Exception) -> str:
 
 @contextlib.contextmanager
 def only_client(gradebook: str, assignment: str) -> Iterator[None]:
-    """A block in which no other client grades this assignment into this gradebook; raises BusyError if one does.
+    """Prevent other clients from grading this assignment into this gradebook during the context.
 
-    For SQLite, a file next to the gradebook is locked. In PostgreSQL it is an advisory lock of a connection, which the server
-    frees also when the client's machine has gone. An unreachable gradebook raises UnusableGradebookError.
+    For SQLite, a file next to the gradebook is locked. For PostgreSQL, it is an advisory lock of a connection, which
+    the server also releases when the client's machine fails.
+
+    Raises:
+        BusyError: another client grades the assignment.
+        UnusableGradebookError: the gradebook cannot be reached.
     """
     url = make_url(gradebook)
     locked = _locked_file(Path(url.database or ""), assignment) if url.get_backend_name() == "sqlite" else None
@@ -323,7 +331,7 @@ def _locked_file(gradebook: Path, assignment: str) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise _busy(assignment) from None
-            # The client that had it may have removed it between the two calls.
+            # The client that had the lock may have removed the file between the two calls.
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.stat(path), os.fstat(file)):
                     break

@@ -1,4 +1,4 @@
-"""The result of a batch: a row for each student as data, as a table for people, and as JSON for programs."""
+"""The result of a batch: a row for each student as data, as a table, and as JSON."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from autograder.printable import printable
 
 
 class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One student's line of the report."""
+    """One student's row of the report."""
 
     student: str
     points: float
     max_points: float
-    cells: dict[str, dict[str, CellGrade]]  # the grade of each graded cell, by notebook and the cell's id
-    ended: tuple[str, ...] = ()  # why programs ended before their last cell
-    notes: tuple[str, ...] = ()  # what else a teacher should know
-    problems: tuple[str, ...] = ()  # what a teacher has to look at, one line each: where, and why
+    cells: dict[str, dict[str, CellGrade]]  # the grade of each graded cell, by notebook and id of the cell
+    ended: tuple[str, ...] = ()  # reasons why programs ended before their last cell
+    notes: tuple[str, ...] = ()  # other notes for the teacher
+    problems: tuple[str, ...] = ()  # problems that the teacher must look at, one line each: place and reason
     score: float | None = None  # in the gradebook, with manual points, after the late penalty; None without an entry
     late_penalty: float = 0.0
-    waiting: int = 0  # the number of cells that a person has still to grade
+    waiting: int = 0  # number of cells that a person still has to grade
     in_gradebook: bool = True  # False if the folder's name cannot be a student's id
-    unchanged: bool = False  # whether this is an earlier grade that still holds
-    excused: bool = False  # whether the course's policy.toml says that the assignment does not count
-    seconds: float = 0.0  # how long grading took
+    unchanged: bool = False  # whether this is an earlier grade that is still valid
+    excused: bool = False  # whether the course's policy.toml excuses the student
+    seconds: float = 0.0  # duration of grading
     name: str = ""  # in the gradebook
     former_penalty: float | None = None  # the late penalty before this run, if another one applies to an earlier grade
     is_untimed: bool = False  # whether the platform says that it was late, and nobody when
@@ -52,19 +52,19 @@ class MovedGrade(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """How many of the students have their grade."""
+    """The number of students that are graded, and the total."""
 
     done: int
     total: int
 
 
 def row_of(work: StudentSubmission, course_notes: list[str], problem: str | None) -> StudentRow:
-    """Return the row of a student whose notebooks all have their grades.
+    """Return the row of a student whose notebooks are all graded.
 
     Args:
         work: the submission.
-        course_notes: what a teacher should know of the course's own files.
-        problem: why the autograded folder could not be written; None if it was.
+        course_notes: notes for the teacher about the course's own files.
+        problem: reason why the autograded folder could not be written; None if it was written.
     """
     notebooks = work.grades.values()
     return StudentRow(
@@ -90,7 +90,7 @@ def _problems(grades: dict[str, NotebookGrade]) -> Iterator[str]:
 
 
 def with_score(row: StudentRow, score: Score | None, time_problem: str | None, excused: bool) -> StudentRow:
-    """Return the row with the gradebook's score, the problem with the time of submission, and the policy's excuse."""
+    """Return the row with the gradebook's score, the problem with the time of submission, and whether the student is excused."""
     row = msgspec.structs.replace(with_problem(row, time_problem), excused=excused)
     if score is None or not row.in_gradebook:
         return row
@@ -105,7 +105,7 @@ def with_names(rows: list[StudentRow], names: Mapping[str, str], untimed: Collec
 
 
 def with_problem(row: StudentRow, problem: str | None) -> StudentRow:
-    """Return the row with one more problem, if there is one."""
+    """Return the row with one more problem, if `problem` is not None."""
     return msgspec.structs.replace(row, problems=(*row.problems, problem)) if problem else row
 
 
@@ -115,12 +115,12 @@ def unchanged_row(student: str, cells: str) -> StudentRow:
 
 
 def as_json(rows: list[StudentRow]) -> str:
-    """Return one JSON object in ASCII: `version`, and `students` with points, reasons and seconds of every graded cell."""
+    """Return a JSON object in ASCII with `version`, and `students` with points, reasons and seconds of every graded cell."""
     return json.dumps({"version": 1, "students": msgspec.to_builtins(rows)}, indent=2)
 
 
 def as_table(rows: list[StudentRow]) -> Table:
-    """Return a table with a line for each student: the score, and what a teacher should know."""
+    """Return a table with a line for each student: the score, and remarks for the teacher."""
     table = Table(box=None, pad_edge=False)
     named = any(row.name for row in rows)
     for heading in ("student", *(["name"] if named else []), "score", "of", "remarks"):
@@ -133,7 +133,7 @@ def as_table(rows: list[StudentRow]) -> Table:
 
 
 def look_here(rows: list[StudentRow]) -> list[str]:
-    """Return a line for each thing that a teacher has to look at: who, which notebook or cell, and why."""
+    """Return a line for each problem that the teacher must look at: student, notebook or cell, and reason."""
     return [f"{printable(row.student)}, {printable(problem)}" for row in rows for problem in row.problems]
 
 
@@ -175,12 +175,12 @@ def _timed_out(row: StudentRow) -> Iterator[bool]:
 
 
 def moved_as_json(moved: list[MovedGrade]) -> str:
-    """Return one JSON object in ASCII: `version`, and `moved` with the points before and after, and the reasons."""
+    """Return a JSON object in ASCII with `version`, and `moved` with the points before and after, and the reasons."""
     return json.dumps({"version": 1, "moved": msgspec.to_builtins(moved)}, indent=2)
 
 
 def print_moved(moved: list[MovedGrade]) -> None:
-    """Print whose points a run would change."""
+    """Print the students whose points a run would change."""
     console = Console()
     if not moved:
         console.print(Text("No mark would move. Nothing was written."))
@@ -197,12 +197,12 @@ def print_moved(moved: list[MovedGrade]) -> None:
 
 
 def _text(words: str) -> Text:
-    # Never markup: rich would read "[/bold]" in a student's text as an instruction.
+    # Not markup: rich would interpret "[/bold]" in a student's text.
     return Text(printable(words) if words else "")
 
 
 def _remarks(row: StudentRow) -> list[str]:
-    """Return the remarks on a student's score: why it is not the sum of the tests, and notes."""
+    """Return the remarks on a student's score: why it differs from the sum of the tests, and notes."""
     by_hand = 0.0 if row.score is None else row.score + row.late_penalty - row.points
     return [
         *([f"{row.points:g} by the tests and {by_hand:+g} by a person"] if by_hand else []),
@@ -218,10 +218,10 @@ def _remarks(row: StudentRow) -> list[str]:
 
 @contextlib.contextmanager
 def progress_bar() -> Iterator[Callable[[BatchProgress], None]]:
-    """Yield a function that draws a batch's progress and the time left on standard error, if that is a terminal."""
+    """Yield a function that draws a batch's progress and the remaining time on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # No thread may be running when the batch forks its processes, so the bar is redrawn only when it moves.
+    # Threads must not run when the batch forks its processes, so the bar is redrawn only when it changes.
     with Progress(*columns, console=console, auto_refresh=False, disable=not console.is_terminal) as bar:
         task = bar.add_task("grading", total=None)
 

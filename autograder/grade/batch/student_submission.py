@@ -1,4 +1,4 @@
-"""Everything that one student submitted for one assignment, and the autograded folder that is written from it."""
+"""All files that one student submitted for one assignment, and the autograded folder that is written from them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
 
-WRITING = ".autograder-writing"  # a fixed name: one made from the assignment's could be longer than a name may be
+# a fixed name: one derived from the assignment's name could exceed the maximum length of a name
+WRITING = ".autograder-writing"
 LONGEST_LIST = 10
 
 
 class StudentSubmission:
-    """One student's work while it is graded: files by path, grades by notebook, and notes for the teacher."""
+    """One student's submission while it is graded: files by path, grades by notebook, and notes for the teacher."""
 
     def __init__(
         self,
@@ -40,8 +41,8 @@ class StudentSubmission:
     ) -> None:
         self.student, self._classroom, self._sources = student, classroom, sources
         self._course_files = course_files
-        self.notebooks: dict[str, bytes] = {}  # those of the assignment that can be read
-        self.grades: dict[str, NotebookGrade] = {}  # those that cannot be read have theirs from the start
+        self.notebooks: dict[str, bytes] = {}  # the readable notebooks of the assignment
+        self.grades: dict[str, NotebookGrade] = {}  # notebooks that cannot be read are graded from the start
         self.graded_by: dict[str, dict[str, str]] = {}  # the worker and the kind of machine, by notebook
         folder = classroom.submitted(student)
         obstacle = _obstacle(folder, student)
@@ -62,18 +63,19 @@ class StudentSubmission:
 
     @property
     def complete(self) -> bool:
-        """Whether every notebook has its grade."""
+        """Whether every notebook is graded."""
         return self.grades.keys() == self._sources.keys()
 
     @property
     def has_id(self) -> bool:
-        """Whether the folder's name can be a student's id: SQLite, and so nbgrader's gradebook, holds only UTF-8."""
+        """Whether the folder's name can be a student's id: SQLite, and so nbgrader's gradebook, can only store UTF-8."""
         return is_utf8(self.student)
 
     def write_folder(self) -> None:
-        """Write the autograded folder, whole or not at all: the notebooks, the student's files, and the teacher's over them.
+        """Write the autograded folder, completely or not at all: the notebooks, the student's files, and the teacher's files.
 
-        A student's file that cannot be written there, for instance because its path is too long, is noted and left out.
+        The teacher's files replace those of the student. A student's file that cannot be written there, for example
+        because its path is too long, is left out with a note.
         """
         replace_folder(self._classroom.autograded(self.student), self._write_into)
 
@@ -98,7 +100,7 @@ def is_utf8(text: str) -> bool:
 
 
 def _obstacle(folder: Path, student: str) -> str:
-    """Return why nothing in a submitted folder can be read, "" if it can."""
+    """Return the reason why a submitted folder cannot be read; "" if it can."""
     if not is_utf8(student):
         return "the name of the student's folder is not UTF-8, which no gradebook can hold; rename the folder"
     try:
@@ -120,7 +122,7 @@ def _unknown_notebooks(folder: Path, sources: dict[str, AssignmentSource]) -> li
 
 
 def replace_folder(target: Path, write: Callable[[Path], None]) -> None:
-    """Write a folder instead of whatever is there, whole or not at all; `write` fills an empty folder."""
+    """Replace a folder, completely or not at all; `write` fills the new, empty folder."""
     fresh = target.with_name(WRITING)
     _remove(fresh)
     fresh.mkdir(parents=True)
@@ -134,14 +136,14 @@ def replace_folder(target: Path, write: Callable[[Path], None]) -> None:
 
 
 def write_file(path: Path, data: bytes, mode: int = 0o444) -> None:
-    """Write a file, and the folders above it; nbgrader leaves graded files read-only."""
+    """Write a file, and create the folders above it. The default mode is read-only, as for nbgrader's graded files."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     os.chmod(path, mode)
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder or a file; of a link the link itself."""
+    """Remove a folder or a file; a link is removed without its target."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
     else:

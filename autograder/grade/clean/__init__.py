@@ -1,1 +1,1 @@
-"""What a submission shows, reduced to what can neither run nor load anything in a reader's browser."""
+"""Sanitizing of a submission's contents, so that they cannot run or load anything in a reader's browser."""

@@ -1,4 +1,4 @@
-"""Cells and outputs of a graded notebook, without anything that can run, load, or name a path of this machine."""
+"""Cells and outputs of a graded notebook, without content that can run or load something, or that names a path of this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autograder.tape.run.time_limit import TimeUp, time_limit
 from autograder.view.notebook import RECORDING_TYPE, ShownRecording, drawn_mimebundle
 
 SHORT, SECONDS = 2_000, 2.0
-"""Characters that are always rendered soon enough, and what a longer text may take of processor time."""
+"""The number of characters that are always rendered fast enough, and the limit of processor time for a longer text."""
 
 PLAIN_TAGS = re.compile(r"<br ?/?>|<(b|i|em|strong|u|sub|sup|kbd|code)>[^<>\n]{0,500}</\1>", re.IGNORECASE)
 TAG = re.compile(r"<(?=[A-Za-z/!?])")
@@ -27,16 +27,18 @@ PICTURE = re.compile(r"!(?=\[)(?:\[[^\[\]\n]{0,500}\]\((?P<address>[^\s()\\<>]+)
 LINK = re.compile(r"\](?=\()(?:\((?P<address>[^\s()\\<>]+)\))?")
 WEB = re.compile(r"https?://|mailto:|#", re.IGNORECASE)
 DEFINITION = re.compile(r"\](?=:)(?!:[ \t]*(?:https?://|mailto:|#))")
-REFERENCE = re.compile(r"&(?=#|bsol;)")  # a way to write a backslash, or a letter of a command
+REFERENCE = re.compile(r"&(?=#|bsol;)")  # another notation for a backslash, or for a letter of a command
 
 
 def harmless_markdown(text: str, attachments: Container[str] = ()) -> str:
-    """Return Markdown that looks the same and can neither run nor load anything; a block of code if it is slow to render.
+    """Return Markdown that looks the same but cannot run or load anything; a block of code if it is slow to render.
 
-    Formgrader puts raw HTML, `javascript:` links and pictures from anywhere into its page (nbgrader 0.9.6). So wherever a tag,
-    a picture, a link or a command could begin, a character without width is inserted, whatever a program takes for Markdown.
+    Formgrader inserts raw HTML, `javascript:` links and pictures from any address into its page (nbgrader 0.9.6). So a
+    zero-width character is inserted wherever a tag, a picture, a link or a command could begin, in any dialect of
+    Markdown.
 
-    `attachments` has the names of the cell's pictures. A link to any other attachment stops formgrader (nbconvert 7.17).
+    `attachments` contains the names of the cell's pictures. A link to any other attachment stops formgrader (nbconvert
+    7.17).
     """
     text = _without_actions(text, attachments)
     return text if _is_fast(text) else as_code_block(text)
@@ -57,7 +59,7 @@ def as_code_block(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _is_fast(text: str) -> bool:
-    """Return whether nbconvert renders Markdown in proportion to its length; the teacher's server waits for that."""
+    """Return whether nbconvert renders the Markdown in linear time; the teacher's server waits for the result."""
     if len(text) < SHORT:
         return True
     try:
@@ -81,7 +83,7 @@ def _link(found: re.Match[str], attachments: Container[str]) -> str:
 
 
 def _broken(picture: str) -> str:
-    """Return the text of a picture as plain text: no picture, and no link to where it was."""
+    """Return the source of a picture as plain text, without a picture or a link to its address."""
     return "!" + JOINER + picture[1:].replace("](", "]" + JOINER + "(")
 
 
@@ -93,17 +95,17 @@ def _without_tags(text: str) -> str:
     return "".join([*pieces, TAG.sub("<" + JOINER, text[end:])])
 
 
-LARGEST = 2 * 2**20  # characters of one recording, and of its picture; the lessons' have some 10,000
+LARGEST = 2 * 2**20  # characters of one recording, and of its picture; those of the lessons have about 10,000
 MOST_PARTS = 5_000  # tensors, nodes, saved tensors, steps and visits
-SECONDS = 10.0  # of processor time, for all drawings of one submission
-LARGEST_SIDE = 4000  # pixels of a picture's width or height that a page may be asked for
-ATTACHMENT = re.compile(r"[\w.+ -]{1,200}")  # the name of a picture; nbconvert 7.17 stops at a link to some others
+SECONDS = 10.0  # processor time for all drawings of one submission
+LARGEST_SIDE = 4000  # pixels of a picture's width or height
+ATTACHMENT = re.compile(r"[\w.+ -]{1,200}")  # the name of a picture; nbconvert 7.17 stops at links to some other names
 NOT_SHOWN = {
     RECORDING_TYPE: "(a recording that cannot be drawn)",
     "image/svg+xml": "(a drawing that is not shown)",
 }
 OTHER_KIND = "(an output of a kind that is not shown)"
-# Formgrader puts Markdown and LaTeX into its page as they are (nbgrader 0.9.6 with nbconvert 7.17).
+# Formgrader inserts Markdown and LaTeX into its page unchanged (nbgrader 0.9.6 with nbconvert 7.17).
 CLEANED = {
     "text/plain": harmless_text,
     "text/html": harmless_html,
@@ -126,14 +128,18 @@ def checked_recording(data: bytes) -> Recording | None:
 
 
 class Drawings:
-    """Draws the recordings of one submission, within the time that it may take."""
+    """Draws the recordings of one submission within a limit of processor time."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._left = seconds
 
     def draw(self, text: str) -> dict[str, str]:
-        """Return a recording's picture as HTML and as text, by MIME type; raise CannotDraw also if no time is left."""
-        start = time.process_time()  # of the processor: a busy machine costs no student a picture
+        """Return a recording's picture as HTML and as text, by MIME type.
+
+        Raises:
+            CannotDraw: the recording cannot be drawn, or the time is used up.
+        """
+        start = time.process_time()  # processor time, so that a busy machine does not cost a student a picture
         if len(text) > LARGEST or self._left <= 0:
             raise CannotDraw
         try:
@@ -162,7 +168,7 @@ def _parts(recording: Recording) -> int:
 
 
 def harmless_cell(cell: NotebookNode, drawings: Drawings, released: NotebookNode | None = None) -> NotebookNode:
-    """Return a submission's cell as it is stored; of `released`, the teacher's cell with this text, the text is kept."""
+    """Return a submission's cell as it is stored. The text is kept if `released`, the teacher's cell with this text, is given."""
     clean = NotebookNode({name: value for name, value in cell.items() if name != "attachments"})
     if "outputs" in cell:
         clean.outputs = [harmless_output(output, drawings) for output in cell.outputs]
@@ -179,7 +185,7 @@ def harmless_cell(cell: NotebookNode, drawings: Drawings, released: NotebookNode
 
 
 def harmless_attachments(attachments: Any) -> NotebookNode:
-    """Return the pictures among a cell's attachments, each by its name and its MIME type."""
+    """Return the pictures among a cell's attachments, by name and MIME type."""
     kept = NotebookNode()
     for name, forms in attachments.items() if isinstance(attachments, dict) else ():
         for kind, value in forms.items() if isinstance(forms, dict) else ():
@@ -231,7 +237,7 @@ def _joined(value: Any) -> str:
 
 
 def harmless_picture_size(metadata: Any) -> dict[str, int]:
-    """Return the width and height in a picture's metadata, in pixels; templates copy metadata as they are."""
+    """Return the width and height in a picture's metadata, in pixels; templates copy metadata unchanged."""
     given = metadata if isinstance(metadata, dict) else {}
     sizes = {side: given.get(side) for side in ("width", "height")}
     return {side: size for side, size in sizes.items() if type(size) is int and 0 < size <= LARGEST_SIDE}

@@ -1,4 +1,4 @@
-"""HTML and pictures of a submission, reduced to text, tables, lists, emphasis and pixels by nh3's allow-list."""
+"""HTML and pictures of a submission, reduced by nh3's allow-list to text, tables, lists, emphasis and raster pictures."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ ATTRIBUTES = {
 }
 NUMBERS = {"width", "height", "colspan", "rowspan", "border", "start"}
 MOST_TAGS, MOST_OPEN = 8_000, 150
-"""Tags, and elements that are open at once: what a browser and nh3 do with more of them grows with the square."""
+"""The maximum numbers of tags, and of elements that are open at once: browsers and nh3 take quadratic time for more."""
 
 MOST_REFERENCES, MOST_SEPARATORS = 100_000, 40_000
-"""Ampersands, and what can stand before an attribute: nh3 (0.3) compares each attribute of a tag with all before it."""
+"""The maximum numbers of ampersands, and of separators of attributes: nh3 (0.3) compares each attribute with all before it."""
 
 PLAIN_TAG = re.compile(
     r"""</?[A-Za-z][A-Za-z0-9-]*(?:\s+[^\s"'<>/=]+(?:\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'=<>`]+))?){0,50}\s*/?>"""
@@ -50,26 +50,26 @@ LINK = re.compile(r"(?:https?://|mailto:|#)[^\s\\]*", re.IGNORECASE)
 DRAWN = re.compile(r"data:image/svg\+xml[,;].*", re.DOTALL)
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP"}
 LARGEST, MOST_PIXELS = 8 * 2**20, 40_000_000
-"""Bytes of a picture, and pixels: a small file can unpack to any number of them."""
+"""Bytes of a picture, and pixels: a small file can decompress to any number of pixels."""
 
 ADDRESS = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,([A-Za-z0-9+/=\s]+)")
 
 
 def harmless_html(html: str) -> str:
-    """Return HTML without scripts, styles, drawings, forms, and addresses that load by themselves."""
+    """Return HTML without scripts, styles, drawings, forms, and addresses that are loaded automatically."""
     return TOO_MUCH if _is_costly(html) else harmless_tex(harmless_text(_SUBMITTED.clean(html)))
 
 
 @lru_cache(maxsize=256)  # many students have the same pictures
 def harmless_page(html: str) -> str:
-    """Return HTML cleaned in the same way, with the grader's own drawings: a browser runs no script in a picture."""
+    """Return HTML cleaned in the same way, but with the grader's own drawings: browsers do not run scripts in a picture."""
     return TOO_MUCH if _is_costly(html) else harmless_tex(_GRADED.clean(html))
 
 
 def _is_costly(html: str) -> bool:
     """Return whether a text has too many tags or attributes, or tags that are not closed."""
     tags, still_open, depth = OPENED.findall(html), Counter[str](), 0
-    # A tag in the plain form ends where it seems to, for every reader; all others may have any number of attributes.
+    # All parsers agree on the end of a tag in the plain form; other tags may have any number of attributes.
     many = sum(map(html.count, " \t\n\f\r/\"'")) > MOST_SEPARATORS and "<" in PLAIN_TAG.sub("", html)
     if many or len(tags) > MOST_TAGS or html.count("&") > MOST_REFERENCES:
         return True
@@ -113,12 +113,12 @@ _SUBMITTED, _GRADED = _cleaner(drawings=False), _cleaner(drawings=True)
 
 
 def raster_base64(kind: str, text: str) -> str | None:
-    """Return a picture's base64 on one line; None if it is too large, or no picture of this MIME type."""
+    """Return a picture's base64 data on one line; None if it is too large, or not a picture of this MIME type."""
     if kind not in FORMATS or len(text) > LARGEST * 4 // 3:
         return None
     try:
         data = base64.b64decode("".join(text.split()), validate=True)
-        with Image.open(io.BytesIO(data), formats=[FORMATS[kind]]) as picture:  # reads the header only
+        with Image.open(io.BytesIO(data), formats=[FORMATS[kind]]) as picture:  # reads only the header
             wide, high = picture.size
     except (binascii.Error, ValueError, OSError, SyntaxError, Image.DecompressionBombError):
         return None
@@ -126,7 +126,7 @@ def raster_base64(kind: str, text: str) -> str | None:
 
 
 def raster_address(address: str) -> str | None:
-    """Return a data URL that holds a picture made of pixels; None for every other address."""
+    """Return a data URL that contains a raster picture; None for every other address."""
     found = ADDRESS.fullmatch(address)
     data = raster_base64(found[1], found[2]) if found else None
     return f"data:{found[1]};base64,{data}" if found and data else None

@@ -1,1 +1,1 @@
-"""Where submissions run: isolation levels, the server that forks workers, and the worker that runs one submission."""
+"""The processes that run submissions: isolation levels, the server that forks workers, and the worker for one submission."""

@@ -1,4 +1,4 @@
-"""Importing this makes PyTorch load what it loads with a process's first optimizer: its compiler, most of a second (2.13)."""
+"""Imports the modules that PyTorch imports with a process's first optimizer: its compiler, most of a second (2.13)."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Importing this loads what a process's first plot takes: matplotlib, and what shows its figures below their cell."""
+"""Imports the modules of a process's first plot: matplotlib, and the backend that shows its figures below their cell."""
 
 import importlib
 

@@ -1,11 +1,11 @@
-"""The host: one warm process with PyTorch and IPython loaded, from which every other process of the grader is forked.
+"""The host: one warm process with PyTorch and IPython loaded, from which all other processes of the grader are forked.
 
     host ── server ── worker      runs one submission's cells; isolated
          ── judge server ── judge runs one submission's plain-data tests; isolated
-         ── planner ── lanes      hold the sources and the plans, and drive workers and judges
+         ── planner ── lanes      have the sources and the plans, and control workers and judges
 
-The host and its servers never hold a test, a model answer, an expected value or the seed, so no process that they fork does.
-The arguments are the descriptor of the control socket and the name of the isolation level.
+The host and its servers never contain a test, a model answer, an expected value or the seed, so their forks do not
+either. The command-line arguments are the descriptor of the control socket and the name of the isolation level.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from autograder.grade.wire.limits import Limits
 from autograder.grade.wire.messages import Fork, Greet, Order, Ready, Role, Start
 
 PLANNER = "autograder.grade.where.lane"
-"""The module of the planner and the lanes. It builds on this one, so this one imports it by name, in a process of its own."""
+"""The module of the planner and the lanes. It depends on this module, so it is imported by name, in a separate process."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class _Isolation:
     """The isolation that is set in each worker.
 
     Attributes:
-        level: of the host.
-        has_namespaces: whether the worker gets namespaces of its own.
+        level: the isolation level of the host.
+        has_namespaces: whether each worker gets its own namespaces.
         system_calls: the filter, as instructions for the kernel.
         keyctl: the number of the system call for keyrings.
     """
@@ -54,7 +54,7 @@ class _Isolation:
 
 
 class _Server:
-    """Forks one worker after another; runs no code of a submission, and holds nothing that a submission may not read."""
+    """Forks one worker after another; it does not run code of a submission or contain secrets."""
 
     def __init__(self, control: socket.socket, isolation: _Isolation) -> None:
         self.control, self.isolation, self.child = control, isolation, 0
@@ -108,7 +108,7 @@ class _Server:
 
 
 def _become_worker(request: Start, descriptor: int, folder: str, isolation: _Isolation) -> NoReturn:
-    """Serves one submission in the forked process, which then ends."""
+    """Serve one submission in the forked process, which then ends."""
     try:
         namespaces.end_with_parent()
         _keep_only(descriptor)
@@ -132,7 +132,7 @@ def _become_worker(request: Start, descriptor: int, folder: str, isolation: _Iso
 
 
 def _first_process(limits: Limits) -> None:
-    """Forks twice: the first child is process 1 of the new namespace, with which all others end; its child is the worker."""
+    """Fork twice: the first child is process 1 of the new namespace, which ends all others with it; its child is the worker."""
     _leave_to_child()
     namespaces.hide_the_rest(limits.disk_bytes, package_folders())
     _leave_to_child()
@@ -148,8 +148,8 @@ def _leave_to_child() -> None:
 
 
 def _isolate(isolation: _Isolation) -> None:
-    """Takes from this process, for good, the rights that no submission may have. From here on it is not trusted."""
-    namespaces.leave_keyrings(isolation.keyctl)  # first: the filter forbids it
+    """Drop the rights of this process that a submission must not have, permanently. From here on the process is not trusted."""
+    namespaces.leave_keyrings(isolation.keyctl)  # first, because the filter denies it
     namespaces.give_up_privileges()
     seccomp.set_filter(isolation.system_calls)
 
@@ -169,7 +169,7 @@ def _work(descriptor: int, folder: Path) -> None:
 
 
 def _keep_only(descriptor: int) -> None:
-    """Closes every other file, but for the log, which reports what goes wrong until the worker is ready."""
+    """Close every other file except the log, which reports errors until the worker is ready."""
     for number in [int(name) for name in os.listdir("/proc/self/fd")]:
         if number > 2 and number != descriptor:
             with contextlib.suppress(OSError):
@@ -184,10 +184,10 @@ def _close_log() -> None:
 
 
 def _possible_isolation(level: IsolationLevel) -> _Isolation:
-    """Return the isolation that this machine allows at the level, each part tried once in a process that ends.
+    """Return the isolation that this machine allows at the level; each part is tried once in a separate process.
 
     Raises:
-        FilterError: the machine allows no filter for system calls, without which nothing is run.
+        FilterError: the machine does not allow a filter for system calls, without which nothing is run.
     """
     system_calls = seccomp.compile_filter(network=not level.has_own_user)
     isolation = _Isolation(level, False, system_calls, seccomp.call_number("keyctl"))
@@ -203,7 +203,7 @@ def _try_namespaces() -> None:
 
 
 def _problem_in_fork(trial: Callable[[], None]) -> str:
-    """Return the message of the error that `trial` raised in a fork of this process; "" if it raised none."""
+    """Return the message of the error that `trial` raised in a fork of this process; "" if it succeeded."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -220,7 +220,7 @@ def _problem_in_fork(trial: Callable[[], None]) -> str:
 
 
 def _end_survivors() -> None:
-    """Ends the processes that a submission left behind if no namespace does so: orphans are this process's children by now."""
+    """Kill the processes that a submission left behind, if no namespace does: orphans are children of this process by now."""
     while True:
         for name in os.listdir("/proc"):
             if name.isdigit() and _parent(name) == os.getpid():
@@ -240,11 +240,11 @@ def _parent(process: str) -> int | None:
 
 
 def main() -> None:
-    """Forks until the main process closes the control socket."""
+    """Fork processes until the main process closes the control socket."""
     control, level = socket.socket(fileno=int(sys.argv[1])), LEVELS[sys.argv[2]]
     isolation = _possible_isolation(level)
     os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-    gc.disable()  # a collection after the fork would copy every page it touches
+    gc.disable()  # a collection after the fork would copy every page that it touches
     import_nbformat()
     import_igraph()
     warm_up()
@@ -253,7 +253,7 @@ def main() -> None:
     gc.enable()
     namespaces.join_pages()
     namespaces.lock_memory_from_others()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes those that end
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes processes that have ended
     with contextlib.suppress(ChannelError, OSError):
         while True:
             _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
@@ -265,7 +265,7 @@ def main() -> None:
 
 
 def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoReturn:
-    """Serves a control socket in the forked process, which then ends."""
+    """Serve a control socket in the forked process, which then ends."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         namespaces.end_with_parent()
@@ -273,7 +273,7 @@ def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoRetur
             importlib.import_module(PLANNER).serve(control)
         else:
             isolation.level.become(role)
-            namespaces.end_with_parent()  # a change of the user id forgets it
+            namespaces.end_with_parent()  # a change of the user id resets it
             namespaces.adopt_orphans()
             namespaces.lock_memory_from_others()
             _Server(control, isolation).serve()

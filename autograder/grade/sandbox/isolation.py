@@ -1,6 +1,6 @@
 """The levels of isolation: how a host, and the submissions that it runs, are separated from the rest of the machine.
 
-Imports nothing that takes time.
+The module imports only fast modules.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from autograder.grade.sandbox.namespaces import PRIVATE
 from autograder.installation.requirements import PACKAGE
 
 IMPORT_ROOT = PACKAGE.parent  # a clone, or site-packages
-# The search for repairs would find the answers to most exercises.
+# The search for fixes would find the answers to most exercises.
 HIDDEN_PACKAGES = ("autograder.tape.repair",)
 
 
 def package_folders() -> list[str]:
-    """Returns the folders that hold Python, its packages and this one, apart from those in /usr; outer folders first."""
+    """Return the folders that contain Python, its packages and this one, except those in /usr; outer folders first."""
     found = {sys.base_prefix, sys.prefix, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))}
     found |= {str(path) for path in (PACKAGE, IMPORT_ROOT / "assets") if path.exists()}
     outside = [path for path in sorted(found, key=len) if not path.startswith("/usr/") and os.path.exists(path)]
@@ -38,7 +38,7 @@ def package_folders() -> list[str]:
 
 
 def hidden_folders() -> list[str]:
-    """Returns every folder from which a submission could import a hidden package: there may be a clone and a wheel."""
+    """Return every folder from which a submission could import a hidden package; there may be both a clone and a wheel."""
     roots = [str(IMPORT_ROOT), *(sysconfig.get_path(name) for name in ("purelib", "platlib")), *sys.path]
     visible = tuple(f"{folder}/" for folder in ("/usr", *package_folders()))
     found: dict[str, str] = {}
@@ -50,7 +50,7 @@ def hidden_folders() -> list[str]:
 
 
 def find_copies(package: str, roots: Iterable[str]) -> list[str]:
-    """Returns the folders of a package below each of the roots, found as Python's import does, without importing anything."""
+    """Return the folders of a package in each of the roots, as Python's import finds them, without an import."""
     folders = list(roots)
     for name in package.split("."):
         specs = [PathFinder.find_spec(name, [folder]) for folder in folders]
@@ -59,19 +59,19 @@ def find_copies(package: str, roots: Iterable[str]) -> list[str]:
 
 
 class IsolationError(SetupError):
-    """The machine does not reach the level that was asked for, so nothing is graded; the message says what to do."""
+    """The machine does not reach the required level, so nothing is graded; the message suggests a solution."""
 
 
 class IsolationLevel(ABC):
-    """How a server, and the submissions that it runs, are separated from the rest of the machine.
+    """The way in which a server, and the submissions that it runs, are separated from the rest of the machine.
 
     Attributes:
-        name: as in `--isolation`, in the gradebook and in reports.
-        defends: one sentence for teachers: what a submission cannot do, and what it still can.
-        separates_submissions: whether each submission gets namespaces of its own inside the server's. Where the kernel
-            does not allow that, each gets a server of its own.
-        has_own_user: whether submissions run as a user who has nothing else, instead of in namespaces: the kernel then counts
-            that user's processes, and the filter for system calls keeps the network away.
+        name: the name in `--isolation`, in the gradebook and in reports.
+        defends: a sentence for teachers on what a submission cannot do, and what it can.
+        separates_submissions: whether each submission gets its own namespaces inside the server's. If the kernel does
+            not allow that, each gets its own server.
+        has_own_user: whether submissions run under a dedicated user id instead of in namespaces. The kernel then counts
+            the processes of that user, and the filter for system calls denies the network.
     """
 
     name: ClassVar[str]
@@ -81,22 +81,22 @@ class IsolationLevel(ABC):
 
     @functools.cached_property
     def obstacle(self) -> str:
-        """Why this machine does not reach the level, and what to do about it; "" if it does. Tried once per process."""
+        """The reason why this machine does not reach the level, and what to do; "" if it does. Tried once per process."""
         return self.probe() or seccomp.obstacle()
 
     @abstractmethod
     def probe(self) -> str:
-        """Tries the level on this machine and returns what `obstacle` says."""
+        """Try the level on this machine and return the text for `obstacle`."""
 
     @abstractmethod
     def command(self, host: list[str]) -> list[str]:
         """Return the command line that starts a host at this level, given the one that starts it without isolation."""
 
     def become(self, role: str) -> None:  # noqa: B027 - most levels change nothing
-        """Gives a server's process, and so all workers that it forks, the user id of its role ("server" or "judge server")."""
+        """Change the user id of a server's process, and of all workers that it forks, to that of its role ("server" or "judge server")."""
 
     def environment(self) -> dict[str, str]:
-        """Return all environment variables of the host. None is the teacher's own, so no token can leak through them."""
+        """Return all environment variables of the host; none are copied from the teacher's, so no token can leak through them."""
         threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
         return threads | {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]),
@@ -113,7 +113,7 @@ class IsolationLevel(ABC):
 
 PROC = Path("/proc")
 
-# File below /proc/sys, the value that refuses, and what to do on the machine, or on the node that a pod runs on.
+# File below /proc/sys, the value that denies namespaces, and the command for the machine, or for the node of a pod.
 SWITCHES = (
     ("user/max_user_namespaces", "0", "`sysctl user.max_user_namespaces=15000`"),
     ("kernel/unprivileged_userns_clone", "0", "`sysctl kernel.unprivileged_userns_clone=1`"),
@@ -126,12 +126,12 @@ SWITCHES = (
 
 
 def namespace_obstacles(proc: Path = PROC) -> list[str]:
-    """Returns a sentence for each fact that may forbid namespaces here; none where nothing is known."""
+    """Return a sentence for each fact that may forbid namespaces here."""
     return [*_filter(proc), *_profile(proc), *_masks(proc), *_switches(proc)]
 
 
 def _filter(proc: Path) -> list[str]:
-    """Containers have a filter of system calls (seccomp), which refuses namespaces unless it is lifted."""
+    """Check for a filter of system calls (seccomp), which containers have and which denies namespaces unless it is disabled."""
     if not re.search(r"^Seccomp:\s*2$", _text(proc / "self/status"), re.M):
         return []
     lifted = "`seccompProfile: {type: Unconfined}` in a pod, `--security-opt seccomp=unconfined` for Docker"
@@ -139,7 +139,7 @@ def _filter(proc: Path) -> list[str]:
 
 
 def _profile(proc: Path) -> list[str]:
-    """Docker's and containerd's AppArmor profiles refuse mounts, in namespaces of one's own too."""
+    """Check for Docker's and containerd's AppArmor profiles, which deny mounts even in new namespaces."""
     profile = _text(proc / "self/attr/current").strip("\0 \n")
     if not profile.endswith("(enforce)"):
         return []
@@ -148,9 +148,10 @@ def _profile(proc: Path) -> list[str]:
 
 
 def _masks(proc: Path) -> list[str]:
-    """The kernel mounts no new /proc for who sees only a masked one (Linux, `mount_too_revealing`)."""
+    """Check for a masked /proc: with only a masked one visible, the kernel denies a new /proc (Linux, `mount_too_revealing`)."""
     points = re.findall(r"^(?:\S+ ){4}(/proc/\S+) ", _text(proc / "self/mountinfo"), re.M)
-    masks = [point for point in points if not point.startswith("/proc/sys/fs/binfmt_misc")]  # systemd's, on any machine
+    # exists on any machine with systemd
+    masks = [point for point in points if not point.startswith("/proc/sys/fs/binfmt_misc")]
     if not masks:
         return []
     lifted = (
@@ -186,7 +187,7 @@ HOME = "/tmp/home"
 
 
 class BubblewrapLevel(IsolationLevel):
-    """No network, no files of the class, read-only system; each submission has namespaces and folders of its own."""
+    """No network, no files of the class, and a read-only system; each submission has its own namespaces and folders."""
 
     name = "bubblewrap"
     defends = (
@@ -196,7 +197,7 @@ class BubblewrapLevel(IsolationLevel):
     separates_submissions = True
 
     def probe(self) -> str:
-        """Runs Python inside bubblewrap."""
+        """Run Python inside bubblewrap."""
         if sys.platform != "linux":
             return "namespaces exist on Linux only; grade on a Linux machine or in a container"
         program = shutil.which("bwrap")
@@ -216,14 +217,14 @@ class BubblewrapLevel(IsolationLevel):
         return [*_bubblewrap(shutil.which("bwrap") or "bwrap"), "--", *host]
 
     def environment(self) -> dict[str, str]:
-        """Returns the environment with a home folder inside the sandbox."""
+        """Return the environment with a home folder inside the sandbox."""
         return super().environment() | {"HOME": HOME, "IPYTHONDIR": f"{HOME}/.ipython"}
 
 
 def _bubblewrap(program: str) -> list[str]:
-    """Returns bubblewrap's options: no network, nothing writable but /tmp, and only the system and this package visible.
+    """Return bubblewrap's options: no network, only /tmp writable, and only the system and this package visible.
 
-    Source notebooks, the gradebook and other submissions are not mounted, so no path leads to them.
+    Source notebooks, the gradebook and other submissions are not mounted, so they have no path.
     """
     options = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     options += ["--uid", "1000", "--gid", "1000", "--hostname", "grading"]
@@ -239,7 +240,7 @@ def _bubblewrap(program: str) -> list[str]:
         HOME,
         "--dir",
         PRIVATE,
-    ]  # before packages, which may be in /tmp: a clone, say
+    ]  # before the packages, because a clone may be in /tmp
     for path in package_folders():
         options += ["--ro-bind", path, path]
     for path in hidden_folders():
@@ -248,14 +249,14 @@ def _bubblewrap(program: str) -> list[str]:
     return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
-# No system gives these numbers to a user by itself: Debian keeps 60000 to 64999 for its packages, and lists those that it has given
-# away (Debian Policy 9.2.2).
+# Systems do not assign these numbers automatically: Debian reserves 60000 to 64999 for its packages, and lists the assigned ones
+# (Debian Policy 9.2.2).
 SUBMISSION_ID, JUDGE_ID = 64_200, 64_201
 IDS = {"server": SUBMISSION_ID, "judge server": JUDGE_ID}
 
 
 class SecondUserLevel(IsolationLevel):
-    """Limits as at the level "process"; files that others may not read, and processes of the grader's, are out of reach."""
+    """The limits of the level "process"; the grader's processes, and files that others may not read, cannot be accessed."""
 
     name = "user"
     defends = (
@@ -266,7 +267,7 @@ class SecondUserLevel(IsolationLevel):
     has_own_user = True
 
     def probe(self) -> str:
-        """Runs Python as the second user, which imports something that lies outside the standard library."""
+        """Run Python as the second user, and import a module from outside the standard library."""
         if sys.platform != "linux":
             return "the grader runs on Linux only; use a Linux machine or a container"
         if os.geteuid() != 0:
@@ -284,7 +285,7 @@ class SecondUserLevel(IsolationLevel):
                 group=SUBMISSION_ID,
                 extra_groups=[],
             )
-        except OSError as error:  # a folder above Python is closed to others
+        except OSError as error:  # a folder above Python is not readable for others
             return advice.format(error.strerror)
         if tried.returncode:
             reason = (tried.stderr.strip().splitlines() or ["no reason given"])[-1]
@@ -296,12 +297,12 @@ class SecondUserLevel(IsolationLevel):
         return host
 
     def become(self, role: str) -> None:
-        """Gives this process the user id of its role, without a way back."""
+        """Change this process to the user id of its role, permanently."""
         namespaces.become_user(IDS[role])
 
 
 class ProcessLevel(IsolationLevel):
-    """Limits on time, memory, files and processes, and nothing that hides the teacher's files."""
+    """Limits on time, memory, files and processes; the teacher's files are not hidden."""
 
     name = "process"
     defends = (
@@ -311,7 +312,7 @@ class ProcessLevel(IsolationLevel):
     separates_submissions = False
 
     def probe(self) -> str:
-        """Needs nothing but Linux."""
+        """Require only Linux."""
         return "" if sys.platform == "linux" else "the grader runs on Linux only; use a Linux machine or a container"
 
     def command(self, host: list[str]) -> list[str]:
@@ -319,7 +320,7 @@ class ProcessLevel(IsolationLevel):
         return host
 
 
-# By name; strongest first.
+# by name; the strongest first
 LEVELS: dict[str, IsolationLevel] = {
     level.name: level for level in (BubblewrapLevel(), SecondUserLevel(), ProcessLevel())
 }
@@ -327,10 +328,10 @@ STRONGEST = next(iter(LEVELS))
 
 
 def known_level(name: str) -> IsolationLevel:
-    """Returns the level of this name, whether or not this machine reaches it.
+    """Return the level of this name, whether or not this machine reaches it.
 
     Raises:
-        IsolationError: there is no such level.
+        IsolationError: the level does not exist.
     """
     if name not in LEVELS:
         raise IsolationError(f"there is no isolation level {name!r}. Choose one of: {', '.join(LEVELS)}")
@@ -338,10 +339,10 @@ def known_level(name: str) -> IsolationLevel:
 
 
 def require_level(name: str) -> IsolationLevel:
-    """Returns the level of this name.
+    """Return the level of this name.
 
     Raises:
-        IsolationError: there is no such level, or this machine does not reach it.
+        IsolationError: the level does not exist, or this machine does not reach it.
     """
     level = known_level(name)
     if level.obstacle:

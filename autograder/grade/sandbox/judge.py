@@ -1,4 +1,4 @@
-"""Runs a plain-data test: the teacher's Python, which reads the student's values and calls the student's functions through the lane."""
+"""The judge: runs a teacher's plain-data test, which reads the student's values and calls the student's functions through the lane."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from autograder.tape.recording.schema import Recording
 
 
 def points_of(value: Any) -> float | None:
-    """Return the points for the value of a test's last expression; None if the value says nothing, and the test gets all.
+    """Return the points for the value of a test's last expression; None if the value is not a score, which means full points.
 
-    A number is partial credit, as in nbgrader. nbgrader 0.9.6 (`nbgrader.utils.determine_grade`) gives full points for nan,
-    negative numbers and False; here these give none.
+    A number is partial credit, as in nbgrader. nbgrader 0.9.6 (`nbgrader.utils.determine_grade`) gives full points for
+    nan, negative numbers and False; this function gives 0.
     """
     if value is None or isinstance(value, (str, bytes)) or value is True:
         return None
@@ -46,26 +46,26 @@ def points_of(value: Any) -> float | None:
     return 0.0 if math.isnan(number) or number < 0 else number
 
 
-FIRST_GROUP = 1 << 40  # groups of calls that a judge asks for; smaller numbers are the lane's
+FIRST_GROUP = 1 << 40  # groups of calls of a judge; smaller numbers belong to the lane
 Ask = Callable[[Any], messages.Replied]
 _groups = itertools.count()
 
 
 class Unreachable(Unsolved):
-    """A name of the student's cannot be used by a test; the message says why."""
+    """A name of the student's code cannot be used by a test; the message gives the reason."""
 
 
 class NotJudged(Exception):
-    """A value cannot cross between the processes, which says nothing about the answer; the test is left to a person."""
+    """A value cannot cross between the processes, which is not a fault of the answer; the test has to be graded manually."""
 
 
 class Judge:
-    """Runs tests in the shell of this process, which no code of a submission shares.
+    """Runs tests in the shell of this process, which does not run code of a submission.
 
     Args:
-        shell: has the names that the teacher's cells and earlier tests have bound.
+        shell: contains the names that the teacher's cells and earlier tests have bound.
         ask: sends a request to the student's process, and returns the reply.
-        language: of the messages.
+        language: the language of the messages.
     """
 
     def __init__(self, shell: Shell, ask: Ask, language: str = "en") -> None:
@@ -74,9 +74,9 @@ class Judge:
     def run(self, request: messages.RunTest) -> messages.TestRan:
         """Return the result of a test.
 
-        If a student's function writes into an argument of the test's, the test runs again, in a fork, with such writes let
-        through, as in one kernel; the lower points count. So a submission can neither fool a test by changing its inputs, nor
-        pass one that forbids to change them.
+        If a student's function writes into an argument of the test, the test runs again in a fork, where such writes
+        take effect as in one kernel, and the lower points count. A submission can therefore neither deceive a test by
+        changing its inputs, nor pass one that forbids such changes.
         """
         calls = Calls(self._call_student)
         result = self._run(request, calls)
@@ -112,7 +112,7 @@ class Judge:
         raise StudentError(in_english("{name} was not called: {reason}", name=name, reason=reason))
 
     def _bind(self, request: messages.RunTest, calls: Calls) -> dict[str, Any]:
-        """Binds the student's names for a test, and returns them with their values."""
+        """Bind the student's names for a test, and return them with their values."""
         given: dict[str, Any] = {}
         for name, found in request.names.items():
             if found.kind == "absent":
@@ -133,7 +133,7 @@ class Judge:
 
 
 def seed_all(seed: int) -> None:
-    """Seeds the random generators of Python, NumPy and PyTorch."""
+    """Seed the random generators of Python, NumPy and PyTorch."""
     random.seed(seed)
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(seed & 0xFFFFFFFF)
@@ -147,7 +147,7 @@ def _result(request: messages.RunTest, ran: CellRun) -> messages.TestRan:
         return messages.TestRan(outputs, "passed", points_of(ran.value), is_hidden=bool(request.hidden_lines))
     status: Any = "not attempted" if isinstance(error, NotAttempted) else "incorrect"
     status = "timed out" if isinstance(error, CellTimeoutError) else status
-    whole = isinstance(error, (Unsolved, StudentError))  # its text is the whole sentence
+    whole = isinstance(error, (Unsolved, StudentError))  # its message is a complete sentence
     if isinstance(error, NameError) and request.names.get(error.name or "", _PRESENT).kind == "absent":
         reason = in_english("{name}: nothing of this name is defined when the test runs", name=error.name)
     else:
@@ -163,7 +163,7 @@ _PRESENT = messages.NameDescription("data")
 
 
 def _lines(error: BaseException) -> tuple[int | None, int | None]:
-    """Return the line of the test's statement that raised, and that of the innermost line of the test; None if it did not compile."""
+    """Return the line of the test's statement that raised, and the innermost line of the test; None if it did not compile."""
     frames = list(traceback.walk_tb(error.__traceback__))
     top = [(frame.f_code.co_filename, line) for frame, line in frames if frame.f_code.co_name == "<module>"]
     if not top:
@@ -186,7 +186,7 @@ def _lower(first: messages.TestRan, second: messages.TestRan | None) -> messages
 
 
 def _in_fork(run: Callable[[], messages.TestRan]) -> messages.TestRan | None:
-    """Return what `run` returns in a fork of this process, which waits; None if the fork ends early."""
+    """Return the result of `run` in a fork of this process, which waits; None if the fork ends early."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -210,16 +210,16 @@ class _StudentNames:
         self._ask, self._seconds = ask, picture_seconds
 
     def subject(self, name: str) -> _AskedSubject:
-        """Return the function or class of that name; a check's first call finds out whether there is one."""
+        """Return the function or class of that name; raise KeyError if it does not exist."""
         found = _answer(self._ask(messages.DescribeName(name)), messages.NameDescription)
         if found.kind not in ("function", "class"):
             raise KeyError(name)
-        # A fork of the judge must not use a number again.
+        # The number must be unique even among forks of the judge.
         group = FIRST_GROUP + (os.getpid() << 20) + next(_groups)
         return _AskedSubject(name, self._ask, group, self._seconds)
 
     def value(self, name: str) -> Any:
-        """Return the plain value of that name; raises KeyError if there is none."""
+        """Return the plain value of that name; raise KeyError if it does not exist."""
         found = _answer(self._ask(messages.DescribeName(name)), messages.NameDescription)
         if found.kind == "absent":
             raise KeyError(name)
@@ -229,7 +229,7 @@ class _StudentNames:
 
 
 class _AskedSubject:
-    """A function or class of the student's, which a check calls through the lane."""
+    """A student's function or class, which a check calls through the lane."""
 
     def __init__(self, name: str, ask: Ask, group: int, picture_seconds: float) -> None:
         self._name, self._ask, self._group, self._seconds = name, ask, group, picture_seconds
@@ -245,7 +245,7 @@ class _AskedSubject:
         return msgspec.msgpack.decode(_answer(reply, messages.ProgramRan).program, type=ProgramText)
 
     def program_recording(self) -> Recording | None:
-        """Return None: the program ran in another process."""
+        """Return None, because the program ran in another process."""
         return None
 
     def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
@@ -255,7 +255,7 @@ class _AskedSubject:
         return checked_recording(_answer(reply, messages.Recorded).recordings[0])
 
     def uses(self, function: Callable[..., Any]) -> bool:
-        """Return False: a function of the test's is out of the student's reach."""
+        """Return False, because the student cannot access a function of the test."""
         return False
 
 

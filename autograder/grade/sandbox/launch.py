@@ -1,4 +1,4 @@
-"""Starts hosts. Imports no module that takes time, so that a host can start before the process that needs it is ready."""
+"""Start of hosts. Imports only fast modules, so that a host can start before the process that needs it is ready."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HostProcess:
     """A host at an isolation level; a context manager. It is started by the first `fork`, or earlier by `start`.
 
     Args:
-        level: at which it runs.
+        level: the isolation level.
     """
 
     def __init__(self, level: IsolationLevel) -> None:
@@ -35,17 +35,17 @@ class HostProcess:
         self.close()
 
     def start(self) -> None:
-        """Starts the host if it is not running, and does not wait until it is ready."""
+        """Start the host if it is not running, without waiting until it is ready."""
         if self._process is not None:
             return
-        # A file, not a pipe: nothing reads while the host runs, so a pipe could fill up and block it.
+        # A file, not a pipe: the pipe is not read while the host runs, so it could fill up and block the host.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the host
         self._control, theirs = socket.socketpair()
         environment = self.level.environment()
         self._folder: str | None = None
         if not self.level.separates_submissions:
             self._folder = tempfile.mkdtemp(prefix="autograder-")
-            os.chmod(self._folder, 0o1777)  # folders of other user ids lie in it
+            os.chmod(self._folder, 0o1777)  # it contains folders of other user ids
             environment["TMPDIR"] = self._folder
         self._process = subprocess.Popen(
             self.level.command(_host_command(self.level, theirs.fileno())),
@@ -63,20 +63,20 @@ class HostProcess:
         """Return the control socket of a new process of the host; the process answers when the host is ready."""
         self.start()
         ours, theirs = socket.socketpair()
-        with theirs, contextlib.suppress(OSError):  # a host that has ended: whoever uses the socket finds that out
+        with theirs, contextlib.suppress(OSError):  # if the host has ended, the use of the socket will fail
             socket.send_fds(self._control, [b"f"], [theirs.fileno()])
             send(self._control, Fork(role))
         return ours
 
     @property
     def last_line(self) -> str:
-        """The last line that the host printed, which says why it ended."""
+        """The last line that the host printed, which gives the reason if it ended."""
         self._log.seek(0)
         lines = self._log.read()[-2000:].decode("utf-8", "replace").strip().splitlines()
         return lines[-1] if lines else "it gave no reason"
 
     def close(self, patience: float = 0.0) -> None:
-        """Ends the host and every process below it, and deletes the folders of its submissions."""
+        """Kill the host and all its processes, and delete the folders of its submissions."""
         if self._process is None:
             return
         self._control.close()
@@ -90,19 +90,19 @@ class HostProcess:
 
 
 def parallel_jobs(jobs: int) -> int:
-    """Return the number of submissions to grade at once: `jobs`, or for 0 one for each core that this process may use."""
+    """Return the number of submissions to grade at the same time: `jobs`, or for 0 the number of usable cores."""
     return jobs or len(os.sched_getaffinity(0))
 
 
 def processor_shares(count: int) -> list[frozenset[int]]:
-    """Return the processors that each of `count` submissions graded at once may use: an equal share, at least one."""
+    """Return the processors for each of `count` submissions that are graded at the same time: an equal share, at least one."""
     processors = sorted(os.sched_getaffinity(0))
     return [frozenset(processors[place::count] or [processors[place % len(processors)]]) for place in range(count)]
 
 
 def _host_command(level: IsolationLevel, control: int) -> list[str]:
     """Return the command line of a host whose control socket has this descriptor."""
-    # Not `-m`: IPython puts the submission's namespace where `__main__` was.
+    # Not `-m`: IPython replaces `__main__` by the submission's namespace.
     return [
         sys.executable,
         "-P",

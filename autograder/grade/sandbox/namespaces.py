@@ -1,7 +1,7 @@
-"""Isolates a forked process with system calls that Python 3.11 does not offer: namespaces, mounts, capabilities, limits.
+"""Isolation of a forked process by system calls that Python 3.11 does not provide: namespaces, mounts, capabilities, limits.
 
-Linux only. bubblewrap isolates the warm server; these functions isolate each submission inside it, in about 4 ms, whereas
-starting bubblewrap and PyTorch again would take seconds.
+Linux only. bubblewrap isolates the warm server; these functions isolate each submission inside it, in about 4 ms,
+whereas starting bubblewrap and PyTorch again would take seconds.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pathlib import Path
 
 from autograder.grade.wire.limits import Limits
 
-PRIVATE = "/private"  # where a submission's /tmp is mounted before it is moved into place
+PRIVATE = "/private"  # a submission's /tmp is mounted here before it is moved into place
 
-# Numbers of <sched.h>, <sys/mount.h>, <sys/mman.h> and <sys/prctl.h>; the same on every Linux.
+# Numbers from <sched.h>, <sys/mount.h>, <sys/mman.h> and <sys/prctl.h>; the same on every Linux.
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET
@@ -35,24 +35,25 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_S
 _LINUX_CAPABILITY_VERSION_3 = 0x20080522
 LAST_CAPABILITY = 63
 
-COUNTED_FOR_EACH_NAMESPACE = (5, 14)  # the first release of Linux
+COUNTED_FOR_EACH_NAMESPACE = (5, 14)  # since this release of Linux
 HOLDERS = 2
-"""Processes that hold a worker's namespaces, and run nothing of the submission's: see `_first_process` in server.py."""
+"""Processes of a worker's namespaces that do not run the submission's code: see `_first_process` in host.py."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter_own_namespaces() -> None:
-    """Gives the process new namespaces of every kind but time (that of processes holds for its children); it keeps its uid.
+    """Give the process new namespaces of every kind except time (the new process namespace applies to its children).
 
-    The network of the new namespace has one interface, 127.0.0.1, which no other submission can reach.
+    The uid does not change. The network of the new namespace has only the interface 127.0.0.1, which other submissions
+    cannot reach.
 
     Raises:
-        OSError: the kernel forbids it.
+        OSError: the kernel does not allow it.
     """
     uid, gid = os.getuid(), os.getgid()
     _checked(_libc.unshare(NAMESPACES), "unshare")
-    _lock_memory(False)  # the files in /proc of a process that is locked belong to root, and could not be written
+    _lock_memory(False)  # the files in /proc of a locked process belong to root and are not writable
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
@@ -62,29 +63,29 @@ def enter_own_namespaces() -> None:
 
 
 def leave_keyrings(keyctl: int) -> None:
-    """Gives the process an empty session keyring, because it inherits that of the teacher's login, with its keys.
+    """Give the process an empty session keyring, because it inherits the keyring of the teacher's login.
 
     Args:
         keyctl: the number of the system call.
 
     Raises:
-        OSError: the kernel forbids it. A kernel without keyrings has nothing to leave.
+        OSError: the kernel does not allow it. A kernel without keyrings is accepted.
     """
     if _libc.syscall(keyctl, KEYCTL_JOIN_SESSION_KEYRING, None) < 0 and ctypes.get_errno() != errno.ENOSYS:
         raise OSError(ctypes.get_errno(), f"keyctl: {os.strerror(ctypes.get_errno())}")
 
 
 def hide_the_rest(disk_bytes: int, packages: Iterable[str]) -> None:
-    """Gives the first process of a namespace its own /tmp and /dev/shm, and a /proc that shows only its own processes.
+    """Give the first process of a namespace its own /tmp and /dev/shm, and a /proc that shows only its own processes.
 
     Args:
-        disk_bytes: how much may be written there.
-        packages: folders that stay visible, and read-only, even if they are in /tmp.
+        disk_bytes: the maximum number of bytes that may be written there.
+        packages: folders that stay visible and read-only, even if they are in /tmp.
 
     Raises:
-        OSError: the kernel forbids it.
+        OSError: the kernel does not allow it.
     """
-    files = disk_bytes // resource.getpagesize()  # an empty file takes kernel memory, too
+    files = disk_bytes // resource.getpagesize()  # empty files use kernel memory too
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
     _mount("tmpfs", PRIVATE, "tmpfs", MS_NOSUID | MS_NODEV, f"size={disk_bytes},nr_inodes={files},mode=700")
     for package in packages:
@@ -98,7 +99,7 @@ def hide_the_rest(disk_bytes: int, packages: Iterable[str]) -> None:
     try:
         _mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
         if os.path.exists("/proc/keys"):
-            _mount(os.devnull, "/proc/keys", None, MS_BIND)  # it names the teacher's keys
+            _mount(os.devnull, "/proc/keys", None, MS_BIND)  # contains the names of the teacher's keys
     except OSError:
         # Refused if parts of the outer /proc are covered, as bubblewrap does when root starts it (0.8.0). The outer /proc
         # lists the server's processes, so an empty folder covers it.
@@ -106,7 +107,7 @@ def hide_the_rest(disk_bytes: int, packages: Iterable[str]) -> None:
 
 
 def give_up_privileges() -> None:
-    """Drops every capability for good, also those in the user namespace, and forbids gaining any by starting a program."""
+    """Drop every capability permanently, also in the user namespace, and forbid programs to gain any."""
     _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     for capability in range(LAST_CAPABILITY + 1):
         _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails harmlessly for numbers that this kernel does not know
@@ -116,7 +117,7 @@ def give_up_privileges() -> None:
 
 
 def become_user(uid: int) -> None:
-    """Changes this process, which is root's, to a user and group that have nothing else, without a way back."""
+    """Change this process from root to a dedicated user and group, permanently."""
     for capability in range(LAST_CAPABILITY + 1):
         _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     os.setgroups([])
@@ -126,15 +127,15 @@ def become_user(uid: int) -> None:
 
 
 def address_space() -> int:
-    """Returns the size of this process's address space in bytes."""
+    """Return the size of this process's address space in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def limit(limits: Limits, used: int) -> None:
-    """Sets the limits that the kernel enforces per process; the grader checks the totals of all its processes.
+    """Set the limits that the kernel enforces per process; the grader checks the totals of all processes.
 
     Args:
-        limits: what the submission may use.
+        limits: the limits of the submission.
         used: the address space in use before it begins, in bytes.
     """
     for kind, value in (
@@ -151,11 +152,11 @@ def limit(limits: Limits, used: int) -> None:
 
 
 def limit_processes(most: int) -> None:
-    """Makes the kernel refuse more processes and threads than these, in a user namespace that holds nobody else's.
+    """Make the kernel deny further processes and threads above a limit, in a user namespace without other users.
 
-    Linux 5.14 and later count them for each user and user namespace (`RLIMIT_NPROC`, setrlimit(2)). The count does not hold for
-    the machine's root, for whom a control group does (`process_group`). Older kernels count all of the user's processes, the
-    teacher's own too, so there it is not set.
+    Linux 5.14 and later count them for each user and user namespace (`RLIMIT_NPROC`, setrlimit(2)). The limit does not
+    apply to the machine's root, for whom a control group is used (`process_group`). Older kernels count all processes
+    of the user, including the teacher's own, so no limit is set there.
     """
     if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < COUNTED_FOR_EACH_NAMESPACE:
         return
@@ -165,9 +166,9 @@ def limit_processes(most: int) -> None:
 
 
 def join_pages() -> None:
-    """Puts this process's memory into huge pages, because a fork copies the page table, and a worker takes three forks.
+    """Move this process's memory into huge pages, because a fork copies the page table, and a worker needs three forks.
 
-    Halves the time to start and end a worker (Linux 6.1 and later; elsewhere it has no effect).
+    This halves the time to start and end a worker (Linux 6.1 and later; elsewhere it has no effect).
     """
     for line in Path("/proc/self/maps").read_text().splitlines():
         addresses, rights, *_, inode = line.split()[:5]
@@ -178,22 +179,22 @@ def join_pages() -> None:
 
 
 def end_with_parent() -> None:
-    """Makes the kernel end this process when its parent ends."""
+    """Make the kernel kill this process when its parent ends."""
     _checked(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "pdeathsig")
 
 
 def adopt_orphans() -> None:
-    """Makes processes that a submission leaves behind children of this process, which ends them."""
+    """Make orphans of a submission children of this process, which kills them."""
     _checked(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "subreaper")
 
 
 def lock_memory_from_others() -> None:
-    """Forbids other processes of the same user to read this one's memory or open its files through /proc."""
+    """Forbid other processes of the same user to read this process's memory or open its files through /proc."""
     _lock_memory(True)
 
 
 def show_memory_to_lanes() -> None:
-    """Lets processes of the same user outside this one's namespaces count its memory; no other submission is among them."""
+    """Allow processes of the same user outside of these namespaces to measure its memory; other submissions are not among them."""
     _lock_memory(False)
 
 

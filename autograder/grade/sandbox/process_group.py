@@ -1,6 +1,6 @@
-"""A control group of the kernel's that holds a server and all that it starts, and refuses more than so many processes.
+"""A Linux control group for a server and all its child processes, which limits their number.
 
-Only root, and whom a system gives a part of the tree, can make one; where it cannot be made there is none.
+Only root, or a user to whom the system has delegated a part of the tree, can create one.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 TREES = (
     Path("/sys/fs/cgroup/pids"),
     Path("/sys/fs/cgroup"),
-)  # of the first version of control groups, and of the second
+)  # of control groups version 1 and version 2
 REMOVAL_SECONDS = 2.0
 _numbers = itertools.count()
 
 
 class ProcessGroup:
-    """One group; removed when its processes have ended.
+    """One control group, which is removed when its processes have ended.
 
     Args:
-        folder: where the kernel shows it.
+        folder: its folder in the kernel's file system.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -31,7 +31,7 @@ class ProcessGroup:
 
     @classmethod
     def around(cls, process: int, most: int) -> ProcessGroup | None:
-        """Returns a new group with this process in it, and what it starts from now on; None where none can be made."""
+        """Return a new group with this process and its future children; None if it cannot be created."""
         for tree in TREES:
             _remove_forgotten(tree)
             group = cls(tree / f"autograder-{os.getpid()}-{next(_numbers)}")
@@ -46,7 +46,7 @@ class ProcessGroup:
         return None
 
     def remove(self, patience: float = REMOVAL_SECONDS) -> None:
-        """Removes the group; waits until its last process has ended."""
+        """Remove the group after its last process has ended."""
         end = time.monotonic() + patience
         while self._folder.exists():
             with contextlib.suppress(OSError):
@@ -58,7 +58,7 @@ class ProcessGroup:
 
 
 def _remove_forgotten(tree: Path) -> None:
-    """Removes the empty groups of graders that were killed."""
+    """Remove the empty groups of graders that were killed."""
     for folder in tree.glob("autograder-*-*"):
         if not Path("/proc", folder.name.split("-")[1]).exists():
             with contextlib.suppress(OSError):

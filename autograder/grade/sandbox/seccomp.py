@@ -1,6 +1,6 @@
-"""The system calls that a submission may not make, and the filter that refuses them, which libseccomp (2.4 or later) compiles.
+"""The system calls that are denied to a submission, and the filter that denies them, compiled by libseccomp (2.4 or later).
 
-A call that is not listed is allowed, so that ordinary programs work; a call that libseccomp does not know is refused.
+Calls that are not listed are allowed, so that ordinary programs work; calls that libseccomp does not know are denied.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from autograder.errors import SetupError
 
 
 class ForbiddenCalls(NamedTuple):
-    """System calls that are refused for one reason.
+    """System calls that are denied for one reason.
 
     Attributes:
-        reason: what they would be good for.
-        names: as in the manual, section 2; those that an architecture does not have are left out there.
-        error: what they report. ENOSYS where the C library or a program then takes another way.
+        reason: the danger of the calls.
+        names: the names in section 2 of the manual; names that an architecture does not have are skipped.
+        error: the error that they report; ENOSYS if the C library or a program then uses an alternative.
     """
 
     reason: str
@@ -29,15 +29,15 @@ class ForbiddenCalls(NamedTuple):
 
 
 class ForbiddenArgument(NamedTuple):
-    """A system call that is refused if one argument has certain bits, or one of these values.
+    """A system call that is denied if one argument has certain bits or values.
 
     Attributes:
-        reason: what it would be good for.
-        name: as in the manual, section 2.
-        position: of the argument, from 0.
-        mask: bits that are looked at; the kernel ignores the upper half of an argument that is an int.
-        values: any of which is refused.
-        error: what the call reports.
+        reason: the danger of the call.
+        name: the name in section 2 of the manual.
+        position: the index of the argument, from 0.
+        mask: the bits to compare; the kernel ignores the upper half of an argument that is an int.
+        values: the denied values.
+        error: the error that the call reports.
     """
 
     reason: str
@@ -124,7 +124,7 @@ NETWORK = ForbiddenArgument(
 )
 
 
-# Numbers of <seccomp.h>, <sys/prctl.h> and <linux/filter.h>.
+# Numbers from <seccomp.h>, <sys/prctl.h> and <linux/filter.h>.
 ALLOW, KILL_PROCESS, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 BAD_ARCHITECTURE, OPTIMIZE = 2, 8  # attributes of a filter
 BINARY_TREE = 2
@@ -136,7 +136,7 @@ MISSING = "libseccomp is missing; install it: `sudo apt install libseccomp2`"
 
 
 class FilterError(SetupError):
-    """There is no filter for system calls on this machine; the message says why."""
+    """This machine does not support a filter for system calls; the message gives the reason."""
 
 
 class _Comparison(ctypes.Structure):
@@ -153,7 +153,7 @@ class _Program(ctypes.Structure):
 
 
 def library() -> ctypes.CDLL:
-    """Returns libseccomp; raises FilterError where it is missing."""
+    """Return libseccomp; raise FilterError if it is missing."""
     try:
         found = ctypes.CDLL("libseccomp.so.2")
     except OSError:
@@ -171,7 +171,7 @@ def library() -> ctypes.CDLL:
 
 
 def obstacle() -> str:
-    """Returns why no filter can be compiled here, and what to do about it; "" if it can."""
+    """Return the reason why no filter can be compiled here, and what to do; "" if it can."""
     try:
         library()
     except FilterError as error:
@@ -180,24 +180,24 @@ def obstacle() -> str:
 
 
 def call_number(name: str) -> int:
-    """Returns the number of a system call on this architecture; negative if it has no such call."""
+    """Return the number of a system call on this architecture; negative if it does not exist."""
     return int(library().seccomp_syscall_resolve_name(name.encode()))
 
 
 def compile_filter(*, network: bool = True) -> bytes:
-    """Returns the filter as instructions for the kernel.
+    """Return the filter as instructions for the kernel.
 
     Args:
-        network: whether sockets of the internet may be opened.
+        network: whether to allow internet sockets.
 
     Raises:
-        FilterError: libseccomp is missing, or it refuses a rule.
+        FilterError: libseccomp is missing, or it rejects a rule.
     """
     seccomp = library()
     context = seccomp.seccomp_init(ALLOW)
     try:
         _checked(seccomp.seccomp_attr_set(context, BAD_ARCHITECTURE, KILL_PROCESS), "the rule for foreign calls")
-        seccomp.seccomp_attr_set(context, OPTIMIZE, BINARY_TREE)  # libseccomp 2.5; earlier ones are only slower
+        seccomp.seccomp_attr_set(context, OPTIMIZE, BINARY_TREE)  # libseccomp 2.5; earlier versions are only slower
         for number, error, comparison in _rules(seccomp, network):
             count = 0 if comparison is None else 1
             pointer = None if comparison is None else ctypes.byref(comparison)
@@ -208,10 +208,10 @@ def compile_filter(*, network: bool = True) -> bytes:
 
 
 def set_filter(instructions: bytes) -> None:
-    """Sets a filter in this process and in all that it starts; it cannot be taken off. Needs `no_new_privs`.
+    """Set a filter in this process and in all that it starts, permanently. Requires `no_new_privs`.
 
     Raises:
-        FilterError: the kernel refuses it.
+        FilterError: the kernel rejects the filter.
     """
     program = _Program(len(instructions) // INSTRUCTION_BYTES, instructions)
     libc = ctypes.CDLL(None, use_errno=True)
@@ -220,7 +220,7 @@ def set_filter(instructions: bytes) -> None:
 
 
 def _rules(seccomp: ctypes.CDLL, network: bool) -> Iterator[tuple[int, int, _Comparison | None]]:
-    """Yields the number of each call, the error that it reports, and when: None means always."""
+    """Yield the number of each call, its error, and the condition; None means always."""
     for calls in CALLS:
         for name in calls.names.split():
             if (number := seccomp.seccomp_syscall_resolve_name(name.encode())) >= 0:

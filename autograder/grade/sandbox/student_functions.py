@@ -1,9 +1,9 @@
 """Calls of a student's function with plain values: the proxy in a judge, and the call itself in the student's process.
 
-The proxy has the name, signature, docstring and text of the definition in the notebook, and a call of it raises and prints what
-the student's function raised and printed. An argument that the call changed in place changes in the test only if the calls
-write back; otherwise `Calls.wrote_arguments` says so. A generator, a closure or an object of a class of the student's is not
-plain: `Calls.refusal` then has the reason, and the test says nothing about the answer.
+The proxy has the name, signature, docstring and source of the definition in the notebook. Calling it raises the
+exceptions and prints the output of the student's function. An argument that the call changed in place changes in the
+test only if the calls write back; otherwise `Calls.wrote_arguments` is set. A generator, a closure or an object of a
+student's class is not a plain value: `Calls.refusal` then contains the reason, and the test is not judged.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from autograder.grade.sandbox.shell import CellTimeoutError
 from autograder.grade.wire.plain_values import NotPlain, decode, encode
 from autograder.locale.translations import in_english
 
-LONGEST_MESSAGE = 4000  # characters
+LONGEST_MESSAGE = 4000  # in characters
 LONGEST_NAME = 200
 MOST_CLASSES = 20
 IMMUTABLE = (str, bytes, int, float, complex, type(None), range, frozenset)
 EXCEPTION_LIBRARIES = frozenset({"builtins", "numpy", "torch", "pandas", "decimal", "json", "statistics", "zoneinfo"})
 NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
-"""Exceptions that would end a loop of the test's without an error; those that are not an Exception would end the test."""
+"""Exceptions that would end a loop of the test without an error; exceptions outside of Exception would end the test."""
 
 
 class StudentError(Exception):
-    """A call that gave no result, or an exception that the test must not see as what it is; the message is for the student."""
+    """A call without a result, or an exception that must be hidden from the test; the message is for the student."""
 
 
 class FunctionDescription(msgspec.Struct, frozen=True):
@@ -49,8 +49,8 @@ class RaisedError(msgspec.Struct, frozen=True):
 
     Attributes:
         classes: names ("module:name") of its class and the bases, as in `__mro__`.
-        message: as `str` returns it.
-        arguments: its `args` as `plain_values.encode` returns them; None if they are not plain.
+        message: the value of `str`.
+        arguments: its `args`, encoded by `plain_values.encode`; None if they are not plain.
     """
 
     classes: list[str]
@@ -63,10 +63,11 @@ class FunctionReply(msgspec.Struct, frozen=True):
 
     Attributes:
         value: the returned value; None if the call raised, or returned a value that is not plain.
-        refusal: why the value is not plain.
+        refusal: the reason why the value is not plain.
         error: the exception that the call raised.
         printed: the text that the call wrote to stdout.
-        changed: the arguments that the call changed in place, by position or name; None for one that is no longer plain.
+        changed: the arguments that the call changed in place, by position or name; None for one that is no longer
+            plain.
     """
 
     value: bytes | None = None
@@ -80,8 +81,8 @@ def call_function(function: Callable[..., Any], arguments: bytes, printed: Calla
     """Call a student's function and return a FunctionReply as msgpack.
 
     Args:
-        function: the student's.
-        arguments: a tuple and a dictionary, as `plain_values.encode` returns the pair of them.
+        function: the student's function.
+        arguments: a tuple and a dictionary, encoded as a pair by `plain_values.encode`.
         printed: returns the text that the call wrote to stdout.
 
     Raises:
@@ -113,21 +114,21 @@ def _raised(error: BaseException) -> RaisedError:
     classes = [as_utf8(f"{kind.__module__}:{kind.__name__}")[:LONGEST_NAME] for kind in type(error).__mro__]
     arguments = tuple(error.args)
     if isinstance(error, OSError) and error.filename is not None and len(arguments) == 2:
-        arguments += (error.filename,)  # an OSError takes it out of its arguments
+        arguments += (error.filename,)  # OSError removes the file name from its arguments
     return RaisedError(classes[:MOST_CLASSES], message_of(error)[:LONGEST_MESSAGE], _encoded(arguments))
 
 
 class Calls:
-    """The calls that one test makes of the student's functions.
+    """The calls of the student's functions in one test.
 
     Args:
-        call: sends the function's name and the encoded arguments to the student's process, and returns the FunctionReply as
-            msgpack; raises StudentError if there is no reply.
-        writes_back: whether an argument that a call changes in place changes in the test, too.
+        call: sends the function's name and the encoded arguments to the student's process, and returns the
+            FunctionReply as msgpack; raises StudentError if there is no reply.
+        writes_back: whether an argument that a call changes in place also changes in the test.
 
     Attributes:
         wrote_arguments: whether a call has changed an argument in place.
-        refusal: why the test cannot be judged; None if every value could cross.
+        refusal: the reason why the test cannot be judged; None if every value could cross.
     """
 
     def __init__(self, call: Callable[[str, bytes], bytes], writes_back: bool = False) -> None:
@@ -147,7 +148,7 @@ class Calls:
             reply = msgspec.msgpack.decode(self._call(name, arguments), type=FunctionReply)
             value = None if reply.value is None else decode(reply.value)
             changed = [(place, None if data is None else decode(data)) for place, data in reply.changed]
-        except ValueError:  # of msgspec's errors as well
+        except ValueError:  # includes msgspec's errors
             raise StudentError(in_english("{name} gave a reply that cannot be read", name=name)) from None
         self._note_changes(name, dict(enumerate(args)) | kwargs, changed)
         sys.stdout.write(reply.printed)
@@ -173,7 +174,7 @@ class Calls:
 
 
 def _updated(target: Any, new: Any) -> Any:
-    """Change a test's object in place to the value in `new`, as far as its parts can be kept; return `new` if it cannot be changed."""
+    """Change a test's object in place to the value in `new`, keeping its parts if possible; return `new` if it cannot be changed."""
     if type(target) is not type(new):
         return new
     if isinstance(target, (list, tuple)):
@@ -215,15 +216,13 @@ def _updated_array(target: Any, new: Any) -> Any:
         target[...] = new
         return target
     if library == "pandas" and kind in ("DataFrame", "Series"):
-        type(target).__init__(
-            target, new
-        )  # as a method on an object that exists, so that all that refer to it see the change
+        type(target).__init__(target, new)  # called on the existing object, so that all references to it see the change
         return target
     return target if type(target) in IMMUTABLE and target == new else new
 
 
 def _exception(error: RaisedError) -> Exception:
-    """Return the exception that a test sees: of the same class if Python or a library of data defines it."""
+    """Return the exception that a test sees: of the same class if Python or a data library defines it."""
     own = error.classes[0].rpartition(":")[2] if error.classes else ""
     unseen = StudentError(f"{own}: {error.message}")
     known = [(place, kind) for place, name in enumerate(error.classes) if (kind := _exception_class(name))]
@@ -231,7 +230,7 @@ def _exception(error: RaisedError) -> Exception:
         return unseen
     place, kind = known[0]
     try:
-        if place:  # a class of the student's
+        if place:  # a class of the student
             kind = type(own, (kind,), {"__module__": "__main__", "__str__": lambda self: error.message})
         arguments = (error.message,) if error.arguments is None else decode(error.arguments)
         if kind.__module__ == "builtins":
@@ -256,11 +255,11 @@ def described_function(name: str, text: str | None) -> bytes:
 
 
 def function_proxy(description: bytes, calls: Calls) -> Callable[..., Any]:
-    """Return a function that calls the student's, with its name, signature, docstring and text.
+    """Return a function that calls the student's, with its name, signature, docstring and source.
 
     Args:
-        description: as `described_function` returns it.
-        calls: of the test.
+        description: a value of `described_function`.
+        calls: the calls of the test.
     """
     function = msgspec.msgpack.decode(description, type=FunctionDescription)
 
@@ -318,7 +317,7 @@ def _literal(node: ast.expr) -> Any:
 
 
 def _annotation(node: ast.expr) -> Any:
-    """Return the annotation: a class of Python's, None, or the text of any other."""
+    """Return the annotation: a built-in class, None, or the source of any other."""
     if isinstance(node, ast.Constant):
         return node.value
     return getattr(builtins, node.id, node.id) if isinstance(node, ast.Name) else ast.unparse(node)

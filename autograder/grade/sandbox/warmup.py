@@ -1,4 +1,4 @@
-"""What is slow the first time, done before submissions are forked. Importing this module imports nothing slow."""
+"""Slow first-time work, done before workers are forked. Importing this module is fast."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ WARM = (
     "autograder.grade.sandbox.worker",
 )
 
-# By a word in a notebook: what is imported when it is first used. Each takes most of a second, so only if needed.
+# Word in a notebook -> module that imports what is loaded on first use. Each takes most of a second, so only if needed.
 LATE = {
     "optim": "autograder.grade.sandbox.first_optimizer",
     "plot": "autograder.grade.sandbox.first_plot",
     "pylab": "autograder.grade.sandbox.first_plot",
 }
 
-# What a lesson does, run once, so that no submission has to wait for what is slow the first time.
+# The operations of a lesson, run once, so that submissions do not wait for slow first-time work.
 REHEARSAL = (
     """
 import torch
@@ -68,7 +68,7 @@ def late_write():
     a.sum().backward()
 """,
     "from autograder.course.catalogue import beliefs, lessons\nlessons(), beliefs()",
-    # What a worker is sent. msgspec reads a type's annotations once in a process, when it first decodes one.
+    # Decoders of messages to a worker: msgspec reads the annotations of a type once in a process, when it first decodes one.
     """
 import msgspec
 from autograder.grade.wire.messages import Batch, Reply
@@ -82,37 +82,38 @@ msgspec.msgpack.Decoder(Batch), msgspec.msgpack.Decoder(Reply), msgspec.msgpack.
 
 
 def late_modules(texts: Iterable[str]) -> tuple[str, ...]:
-    """Returns the modules that load what the cells of a notebook will import late."""
+    """Return the modules to import early, because the cells of a notebook import them late."""
     whole = "\n".join(texts)
     return tuple(dict.fromkeys(module for word, module in LATE.items() if word in whole))
 
 
 def import_modules(modules: Iterable[str]) -> None:
-    """Imports modules by name."""
+    """Import modules by name."""
     for name in modules:
         importlib.import_module(name)
 
 
 def import_nbformat() -> None:
-    """Imports nbformat without one slow requirement; to be called before any module that imports nbformat at its top.
+    """Import nbformat without one slow dependency; call this before any module that imports nbformat.
 
     nbformat imports jsonschema, which builds a parser for international addresses if the package `rfc3987_syntax` is
-    installed (jsonschema 4.26, `jsonschema/_format.py`; Jupyter requires both). That takes most of a second, for a format
-    that no notebook uses. The package itself can be imported as usual afterwards.
+    installed (jsonschema 4.26, `jsonschema/_format.py`; Jupyter requires both). That takes most of a second, for a
+    format that notebooks do not use. The package itself can be imported as usual afterwards.
     """
     _import_without("rfc3987_syntax", "nbformat", ready="jsonschema")
 
 
 def import_igraph() -> None:
-    """Imports what the trusted process draws with, and not matplotlib, in which igraph could show a graph of its own.
+    """Import igraph, with which the trusted process draws, without matplotlib.
 
-    igraph 1.0 imports matplotlib if it is installed (`igraph/drawing/matplotlib/utils.py`), which takes most of a second.
+    igraph 1.0 imports matplotlib if it is installed (`igraph/drawing/matplotlib/utils.py`), which takes most of a
+    second.
     """
     _import_without("matplotlib", "igraph", ready="igraph")
 
 
 def _import_without(missing: str, name: str, ready: str) -> None:
-    """Imports a module as if another were not installed, unless that is imported already or `ready` is."""
+    """Import a module as if another were not installed, unless that one or `ready` is already imported."""
     if missing in sys.modules or ready in sys.modules:
         importlib.import_module(name)
         return
@@ -124,11 +125,11 @@ def _import_without(missing: str, name: str, ready: str) -> None:
 
 
 def warm_up() -> None:
-    """Imports what submissions use, and runs the rehearsal; leaves a clean shell."""
+    """Import the modules that submissions use, run the rehearsal, and leave a clean shell."""
     from autograder.grade.sandbox.shell import make_shell
 
-    os.environ[EXECUTION] = AUTOGRADE  # for good: this process and its forks do nothing else
-    shell = make_shell(1 << 20)  # first: matplotlib looks for it at import, to show figures below their cell
+    os.environ[EXECUTION] = AUTOGRADE  # permanent: this process and its forks only grade
+    shell = make_shell(1 << 20)  # first, because matplotlib looks for it at import, to show figures below their cell
     import_modules(WARM)
     import torch
 

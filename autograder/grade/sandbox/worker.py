@@ -1,7 +1,7 @@
 """The process of one submission, or of the judge of one: runs cells, keeps their names, and answers requests about them.
 
-A worker shares its process with untrusted code. It has no expected value, no hidden test and no seed, and the lane checks
-every answer. A judge runs the teacher's plain-data tests, and shares its process with no code of a submission.
+A worker shares its process with untrusted code. It does not contain expected values, hidden tests or the seed, and the
+lane checks every answer. A judge runs the teacher's plain-data tests, and does not run code of a submission.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from autograder.tape.run.budget import Budget
 
 FOR_RUNS = (
     1 / 3
-)  # of the seconds of one recording: after these no further run begins, and what was found so far is the recording
+)  # fraction of the seconds of one recording after which no further run begins; the recording so far is then used
 LONGEST = 3.0  # seconds for one recording
 
 
 def encoded_attempts(subjects: Mapping[int, LocalSubject], request: RecordAttempts) -> list[bytes]:
-    """Return a recording as msgpack for each attempt; b"" where there is none, or where making it took too much time or memory.
+    """Return a recording as msgpack for each attempt; b"" if it failed or exceeded its time or memory.
 
     Args:
-        subjects: by the group of calls, as it was judged.
-        request: the attempts, the seconds after which the fork is ended, and the memory that it may not use.
+        subjects: the student's functions, by the group of calls in which they were judged.
+        request: the attempts, the seconds after which the fork is killed, and the memory that it must leave free.
     """
     with tempfile.TemporaryFile() as file:
         with contextlib.suppress(UnfinishedError):
             run_in_fork(lambda: _record_all(subjects, request, file.fileno()), request.seconds)
         file.seek(0)
         recorded = []
-        while len(head := file.read(8)) == 8:  # the last one may be cut off
+        while len(head := file.read(8)) == 8:  # the last recording may be cut off
             size = int.from_bytes(head)
             data = file.read(size)
             recorded.append(data if len(data) == size else b"")
@@ -92,7 +92,7 @@ LARGEST_BATCH = 256 * MEBIBYTE
 
 
 def serve(connection: socket.socket, shell: Shell, folder: Path) -> None:
-    """Answers requests until the lane closes the connection. `folder` is where the cells run."""
+    """Answer requests until the lane closes the connection. `folder` is the working folder of the cells."""
     signal.signal(TIME_IS_UP, signal.SIG_IGN)
     shell.time_limit = limit_from_outside
     with contextlib.suppress(ChannelError):
@@ -132,11 +132,12 @@ class _Worker:
     def _reply(self, answer: messages.Answer) -> None:
         try:
             send(self.connection, messages.Reply(self.number, answer))
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:  # it is encoded before a byte is sent
+        # it is encoded before the first byte is sent
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             send(self.connection, messages.Reply(self.number, _failure(error)))
 
     def _ask_lane(self, request: Any) -> messages.Replied:
-        """Return the lane's reply to what a judge asks while its test runs."""
+        """Return the lane's reply to a request of a judge during a test."""
         send(self.connection, messages.Reply(self.number, messages.Asked(request)))
         (reply,) = receive(self.connection, messages.Batch, largest=LARGEST_BATCH).requests
         assert isinstance(reply, messages.Replied)
@@ -144,7 +145,8 @@ class _Worker:
 
     def _answer(self, request: messages.Request) -> messages.Answer:
         try:
-            # Around all of it: what reads an answer's values and errors calls their `__str__` and the like.
+            # The limit covers everything, because reading an answer's values and errors calls their `__str__` and
+            # similar methods.
             with self.shell.time_limit(self.cell_seconds):
                 answer = self._answer_or_failure(request)
         except CellTimeoutError as error:
@@ -164,7 +166,7 @@ class _Worker:
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        sys.path[:] = path_with("", sys.path)  # modules beside the notebook can be imported, as in a kernel
+        sys.path[:] = path_with("", sys.path)  # modules next to the notebook can be imported, as in a kernel
         take_out(replaced_modules(request.files))
         self.cell_seconds = request.cell_seconds
         self.shell.outputs = Outputs(request.output_bytes)
@@ -187,7 +189,7 @@ class _Worker:
             target = self.shell.user_ns[name]
             if not (inspect.isfunction(target) or inspect.isclass(target)):
                 raise KeyError(name)
-            # The same subject for the same object, as it reads the answer's code once.
+            # One subject for each object, because it reads the answer's code once.
             self.subjects[group] = self.by_target.setdefault(id(target), LocalSubject(target))
         return self.subjects[group]
 
@@ -249,8 +251,8 @@ def _failure(error: BaseException) -> messages.Failure:
 
 
 def forget_the_server() -> None:
-    """Resets the command-line arguments and NumPy's random state, which a fork inherits from the server."""
+    """Reset the command-line arguments and NumPy's random state, which a fork inherits from the server."""
     sys.argv[:] = [""]
     if numpy := sys.modules.get("numpy"):
-        # A fork inherits NumPy's state. Python reseeds `random` itself, and torch starts with one fixed seed in every process.
+        # A fork inherits NumPy's state. Python reseeds `random` itself, and torch starts with a fixed seed in every process.
         numpy.random.seed()

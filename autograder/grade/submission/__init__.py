@@ -1,1 +1,1 @@
-"""One submission: reads it, aligns it with the source, runs it, tests it and grades it."""
+"""The processing of one submission: reading, alignment with the source, execution, tests and grade."""

@@ -1,4 +1,4 @@
-"""Aligns a submission's cells with the source's, and restores the teacher's cells whatever was done to them."""
+"""Alignment of a submission's cells with the source's, and restoration of the teacher's cells."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from autograder.locale.notebook_translation import markdown_in_language
 
 PUT_BACK = "This cell was missing from the submission; it was put back."
 LONGEST_ANSWER = 100_000
-"""Characters of an answer that is gathered from cells which the student added."""
+"""The maximum number of characters of an answer that is gathered from cells which the student added."""
 
 
 class AlignedCell(NamedTuple):
     """One cell to run.
 
     Attributes:
-        cell: as it will be in the graded notebook.
+        cell: the cell of the graded notebook.
         source: the source's cell with the same id; None for a cell that the student added.
         put_back: whether it was missing from the submission.
     """
@@ -36,15 +36,16 @@ class AlignedCell(NamedTuple):
 
 
 def align(source: AssignmentSource, cells: list[NotebookNode]) -> list[AlignedCell]:
-    """Return the submission's cells in their order, with everything that decides points taken from the source.
+    """Return the submission's cells in their order, with everything that determines points taken from the source.
 
-    Tests and locked cells get the source's text, answers keep the student's; types, points and ids are the source's. If a
-    cell occurs twice, the last one counts, as in nbgrader (0.9.6, `DeduplicateIds`). A cell without an id is the source's cell
-    with the same text, if that is missing and there is only one. A graded or locked cell that is missing is inserted before the
-    next cell of the source that is present, so that the student's own cells before it have run.
+    Tests and locked cells get the source's text, and answers keep the student's; types, points and ids are the
+    source's. If a cell occurs twice, the last one counts, as in nbgrader (0.9.6, `DeduplicateIds`). A cell without an
+    id is matched to a missing cell of the source with the same text, if there is exactly one. A graded or locked cell
+    that is missing is inserted before the next cell of the source that is present, so that the student's own cells
+    before it have run.
 
-    An answer that a person grades may have been written into another cell: it is the student's cell in its place, or else it
-    gets the text of the cells that the student added, so that the person sees it.
+    An answer that is graded manually may have been written into another cell. It is then matched to the student's cell
+    in its place; otherwise it gets the text of the cells that the student added, so that the grader sees it.
     """
     return _Alignment(source, cells).aligned()
 
@@ -86,7 +87,7 @@ class _Alignment:
         return cell.kind == "manual" and cell.is_learners
 
     def _adopt(self, place: int, answers: list[int]) -> None:
-        """Take the cells that the student added before a place for the missing answers, if there are as many of their kinds."""
+        """Match the cells that the student added before a place to the missing answers, if their numbers and types agree."""
         kinds = [self._source.cells[position].cell.cell_type for position in answers]
         before = [n for n in self._added_before(place) if self._cells[n].cell_type in kinds]
         if kinds == [self._cells[n].cell_type for n in before]:
@@ -109,7 +110,7 @@ class _Alignment:
         return AlignedCell(cell, own, put_back=True)
 
     def _text_below(self, place: int, own: SourceCell | None) -> str | None:
-        """Return what the student wrote below a written answer that is as it was handed out; None if that is nothing."""
+        """Return the student's text below an unchanged written answer; None if there is no such text."""
         if own is None or own.kind != "manual" or own.cell.cell_type == "code" or own.is_locked:
             return None
         if self._cells[place].source.strip() != _in_students_language(own):
@@ -120,13 +121,13 @@ class _Alignment:
 
     def _gathered(self, places: Iterable[int], own: SourceCell) -> str | None:
         text = "\n\n".join(self._cells[n].source for n in places)[:LONGEST_ANSWER]
-        if text and own.cell.cell_type == "code":  # the student's own cells run where they are
+        if text and own.cell.cell_type == "code":  # the student's own code cells run in their places
             return "\n".join(f"# {line}" for line in text.split("\n"))
         return text or None
 
 
 def _places(source: AssignmentSource, cells: list[NotebookNode]) -> dict[int, int]:
-    """Return where each cell of the source is in a submission, as far as it is there."""
+    """Return the place of each cell of the source that is present in a submission."""
     last = {_id(cell): place for place, cell in enumerate(cells) if _id(cell) in source.by_id}
     found = {position: last[cell.id] for position, cell in enumerate(source.cells) if cell.id in last}
     wanted: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -149,7 +150,7 @@ def _in_students_language(cell: SourceCell) -> str:
 
 
 def _unlinked(text: str) -> str:
-    """Return a text without links to the glossary, which a release has and its source has not."""
+    """Return a text without links to the glossary, which a release contains but its source does not."""
     return LINK.sub(r"\1", text)
 
 
@@ -158,7 +159,7 @@ def _id(cell: NotebookNode) -> str:
 
 
 def _restored(cell: NotebookNode, own: SourceCell | None, text: str | None = None) -> NotebookNode:
-    """Return a new cell; what is the teacher's in it comes from the source, and `text` replaces an answer."""
+    """Return a new cell; the teacher's parts of it come from the source, and `text` replaces an answer."""
     locked = own is not None and own.is_locked
     restored = new_cell(
         own.cell.cell_type if own else cell.cell_type, own.text if own and locked else text or cell.source

@@ -17,7 +17,7 @@ from autograder.check.subject.learner_code import normal_form_of, words_of
 
 BUILTINS = frozenset(dir(builtins)) | {"get_ipython", "display", "__name__"}
 CHANGING = {"shuffle", "copyto", "put", "place", "putmask", "heapify", "heappush", "heappop", "insort"}
-"""Functions of libraries that change their arguments."""
+"""Library functions that change their arguments."""
 NAMESPACES = {"globals", "locals", "vars", "dir"}
 
 
@@ -26,17 +26,17 @@ class CellNames:
     """The names of one cell.
 
     Attributes:
-        reads: at the top level, before the cell binds them itself.
-        late: in its functions, when they are called.
-        binds: at the top level, or by `global`.
-        imports: bound to a module, or to a part of one: the module's own name for each.
-        parts: bound by `from ... import ...`: the module and the part for each.
+        reads: read at the top level, before the cell itself binds them.
+        late: read in its functions, when they are called.
+        binds: bound at the top level, or by `global`.
+        imports: name bound to a module, or to a part of one → the module's own name.
+        parts: name bound by `from ... import ...` → the module and the part.
         functions: bound by `def`.
         classes: bound by `class`.
-        inner: bound anywhere in the cell: in comprehensions, handlers of exceptions and functions, too.
-        changes: whose object a statement at the top level may change: one of its methods is called by itself, or an item or
-            attribute of it is set.
-        quoted: texts that are identifiers, if the cell asks for a namespace by `globals()` or the like.
+        inner: bound anywhere in the cell, including comprehensions, exception handlers and functions.
+        changes: names whose object a statement at the top level may change, by a separate call of one of its methods,
+            or by setting an item or attribute.
+        quoted: texts that are identifiers, if the cell accesses a namespace by `globals()` or similar functions.
     """
 
     reads: frozenset[str]
@@ -52,17 +52,17 @@ class CellNames:
 
     @property
     def needs(self) -> frozenset[str]:
-        """Every name that the cell reads from outside, at once or later."""
+        """Every name that the cell reads from outside, immediately or later."""
         return (self.reads | self.late | self.quoted) - BUILTINS
 
 
 @functools.lru_cache(maxsize=2000)
 def cell_names(text: str) -> CellNames:
-    """Return the names of a cell; none if it is not Python."""
+    """Return the names of a cell; empty if it is not Python."""
     parts = statements(text)
     tree = ast.Module(list(parts), [])
     scope = scope_of(tree)
-    # Python 3.11 gives a comprehension a scope of its own, though it runs with the statement.
+    # Python 3.11 gives a comprehension its own scope, although it runs with the statement.
     comprehensions = [inner for inner in inner_scopes(scope) if inner.get_name() in COMPREHENSIONS]
     outer = {symbol.get_name() for symbol in scope.get_symbols()}
     outer |= {symbol.get_name() for inner in comprehensions for symbol in inner.get_symbols() if symbol.is_global()}
@@ -116,7 +116,7 @@ def _imports(tree: ast.AST) -> tuple[dict[str, str], dict[str, tuple[str, str]]]
 
 
 def _reads(parts: list[ast.stmt], outer: set[str]) -> set[str]:
-    """Return the names that are read at the top level before the cell has bound them for certain."""
+    """Return the names that are read at the top level before the cell has certainly bound them."""
     read, bound = set[str](), set[str]()
     for part in parts:
         names = {node for node in _run_at_once(part) if isinstance(node, ast.Name)}
@@ -126,9 +126,9 @@ def _reads(parts: list[ast.stmt], outer: set[str]) -> set[str]:
 
 
 def _run_at_once(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that run when the statement runs: not the body of a function, but its decorators and defaults.
+    """Yield the nodes that run when the statement runs: decorators and defaults of a function, but not its body.
 
-    The target of an augmented assignment, which is read as well, is yielded as a name that is read.
+    The target of an augmented assignment, which is also read, is yielded as a name that is read.
     """
     yield node
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -137,7 +137,7 @@ def _run_at_once(node: ast.AST) -> Iterator[ast.AST]:
         defaults = [*node.args.defaults, *(default for default in node.args.kw_defaults if default)]
         children: list[ast.AST] = [*node.decorator_list, *defaults]
     elif isinstance(node, ast.Lambda):
-        children = [*node.args.defaults, node.body]  # most are called by the statement itself
+        children = [*node.args.defaults, node.body]  # most lambdas are called by the statement itself
     else:
         children = list(ast.iter_child_nodes(node))
     for child in children:
@@ -159,7 +159,7 @@ def changed_names(node: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        # Of a plain call, such as `check(x)`, nothing is assumed; a method may change its object.
+        # A plain call, such as `check(x)`, is assumed to change nothing; a method may change its object.
         targets = [node.value.func] if isinstance(node.value.func, ast.Attribute) else []
         if isinstance(node.value.func, ast.Attribute) and node.value.func.attr in CHANGING:
             yield from (argument.id for argument in node.value.args if isinstance(argument, ast.Name))
@@ -170,7 +170,7 @@ def changed_names(node: ast.AST) -> Iterator[str]:
 
 
 def root(node: ast.AST) -> str | None:
-    """Return the name at the beginning of `name.a[0].b()`; None if there is another expression."""
+    """Return the name at the beginning of `name.a[0].b()`; None for another expression."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else None
@@ -187,7 +187,7 @@ def _quoted(tree: ast.AST) -> set[str]:
 
 
 COMPREHENSIONS = {"listcomp", "setcomp", "dictcomp", "genexpr"}
-"""The scopes of Python 3.11 that are no functions to call later."""
+"""Scopes of Python 3.11 that are not functions to call later."""
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -195,18 +195,18 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _ipython = TransformerManager()
 
 
-@functools.lru_cache(maxsize=2000)  # a class shares most of its cells
+@functools.lru_cache(maxsize=2000)  # the submissions of a class share most of their cells
 def transformed(text: str) -> str:
-    """Returns a cell's text with magics and `!commands` turned into Python as IPython does; as it is if it is not Python."""
+    """Return a cell's text with magics and `!commands` converted to Python as IPython does; unchanged if it is not Python."""
     try:
         return _ipython.transform_cell(text)
-    except SyntaxError:  # IPython 9.18 lets that of Python's tokenizer through, for a wrong indentation
+    except SyntaxError:  # IPython 9.18 does not catch the error of Python's tokenizer for a wrong indentation
         return text
 
 
 @functools.lru_cache(maxsize=2000)
 def statements(text: str) -> list[ast.stmt]:
-    """Returns a cell's statements, with magics and `!commands` turned into Python as IPython does; none if it is not Python.
+    """Return a cell's statements, with magics and `!commands` converted to Python as IPython does; [] if it is not Python.
 
     The list and its trees are cached and shared, so they must not be changed.
     """
@@ -217,13 +217,13 @@ def statements(text: str) -> list[ast.stmt]:
 
 
 def bound_names(statement: ast.stmt) -> set[str]:
-    """Returns the names that a statement at the top level of a cell may bind."""
+    """Return the names that a statement at the top level of a cell may bind."""
     return set(_bound(statement))
 
 
 @functools.lru_cache(maxsize=2000)
 def global_reads(text: str) -> frozenset[str]:
-    """Returns the names outside of them that a cell's functions read when they are called."""
+    """Return the global names that a cell's functions read when they are called."""
     outer = scope_of(ast.Module(list(statements(text)), [])).get_children()
     called = [scope for scope in outer if scope.get_name() not in COMPREHENSIONS]
     scopes = [*called, *(inner for scope in called for inner in inner_scopes(scope))]
@@ -233,7 +233,7 @@ def global_reads(text: str) -> frozenset[str]:
 
 
 def scope_of(tree: ast.Module) -> symtable.SymbolTable:
-    """Returns the names of a cell and of its functions; none where Python would not compile it."""
+    """Return the symbol table of a cell; an empty one if Python cannot compile the cell."""
     try:
         return symtable.symtable(ast.unparse(tree), "<cell>", "exec")
     except (SyntaxError, ValueError, RecursionError):  # `return` or `await` outside a function
@@ -241,7 +241,7 @@ def scope_of(tree: ast.Module) -> symtable.SymbolTable:
 
 
 def inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
-    """Yields the functions and classes inside, at every depth."""
+    """Yield the functions and classes inside, at every depth."""
     for child in scope.get_children():
         yield child
         yield from inner_scopes(child)
@@ -249,7 +249,7 @@ def inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 @functools.lru_cache(maxsize=2000)
 def definitions(text: str, without: frozenset[str] = frozenset()) -> str:
-    """Returns the text of the cell's imports, functions and classes, without decorators, and without those of some names."""
+    """Return the source of the cell's imports, functions and classes, without decorators, and without the names in `without`."""
     kept: list[ast.stmt] = []
     for statement in copy.deepcopy(statements(text)):
         if isinstance(statement, _Definition):
@@ -276,11 +276,11 @@ class SubmissionText:
         self._statements = [statement for cell in cells for statement in _statement_names(cell)]
 
     def code(self, name: str) -> str | None:
-        """Returns the normal form of the name's last definition; None if it is not defined at the top level of a cell."""
+        """Return the normal form of the name's last definition; None if it is not defined at the top level of a cell."""
         return next((form for cell in reversed(self._cells) if (form := _code(cell, name)) is not None), None)
 
     def definition(self, name: str) -> str | None:
-        """Return the text of the function to which a top-level statement binds the name last; None if it binds something else."""
+        """Return the source of the function that a top-level statement last bound to the name; None for other objects."""
         for cell in reversed(self._cells):
             for part in reversed(statements(cell)):
                 if name in bound_names(part):
@@ -289,9 +289,9 @@ class SubmissionText:
         return None
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Returns the names and attributes in the statements that bind the name, and in all statements that these depend on.
+        """Return the names and attributes in the statements that bind the name, and in all statements on which these depend.
 
-        If no statement binds it (`exec` or `globals()` may have), the words of the whole submission are returned.
+        If no statement binds it (`exec` or `globals()` may have), return the words of the whole submission.
         """
         if not any(name in statement.binds for statement in self._statements):
             return tuple(sorted(set().union(*(statement.words for statement in self._statements))))

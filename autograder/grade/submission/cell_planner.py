@@ -1,4 +1,4 @@
-"""Plans the declarative cells of a source: runs each once, with planned checks, so that no teacher's code runs for a submission."""
+"""Planning of the declarative cells of a source, which run once, so that no teacher's code runs for a submission."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from autograder.grade.wire import messages
 from autograder.grade.wire.own_modules import path_with, replaced_modules, take_out
 from autograder.locale.translations import in_english
 
-MOST_SOURCES = 20  # in a class where every student has another variant there are as many sources as students
-GROUPS = 1 << 10  # more checks than one cell has
-SECONDS = 600.0  # for one cell: its finite differences are taken once for the whole class
+MOST_SOURCES = 20  # if every student has another variant, there are as many sources as students
+GROUPS = 1 << 10  # more checks than any cell has
+SECONDS = 600.0  # for one cell, whose finite differences are computed once for the whole class
 
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A declarative cell, planned.
+    """A planned declarative cell.
 
     Attributes:
-        plans: of its checks, in order.
-        requests: for each plan, the requests by which a lane asks the student's process for the answers that it compares.
-        lines: of the cell, at which each check is called.
-        asks_more: whether a comparison may ask for a call that is not among the requests, before the next cell runs.
-        failure: why no submission can be judged by the cell; None if all can.
+        plans: the plans of its checks, in order.
+        requests: for each plan, the requests by which a lane asks the student's process for the answers to compare.
+        lines: the line of the cell at which each check is called.
+        asks_more: whether a comparison may need a call that is not in `requests`, before the next cell runs.
+        failure: the reason why the cell cannot judge any submission; None if it can.
     """
 
     plans: tuple[Plan, ...] = ()
@@ -49,7 +49,7 @@ class PlannedCell:
 
 @dataclass(frozen=True)
 class SourcePlans:
-    """The planned cells of a source, by the test's id; a cell that cannot be planned is missing."""
+    """The planned cells of a source, by the test's id; cells that cannot be planned are missing."""
 
     cells: dict[str, PlannedCell]
 
@@ -58,7 +58,7 @@ class CellPlanner:
     """Plans one source after another, each once for a seed.
 
     Args:
-        shell: in which the teacher's cells run.
+        shell: the shell in which the teacher's cells run.
     """
 
     def __init__(self, shell: Shell) -> None:
@@ -126,7 +126,7 @@ def requests_of(plan: Plan, group: int) -> tuple[messages.Request, ...]:
 
 @contextlib.contextmanager
 def _in_folder(files: dict[str, bytes]) -> Iterator[None]:
-    """A block in a folder with the teacher's files, whose modules can be imported."""
+    """Run the block in a folder with the teacher's files, whose modules can be imported."""
     before, paths, modules = os.getcwd(), list(sys.path), replaced_modules(files)
     with tempfile.TemporaryDirectory(prefix="plan-") as folder:
         write_files(files, Path(folder))

@@ -1,7 +1,8 @@
 """Tests in the submission's own process, as nbgrader runs them: for tests that need more than plain data.
 
-The process reaches nothing else, but a test shares it with the code that it judges: a submission can forge the points of
-these tests, never those of another submission, and can read their text. `SECURITY.md` says when that is good enough.
+Everything else is isolated from the process, but a test shares it with the code that it judges: a submission can forge
+the points of these tests, though not those of another submission, and can read their text. `SECURITY.md` describes when
+this is acceptable.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ COVERED = translatable("(this test shares its process with hidden tests, so what
 
 
 def run_cells(run: SubmissionRun, worker: WorkerClient, tests: Collection[str]) -> None:
-    """Runs the student's cells and the tests in order, with earlier tests whose names these use.
+    """Run the student's cells and the tests in order, with earlier tests whose names these use.
 
     The process itself reports the error and the last value of a test; a submission can forge both.
     """
@@ -44,12 +45,12 @@ def _text(source: AssignmentSource, cell: NotebookNode, own: SourceCell | None, 
 
 
 def shows_hidden_text(source: AssignmentSource, tests: Collection[str]) -> bool:
-    """Return whether a submission can read a hidden test while it runs beside these tests."""
+    """Return whether a submission can read a hidden test while it runs in one process with these tests."""
     return any(source.by_id[name].hides for name in source.with_binders(tests))
 
 
 def _cover_outputs(cell: NotebookNode) -> None:
-    """Replaces the outputs of a test that shows all of its text, but ran where a hidden one could be read."""
+    """Replace the outputs of a fully visible test that ran in a process where a hidden one could be read."""
     errors = [output for output in cell.outputs if output.output_type == "error"]
     cell.outputs = [v4.new_output("stream", name="stdout", text=f"{translated(COVERED)}\n")] if cell.outputs else []
     if errors:

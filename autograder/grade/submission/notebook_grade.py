@@ -1,4 +1,4 @@
-"""The result of grading one notebook: plain data, which a grading process sends to the one that writes the gradebook."""
+"""The result of grading one notebook: plain data, which a grading process sends to the process that writes the gradebook."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
     """The grade of one cell.
 
     Attributes:
-        points: None if a person has to decide.
-        reason: why points are missing, in words for the learner; "" if none are.
-        seconds: how long the test took, including the calls of the learner's code.
+        status: the result.
+        points: the points; None if the cell waits for manual grading.
+        max_points: the maximum.
+        reason: the reason for missing points, in words for the student; "" with all points.
+        seconds: the duration of the test, including the calls of the student's code.
         hidden: whether the reason comes from a hidden part of the test, so that feedback must not quote it.
-        line: of the test, at which it ended with an error outside the submission's process; 0 if it did not.
-        kind: of a test that ran, which says where it was judged; "" of any other cell.
+        line: the line of the test at which it ended with an error outside the submission's process; 0 if it did not.
+        kind: for a test that ran, the way in which it was judged; "" for any other cell.
         over_maximum: the number on the test's last line if it is more than `max_points`; else None.
     """
 
@@ -38,11 +40,12 @@ class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cells: every cell of the source that gives points, by its id.
-        comments: nbgrader's automatic comment on each answer and task in the submission, by the cell's id; None for no comment.
+        comments: nbgrader's automatic comment on each answer and task in the submission, by the cell's id; None for no
+            comment.
         notebook: the autograded notebook, as nbformat's JSON.
-        ended: why the program ended before its last cell, or could not be read; "" if it ran to its end.
-        notes: what else a teacher should know, one line each.
-        seconds: how long grading took.
+        ended: the reason why the program ended before its last cell, or could not be read; "" if it finished.
+        notes: remarks for the teacher, one line each.
+        seconds: the duration of grading.
     """
 
     cells: dict[str, CellGrade]
@@ -54,5 +57,5 @@ class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def points(self) -> float:
-        """The sum over all cells; a cell that a person has to grade counts 0."""
+        """The sum over all cells; a cell that waits for manual grading counts 0."""
         return sum(cell.points or 0.0 for cell in self.cells.values())

@@ -1,7 +1,7 @@
-"""One submission's run in which the student's cells run in a worker, and the tests are judged outside of it.
+"""A run in which the student's cells run in a worker, and the tests are judged outside of it.
 
-Declarative cells are compared here with their plans, plain-data cells run in a judge. Requests go to the worker in batches: all
-that lies between two plain-data cells is one.
+Declarative cells are compared here with their plans, and plain-data cells run in a judge. Requests are sent to the
+worker in batches: all requests between two plain-data cells form one batch.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from autograder.grade.wire.limits import Limits
 from autograder.locale.translations import in_english
 
 MISSING = re.compile(r"NameError: name '(\w+)' is not defined")
-PART = 2  # of a cell's seconds, of a submission's and of its memory, half at least are left to its own cells and tests
+PART = 2  # at least half of a cell's seconds, and of a submission's time and memory, is left to its own cells and tests
 
 
 @dataclass(frozen=True)
 class Work:
-    """The same data for all runs of one submission.
+    """The data that all runs of one submission share.
 
     Attributes:
         source: the teacher's notebook.
-        cells: of the submission.
-        files: that lie beside it.
-        own_modules: the text of the submission's own files of Python, which its cells may import or run.
-        seed: from which the tests' inputs are drawn.
-        plan: of its tests.
-        language: of the notebook.
+        cells: the cells of the submission.
+        files: the files next to it.
+        own_modules: the sources of the submission's own Python files, which its cells may import or run.
+        seed: the seed from which the tests' inputs are drawn.
+        plan: the grading plan of its tests.
+        language: the language of the notebook.
         pictures: whether wrong answers are recorded.
         limits: the resources that the submission may use.
     """
@@ -96,11 +96,11 @@ class OutsideRun:
 
     Args:
         work: the submission.
-        plans: of the source's declarative cells.
-        run: gets the grades and the outputs.
-        worker: a fresh one.
-        shell: collects what comparisons show.
-        judges: returns the server of the judges, which is asked only if there is a plain-data test.
+        plans: the plans of the source's declarative cells.
+        run: receives the grades and the outputs.
+        worker: a new worker.
+        shell: collects the output of comparisons.
+        judges: returns the server of the judges; called only if there is a plain-data test.
         begin: the first message to a judge.
     """
 
@@ -125,7 +125,7 @@ class OutsideRun:
         self._bound_by_tests: set[str] = set()
 
     def run_cells(self) -> None:
-        """Runs everything, and keeps the grades and outputs in the run."""
+        """Run everything, and store the grades and outputs in the run."""
         kinds = self._work.plan.kinds
         with contextlib.ExitStack() as stack:
             for cell, own, _ in self._run.cells:
@@ -154,7 +154,7 @@ class OutsideRun:
         self._steps.append(_Step(requests, take))
 
     def _flush(self) -> None:
-        """Sends the waiting requests, and handles each answer as it comes."""
+        """Send the waiting requests, and handle each answer as it arrives."""
         steps, self._steps = self._steps, []
         requests = [request for step in steps for request in step.requests]
         answers: Iterator[messages.Answer] = iter(())
@@ -193,7 +193,7 @@ class OutsideRun:
             self._compare(declared)
 
     def _compare_all(self) -> None:
-        """Compares the declarative cells, and once more those whose wrong answers have been recorded after the first time."""
+        """Compare the declarative cells; repeat the comparison for those whose wrong answers were recorded afterwards."""
         for declared in self._declared:
             if not declared.is_compared:
                 self._compare(declared)
@@ -258,14 +258,14 @@ class OutsideRun:
             told = in_english("this test could not be judged: {reason}", reason=str(error))
             self._run.grades[own.id] = _for_a_person(own, told)
             if isinstance(error, WorkerEnded):
-                self._judge = None  # the next test gets a new one
+                self._judge = None  # the next test gets a new judge
                 self._set_up.clear()
 
     def _with_changed_cells(self, own: SourceCell) -> CellKind:
-        """Return the kind of a test with the names of the teacher's cells which the student has changed among the student's names.
+        """Return the kind of a test, adding the names of the teacher's cells that the student has changed to the student's names.
 
-        Students may change a cell that is not locked; what it binds is then theirs, as in one kernel, and so is what a later
-        cell computes of it.
+        Students may change a cell that is not locked. The names that it binds are then theirs, as in one kernel, and so
+        are the values that a later cell computes from them.
         """
         source, found = self._work.source, self._work.source.kinds[own.id]
         changed, theirs = set[int](), set[str]()
@@ -313,7 +313,7 @@ class OutsideRun:
         )
         result = judge.run_test(request, self._reply)
         cell.outputs = received_outputs(result.outputs, judge.received)
-        if failure is not None and result.status == "incorrect":  # as it does with the model answers
+        if failure is not None and result.status == "incorrect":  # as with the model answers
             reason = f"{result.reason} (the teacher's cell ended with {failure})"
             result = msgspec.structs.replace(result, reason=reason[: messages.LONGEST_REASON])
         missing = MISSING.search(result.reason) if result.status == "incorrect" else None
@@ -323,7 +323,7 @@ class OutsideRun:
         return _plain_grade(own, result, time.monotonic() - start)
 
     def _run_setup(self, judge: WorkerClient, cells: tuple[int, ...]) -> str | None:
-        """Runs the teacher's cells that a test needs and that have not run yet; returns the error of the first that failed."""
+        """Run the teacher's cells that a test needs and that have not run yet; return the error of the first one that failed."""
         for index in cells:
             if index not in self._set_up:
                 ran = judge.ask(messages.RunCell(self._work.source.cells[index].text), messages.CellRan)
@@ -331,7 +331,7 @@ class OutsideRun:
         return next((self._set_up[index] for index in cells if self._set_up[index] is not None), None)
 
     def _reply(self, asked: messages.Asked) -> messages.Replied:
-        """Return the worker's answer to what the judge asks."""
+        """Return the worker's answer to a request of the judge."""
         request = asked.request
         if isinstance(request, messages.RecordAttempts) and request.seconds <= 0:
             return messages.Replied(msgspec.msgpack.encode(messages.Recorded([b""] * len(request.attempts))))
@@ -345,7 +345,7 @@ class OutsideRun:
             return messages.Replied(None, str(error), has_ended=True)
 
     def _told(self, request: Any, answer: messages.Answer) -> messages.Answer:
-        """Return the answer with the text of the student's code, which this process reads from the notebook."""
+        """Return the answer with the source of the student's code, which this process reads from the notebook."""
         text = SubmissionText(self._texts)
         if isinstance(answer, messages.NameDescription):
             return self._with_text(request.name, answer)
@@ -360,7 +360,7 @@ class OutsideRun:
         return answer
 
     def _with_text(self, name: str, found: messages.NameDescription) -> messages.NameDescription:
-        """Return a description with the text of a function, which the student's process could forge."""
+        """Return a description with the source of a function, which the student's process could forge."""
         if found.kind != "function":
             return found
         text = SubmissionText(self._texts).definition(name)

@@ -1,4 +1,4 @@
-"""The answers of one submission to the requests of a declarative cell, as the names that its checks look up."""
+"""The answers of one submission to the requests of a declarative cell, in the form of the names that its checks look up."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ TIMED_OUT = "CellTimeoutError"
 
 
 class Unreachable(Unsolved):
-    """A name of the student's cannot be checked; the message says why."""
+    """A name of the student's code cannot be checked; the message gives the reason."""
 
 
 class StudentAnswers:
-    """The student's names for one check: everything that is found out about them was asked before, in one batch.
+    """The student's names for one check; all information about them was requested before, in one batch.
 
     Args:
-        requests: that were sent.
-        answers: to the first of them; fewer if the program has ended.
-        text: of the cells that had run.
-        worker: for a call that was not among the requests.
+        requests: the sent requests.
+        answers: the answers to the first requests; fewer than the requests if the program has ended.
+        text: the text of the cells that had run.
+        worker: the worker, for calls that are not among the requests.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class StudentAnswers:
         self.recordings: dict[messages.Attempt, Recording | None] = {}
 
     def subject(self, name: str) -> AnsweredSubject:
-        """Return the student's function or class of that name; raises KeyError if there is none."""
+        """Return the student's function or class of that name; raise KeyError if it does not exist."""
         first = self._answers[0] if self._answers else None
         if isinstance(first, messages.Failure) and first.reason.startswith("KeyError: "):
             raise KeyError(name)
         return AnsweredSubject(name, self)
 
     def value(self, name: str) -> Any:
-        """Return the student's plain value of that name; raises KeyError if there is none."""
+        """Return the student's plain value of that name; raise KeyError if it does not exist."""
         found = self.answer(messages.DescribeName(name), messages.NameDescription, name)
         if found.kind == "absent":
             raise KeyError(name)
@@ -64,7 +64,7 @@ class StudentAnswers:
         return decode(found.value)
 
     def answer(self, request: messages.Request, form: type[Any], name: str) -> Any:
-        """Return the answer to a request, which is asked now if it was not before; raises Unreachable if there is none."""
+        """Return the answer to a request, which is sent now if necessary; raise Unreachable if it cannot be answered."""
         try:
             if request in self._requests:
                 place = self._requests.index(request)
@@ -85,7 +85,7 @@ class StudentAnswers:
         return answer
 
     def recording(self, attempt: messages.Attempt) -> Recording | None:
-        """Return the recording of an attempt; None if it was not made yet, which is noted."""
+        """Return the recording of an attempt; if it was not made yet, note the attempt and return None."""
         if attempt in self.recordings:
             return self.recordings[attempt]
         self.attempts.append(attempt)
@@ -93,20 +93,20 @@ class StudentAnswers:
 
     @property
     def group(self) -> int:
-        """The group of the requests; 0 if none has one."""
+        """The group of the requests; 0 if they do not have one."""
         return next((getattr(request, "group", 0) for request in self._requests), 0)
 
     def code(self, name: str) -> str | None:
-        """Return the normal form of the name's definition, as the submission's text has it."""
+        """Return the normal form of the name's definition in the submission's text."""
         return self._text.code(name)
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Return the names that the definition uses, as the submission's text has it."""
+        """Return the names that the definition in the submission's text uses."""
         return self._text.words(name)
 
 
 class AnsweredSubject:
-    """A function or class of the student's whose calls have been made; the lane reads its text from the notebook."""
+    """A student's function or class whose calls have been made; the lane reads its source from the notebook."""
 
     def __init__(self, name: str, answers: StudentAnswers) -> None:
         self._name, self._answers = name, answers
@@ -134,18 +134,18 @@ class AnsweredSubject:
         )
 
     def program_recording(self) -> Recording | None:
-        """Return the recording of `program`, as the student's process made it; None if it was not made yet."""
+        """Return the recording of `program` from the student's process; None if it was not made yet."""
         return self._answers.recording(messages.Attempt(self._answers.group, None))
 
     def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
-        """Return the recording of a call; None if it was not made yet, and after a call that was stopped."""
+        """Return the recording of a call; None if it was not made yet, or the call was stopped."""
         if not self._has_ended:
             return None
         encoded = msgspec.msgpack.encode(request)
         return self._answers.recording(messages.Attempt(self._answers.group, encoded, knows_gradients))
 
     def uses(self, function: Callable[..., Any]) -> bool:
-        """Return False: a function of the test's is out of the student's reach."""
+        """Return False, because the student cannot access a function of the test."""
         return False
 
 
@@ -167,7 +167,7 @@ def decoded_report(data: bytes, name: str) -> Report:
 
 
 def decoded(data: bytes, form: type[Any], name: str) -> Any:
-    """Return a value of this form that a student's process sent; raises Unreachable if it is damaged."""
+    """Return a value of this form that a student's process sent; raise Unreachable if it is damaged."""
     try:
         return msgspec.msgpack.decode(data, type=form)
     except (msgspec.MsgspecError, RecursionError):
@@ -186,5 +186,5 @@ def _short(problem: CallProblem | None) -> CallProblem | None:
 
 
 def checked(recordings: Sequence[bytes]) -> list[Recording | None]:
-    """Return the recordings that a student's process sent; None for one that is damaged or too large."""
+    """Return the recordings that a student's process sent; None for each that is damaged or too large."""
     return [checked_recording(data) for data in recordings]

@@ -1,4 +1,4 @@
-"""Grades one submission: reads it, runs it in fresh processes as its source's plan says, and returns one grade."""
+"""The grader of one submission: reads it, runs it in new processes according to its source's plan, and returns one grade."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ DECORATOR = "observed"
 
 
 def recordings_of(source: AssignmentSource, server: ServerClient) -> bytes:
-    """Returns what the demonstrations of a source record when it runs as handed out; b"" if it has none.
+    """Return the recordings of the demonstrations in a source when it runs as handed out; b"" if it does not have any.
 
-    The worker runs the text that every student has, without tests, so nothing in the recordings is secret, and no submission
-    can change those that another one gets.
+    The worker runs the text that every student has, without tests, so the recordings contain no secrets, and a
+    submission cannot change the recordings for another.
 
     Raises:
         IsolationError: the server does not start.
@@ -44,7 +44,7 @@ def recordings_of(source: AssignmentSource, server: ServerClient) -> bytes:
     requests: list[messages.Request] = [messages.RunCell(text) for text in texts if text.strip()]
     try:
         with server.worker(source.student_files | source.files, source.late_modules) as worker:
-            # A cell of the teacher's that fails has failed for every student, too.
+            # A cell of the teacher that fails here also fails for every student.
             *_, recorded = worker.answers([*requests, messages.ListRecordings()])
             return recorded.recordings[0] if isinstance(recorded, messages.Recorded) else b""
     except WorkerEnded:
@@ -52,13 +52,13 @@ def recordings_of(source: AssignmentSource, server: ServerClient) -> bytes:
 
 
 class SubmissionGrader:
-    """Grades submissions one after another, each in processes of its own.
+    """Grades submissions one after another, each in new processes.
 
     Args:
         server: forks the workers.
         limits: the resources that one submission may use.
-        judges: forks the judges; None takes those beside the server.
-        planner: plans declarative cells; None makes one with a shell in this process.
+        judges: forks the judges; None means the judges next to the server.
+        planner: plans declarative cells; None creates one with a shell in this process.
     """
 
     def __init__(
@@ -84,15 +84,16 @@ class SubmissionGrader:
         *,
         pictures: bool = False,
     ) -> NotebookGrade:
-        """Return the grade of a notebook; whatever is wrong with the notebook is part of the grade, not an error.
+        """Return the grade of a notebook; a fault of the notebook is part of the grade, not an error.
 
         Args:
             source: the teacher's notebook.
             data: the bytes of the submitted file.
             files: the other submitted files, by relative path.
-            seed: from which the tests' inputs are drawn; None draws one that nobody can know. Tests in process do not use it.
-            plan: how each test is judged; None takes the kinds that the source's text and metadata say.
-            pictures: whether wrong answers are recorded, for the feedback.
+            seed: the seed from which the tests' inputs are drawn; None draws a secret one. Tests in process do not use
+                it.
+            plan: how each test is judged; None uses the kinds in the source's text and metadata.
+            pictures: whether wrong answers are recorded for the feedback.
 
         Raises:
             IsolationError: a server does not start.
@@ -126,7 +127,7 @@ class SubmissionGrader:
         everything = {cell.id for cell in source.tests} <= tests | work.plan.nobody.keys()
         if everything and not in_process.shows_hidden_text(source, tests):
             return self._in_worker(work, lambda run, worker: in_process.run_cells(run, worker, tests))[0]
-        # The outputs of the student's own cells come from a process that no hidden test was ever in.
+        # The outputs of the student's own cells come from a process without hidden tests.
         plans = self._planner.plans(source, work.seed)
         work = replace(work, plan=work.plan.with_unplanned(source, plans))
         run, seconds = self._in_worker(work, lambda run, worker: self._outside(work, plans, run, worker))
@@ -160,7 +161,7 @@ class SubmissionGrader:
 
     def _demonstrations(self, source: AssignmentSource) -> bytes:
         if source.is_variant:
-            return b""  # it is used once, and the submission makes its own
+            return b""  # the source is used once, and the submission makes its own recordings
         if source.digest not in self._recordings:
             self._recordings[source.digest] = recordings_of(source, self._server)
         return self._recordings[source.digest]

@@ -1,4 +1,4 @@
-"""One submission's notebook while it is graded: runs its cells in the worker, and collects grades and outputs."""
+"""One submission's notebook while it is graded: its cells run in the worker, and grades and outputs are collected."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class SubmissionRun:
 
     Attributes:
         source: the teacher's notebook.
-        cells: the submission's, aligned with the source's.
-        grades: of the tests that have run, by the cell's id.
-        ended: why the program has ended before its last cell; None if it has not.
-        count: cells that were begun, which is the execution count of the latest one.
+        cells: the submission's cells, aligned with the source's.
+        grades: the grades of the tests that have run, by the cell's id.
+        ended: the reason why the program has ended before its last cell; None if it has not.
+        count: the number of started cells, which is the execution count of the latest one.
     """
 
     def __init__(self, source: AssignmentSource, cells: list[AlignedCell]) -> None:
@@ -45,7 +45,7 @@ class SubmissionRun:
     def run_cells(
         self, cells: Sequence[tuple[NotebookNode, str]], worker: WorkerClient
     ) -> Iterator[messages.CellRan | None]:
-        """Run these texts in the worker, as the cells, and yield the answer to each; None if it did not run to its end."""
+        """Run these texts in the worker, as the cells, and yield the answer to each; None for a cell that did not finish."""
         requests = [messages.RunCell(text) for _, text in cells if text.strip()]
         answers = worker.answers(requests) if self.ended is None else iter(())
         for cell, text in cells:
@@ -54,7 +54,7 @@ class SubmissionRun:
     def next_cell(
         self, cell: NotebookNode, text: str, answers: Iterator[messages.Answer], worker: WorkerClient
     ) -> messages.CellRan | None:
-        """Return the next answer, and keep its outputs in the cell; None if the cell did not run to its end."""
+        """Return the next answer, and store its outputs in the cell; None if the cell did not finish."""
         self.count += 1
         cell.execution_count = self.count
         if self.ended is not None or not text.strip():
@@ -75,7 +75,7 @@ class SubmissionRun:
         return None
 
     def take_over(self, other: SubmissionRun, tests: Collection[str]) -> None:
-        """Takes the grades and outputs of some tests from another run of the same submission."""
+        """Copy the grades and outputs of some tests from another run of the same submission."""
         self.ended = self.ended or other.ended
         for (cell, own, _), (there, _, _) in zip(self.cells, other.cells, strict=True):
             if own is not None and own.id in tests:
@@ -83,12 +83,12 @@ class SubmissionRun:
                 self.grades[own.id] = other.grades.get(own.id) or _not_run(own, other.ended)
 
     def leave_to_a_person(self, test: str, reason: str) -> None:
-        """Gives a test no points until a person has."""
+        """Leave a test ungraded until it is graded manually."""
         most = self.source.by_id[test].points
         self.grades[test] = CellGrade(status="for a person", points=None, max_points=most, reason=reason, hidden=True)
 
     def grade(self, seconds: float) -> NotebookGrade:
-        """Returns the grade of the notebook; tests that did not run get no points."""
+        """Return the grade of the notebook; tests that did not run get 0 points."""
         for _, own, _ in self.cells:
             if own is not None and own.kind == "test" and own.id not in self.grades:
                 self.grades[own.id] = _not_run(own, self.ended)
@@ -112,7 +112,7 @@ class SubmissionRun:
 
 
 def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
-    """Returns the grade of work that cannot be read: no points, the reason, and a notebook that says so."""
+    """Return the grade of an unreadable submission: 0 points, the reason, and a notebook that contains the reason."""
     cells = align(source, [])
     note = nbformat.v4.new_markdown_cell(
         translated("**This submission could not be graded:** {reason}.", reason=retold(reason))
@@ -126,7 +126,7 @@ def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
 
 
 def partly_reason(points: float, most: float) -> str:
-    """Return the reason for the grade of a test whose last line gives fewer points than it is worth."""
+    """Return the reason for the grade of a test whose last line gives fewer points than the maximum."""
     return in_english("the test gave {number} of {most} points", number=f"{points:g}", most=f"{most:g}")
 
 
@@ -149,7 +149,7 @@ def _has_comment(cell: NotebookNode) -> bool:
 
 
 def _comment(cell: NotebookNode) -> str | None:
-    # As nbgrader's SaveAutoGrades does (nbgrader/preprocessors/saveautogrades.py, 0.9.6).
+    # as nbgrader's SaveAutoGrades does (nbgrader/preprocessors/saveautogrades.py, 0.9.6)
     untouched = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
     return "No response." if untouched and not utils.is_task(cell) else None
 
@@ -168,5 +168,5 @@ def _notebook_text(source: AssignmentSource, cells: list[AlignedCell], about: di
     for index, cell in enumerate(stored):
         cell["id"] = f"cell-{index}"
     notebook = {"cells": stored, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-    # nbformat.writes copies and validates the notebook first, which takes longer than writing it.
+    # nbformat.writes copies and validates the notebook first, which takes longer than writing it
     return msgspec.json.format(msgspec.json.encode(notebook), indent=1).decode()

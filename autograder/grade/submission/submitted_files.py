@@ -1,4 +1,4 @@
-"""Reads the files of a submission. None can harm the reader: what is odd becomes a note or a reason, never a crash."""
+"""Reading of a submission's files, which cannot harm the reader: odd files become a note or a reason, never a crash."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from autograder.locale.translations import in_english
 from autograder.printable import printable
 
 MOST_CELLS = 5_000
-"""Of one notebook: each takes a thousand bytes and a millisecond of the grader's, however little stands in it."""
+"""The maximum number of cells of a notebook; each takes a thousand bytes and a millisecond in the grader, even if it is short."""
 
 
 def parse(data: bytes) -> list[NotebookNode]:
-    """Returns the notebook's cells in nbformat 4: no outputs, of the metadata only the claimed grade_id, of attachments only pictures.
+    """Return the notebook's cells in nbformat 4, with only the claimed grade_id of the metadata, pictures as attachments, no outputs.
 
     Raises:
         UnreadableSubmission: it is not JSON, or not a notebook, or has too many cells.
@@ -67,7 +67,7 @@ class _Metadata(msgspec.Struct):
 
 
 def submitted_language(data: bytes) -> str:
-    """Returns the language in which the notebook was handed out; English where it names none that the course has."""
+    """Return the language in which the notebook was handed out; English if it is missing or unknown."""
     try:
         return language_of(msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=_Metadata).metadata)
     except (msgspec.MsgspecError, RecursionError):
@@ -82,7 +82,7 @@ def _upgraded(content: Any) -> Any:
 
 
 def new_cell(kind: str, source: str) -> NotebookNode:
-    """Returns a cell in nbformat 4. nbformat's own functions validate each cell, which takes longer than running most of them."""
+    """Return a cell in nbformat 4. nbformat's own functions validate each cell, which takes longer than running most cells."""
     own: dict[str, Any] = {"outputs": [], "execution_count": None} if kind == "code" else {}
     return NotebookNode(cell_type=kind, source=source, metadata=NotebookNode(), **own)
 
@@ -106,16 +106,16 @@ def _cell(item: Any) -> NotebookNode | None:
 
 
 LONGEST_PATH = (
-    512  # bytes of a file's path inside the submission: it is written to other folders, whose names are longer
+    512  # bytes of a file's path inside the submission; it is also written to other folders with longer names
 )
 LARGEST_NOTEBOOK = 256 * 2**20  # bytes of a notebook's file, with its outputs
-MOST_BRACKETS = 3_000_000  # in the outputs of a notebook: each takes a microsecond
+MOST_BRACKETS = 3_000_000  # in the outputs of a notebook; each takes a microsecond
 LONGEST_LIST = 20  # notes on files that were left out
 SHOWN = 40  # characters of the beginning and the end of a long name in a note
 
 
 class UnreadableSubmission(InputError):
-    """The file cannot be graded; the message is the reason that the student and the teacher read."""
+    """The file cannot be graded; the message is the reason for the student and the teacher."""
 
 
 def notebook_bytes(path: Path, limits: Limits) -> bytes:
@@ -137,9 +137,9 @@ def notebook_bytes(path: Path, limits: Limits) -> bytes:
 
 
 def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[str]]:
-    """Returns the other files beside the notebooks by their relative paths, and a note for each that was left out.
+    """Return the other files next to the notebooks by their relative paths, and a note for each that was left out.
 
-    Only plain files are read: a link could lead to the gradebook, a pipe could block the reader.
+    Only plain files are read: a link could lead to the gradebook, and a pipe could block the reader.
     """
     found: dict[str, bytes] = {}
     notes: list[str] = []
@@ -158,9 +158,9 @@ def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[st
 
 
 def without_clashes(files: dict[str, bytes], others: Set[str]) -> tuple[dict[str, bytes], list[str]]:
-    """Returns those files that can lie in one folder with the others, and a note for each that cannot.
+    """Return the files that can be in one folder with the others, and a note for each that cannot.
 
-    They cannot where one needs a folder of the name that another one has.
+    A file cannot be there if it needs a folder whose name another file has.
     """
     folders = {str(parent) for name in others for parent in PurePath(name).parents}
     kept = {
@@ -176,7 +176,7 @@ def without_clashes(files: dict[str, bytes], others: Set[str]) -> tuple[dict[str
 
 
 def digest(data: bytes, files: dict[str, bytes]) -> str:
-    """Returns a hash of the notebooks' bytes and the other files."""
+    """Return a hash of the notebooks' bytes and the other files."""
     whole = hashlib.sha256(data)
     for name in sorted(files):
         whole.update(repr((name, hashlib.sha256(files[name]).hexdigest())).encode())
@@ -184,16 +184,16 @@ def digest(data: bytes, files: dict[str, bytes]) -> str:
 
 
 def plain_file(path: Path, largest: int) -> bytes:
-    """Returns a file's bytes, at most `largest`.
+    """Return a file's bytes, at most `largest`.
 
     Raises:
         UnreadableSubmission: it is larger, or not a plain file (a link, pipe or folder).
         OSError: it is missing, or cannot be opened.
     """
     mode = os.lstat(path).st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):  # opening some devices does something by itself
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):  # opening some devices has side effects
         raise UnreadableSubmission(in_english("{file} is not a plain file", file=printable(path.name)))
-    # Without NONBLOCK, opening a pipe that has taken the file's place would wait for its writer forever.
+    # Without NONBLOCK, opening a pipe that has replaced the file would wait forever for a writer.
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(number, "rb") as file:
         about = os.fstat(number)
@@ -215,7 +215,7 @@ def _check_size(path: Path, size: int, largest: int) -> None:
         )
 
 
-# No part of these patterns goes back over what it has matched, so that each byte is looked at once, whatever stands there.
+# These patterns do not backtrack, so each byte is read once, whatever the contents.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _KEY = rb'"(?:outputs"\s*+:\s*+\[|widgets"\s*+:\s*+\{)'
 _NEXT_KEY = re.compile(rb'(?:[^"]++|(?!' + _KEY + rb")" + _STRING + rb")*+(" + _KEY + rb'|"|\Z)', re.DOTALL)
@@ -223,13 +223,13 @@ _NEXT_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb')*+([\[\]{}]|"|\Z
 
 
 def without_outputs(data: bytes) -> bytes:
-    """Return a notebook's JSON without outputs and the states of widgets; as it is if that cannot be done in a short time.
+    """Return a notebook's JSON without outputs and the states of widgets; unchanged if that would take too long.
 
-    No text is searched but the JSON's own structure: a source that says "outputs" stays.
+    Only the structure of the JSON is searched; a cell's source that contains "outputs" is unchanged.
     """
     kept, start, left = [], 0, MOST_BRACKETS
     while (found := _NEXT_KEY.match(data, start)) and len(found[1]) > 1:
-        end, left = _closing_bracket(data, found.end(), left - 100)  # so that there are at most 30,000
+        end, left = _closing_bracket(data, found.end(), left - 100)  # limits the outputs to 30,000
         if end is None:
             return data
         kept.append(data[start : found.end()])
@@ -238,11 +238,11 @@ def without_outputs(data: bytes) -> bytes:
 
 
 def _closing_bracket(data: bytes, start: int, most: int) -> tuple[int | None, int]:
-    """Return the place at which the bracket that is open at `start` is closed, and how many more brackets may be looked at."""
+    """Return the position of the bracket that closes the one at `start`, and the number of brackets that may still be read."""
     depth = 1
     for bracket in itertools.islice(_NEXT_BRACKET.finditer(data, start), max(most, 0)):
         most -= 1
-        if bracket[1] in b'"':  # a text that does not end, or the end of the file
+        if bracket[1] in b'"':  # an unterminated text, or the end of the file
             break
         depth += 1 if bracket[1] in b"[{" else -1
         if depth == 0:
@@ -251,7 +251,7 @@ def _closing_bracket(data: bytes, start: int, most: int) -> tuple[int | None, in
 
 
 def reason_of(error: OSError | UnicodeEncodeError | UnreadableSubmission) -> str:
-    """Returns what went wrong without the path, which stands beside it."""
+    """Return the description of an error without the path, which is shown next to it."""
     if isinstance(error, UnicodeEncodeError):
         return "its name is not UTF-8"
     if isinstance(error, OSError):
@@ -260,14 +260,14 @@ def reason_of(error: OSError | UnicodeEncodeError | UnreadableSubmission) -> str
 
 
 def is_about_the_machine(error: OSError) -> bool:
-    """Returns whether an error would meet every other student too: a full or failing disk, no memory left."""
+    """Return whether an error would affect every other student too: a full or failing disk, or not enough memory."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def _below(folder: Path, most: int, notes: list[str]) -> Iterator[Path]:
-    """Yields what lies below a folder and is no folder itself, nearest first; notes what is left out of it.
+    """Yield the non-folders below a folder, nearest first, and append notes on those left out.
 
-    No more than `most` entries are looked at: a folder may hold millions, or have thousands of folders inside each other.
+    At most `most` entries are read, because a folder may contain millions of files, or thousands of nested folders.
     """
     waiting = deque([folder])
     while waiting:
@@ -288,7 +288,7 @@ def _below(folder: Path, most: int, notes: list[str]) -> Iterator[Path]:
 
 
 def _check_path(relative: str) -> None:
-    """Refuses a path that cannot be written where the notebook runs, or beside the graded notebook."""
+    """Raise UnreadableSubmission for a path that cannot be written to the notebook's folder or next to the graded notebook."""
     try:
         length = len(relative.encode())
     except UnicodeEncodeError:
@@ -298,7 +298,7 @@ def _check_path(relative: str) -> None:
     if any(parent.suffix == ".ipynb" for parent in PurePath(relative).parents):
         raise UnreadableSubmission(
             in_english("it lies in a folder named as a notebook")
-        )  # nbgrader would take the folder for one
+        )  # nbgrader would read the folder as a notebook
 
 
 def _shortened(name: str) -> str:

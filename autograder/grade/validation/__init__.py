@@ -1,1 +1,1 @@
-"""Checks a source before any student is graded: its own answers get full points, the release gets none, weak tests are named."""
+"""Validation of a source before students are graded: model answers must get full points and the release none; weak tests are named."""

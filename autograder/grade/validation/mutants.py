@@ -1,6 +1,6 @@
-"""Small edits of a right answer, each of the kind of a student's slip: mutants, which a good test refuses.
+"""Mutants: small edits of a right answer that resemble mistakes of students, and that a good test rejects.
 
-An edit changes one node of the syntax tree. Some edits change nothing that matters, so a mutant is not always wrong.
+An edit changes one node of the syntax tree. Some edits do not change the behavior, so a mutant is not always wrong.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COPIES = ("clone", "contiguous", "detach")
 MODULES = ("torch", "F", "np", "nn")
 
 Edit = tuple[str, ast.AST | list[ast.stmt]]
-"""The name of an edit, and what replaces the node: another node or statements."""
+"""The name of an edit, and the replacement of the node: another node or statements."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Mutant:
 
 
 def mutants(source: str, *, tensors: bool = True) -> list[Mutant]:
-    """Return every mutant of an answer in plain Python in a fixed order; no two compile to the same code.
+    """Return every mutant of an answer in plain Python, in a fixed order and without two that compile to the same code.
 
     `tensors` adds the edits that change the autograd graph.
     """
@@ -75,7 +75,7 @@ def _edited(tree: ast.Module, node: ast.AST, replacement: ast.AST | list[ast.stm
 
 
 def _compiled(text: str) -> object:
-    """Return the compiled text without the names of files and lines; None if it does not compile."""
+    """Return the compiled code without the names of files and lines; None if the text does not compile."""
     try:
         return _comparable(compile(text, "", "exec", dont_inherit=True))
     except (SyntaxError, ValueError):
@@ -83,7 +83,7 @@ def _compiled(text: str) -> object:
 
 
 def _comparable(code: types.CodeType) -> tuple:
-    # 1 == True == 1.0, so constants are compared with their types.
+    # 1 == True == 1.0, so constants are compared together with their types.
     constants = tuple(
         _comparable(value) if isinstance(value, types.CodeType) else (type(value), repr(value))
         for value in code.co_consts
@@ -96,7 +96,7 @@ def _with(node: ast.AST, **fields: object) -> ast.AST:
 
 
 def _edits(node: ast.AST) -> Iterator[Edit]:
-    """Yield the edits of a node that make sense in any Python."""
+    """Yield the edits of a node that apply to any Python code."""
     if isinstance(node, ast.stmt):
         yield from _statement_edits(node)
     if isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in OPERATORS:
@@ -138,7 +138,7 @@ def _statement_edits(node: ast.stmt) -> Iterator[Edit]:
 
 
 def _is_write(node: ast.AST) -> bool:
-    """Return whether a statement may write into memory that was there before."""
+    """Return whether a statement may write into existing memory."""
     if isinstance(node, ast.Assign):
         return isinstance(node.targets[0], ast.Subscript)
     call = node.value if isinstance(node, ast.Expr) else None
@@ -146,7 +146,7 @@ def _is_write(node: ast.AST) -> bool:
 
 
 def _tensor_edits(node: ast.AST) -> Iterator[Edit]:
-    """Yield the edits of a node that change what autograd records."""
+    """Yield the edits of a node that change the recording of autograd."""
     if _is_write(node):
         yield "writes through .data", _writing_through(node, "data")
         yield "writes through .detach()", _writing_through(node, "detach")

@@ -1,6 +1,6 @@
 """The mutation test of a source: which mutants of its model answers keep full points, and which trivial answers get points.
 
-A trivial answer keeps the imports, signatures and names of a model answer, and nothing else of it.
+A trivial answer keeps only the imports, signatures and names of a model answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from autograder.grade.wire.limits import Limits
 
 CELL_SECONDS = 10.0  # a mutant may never end
 SUBMISSION_SECONDS = 40.0
-SHOWN = 8  # of the mutants that pass
+SHOWN = 8  # number of passing mutants to list
 WORD = re.compile(r"\w+")  # a test may name an answer in a string
 
 
@@ -31,17 +31,18 @@ WORD = re.compile(r"\w+")  # a test may name an answer in a string
 class MutationReport:
     """The result of a mutation test."""
 
-    possible: int = 0  # the number of mutants of the model answers
-    tried: int = 0  # the number of those that were graded, drawn from all
-    passing: tuple[str, ...] = ()  # the names of those that got full points
-    trivial: int = 0  # the number of trivial answers that were graded
+    possible: int = 0  # number of mutants of the model answers
+    tried: int = 0  # number of mutants that were graded, drawn from all
+    passing: tuple[str, ...] = ()  # names of the mutants that got full points
+    trivial: int = 0  # number of trivial answers that were graded
     paid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # trivial answers that got points, by test
-    over_maximum: Mapping[str, float] = field(default_factory=dict)  # by test, if only this run found one
-    too_slow: bool = False  # whether the model answers exceeded the limits, so that the test says nothing
+    # by test, if only this run found a number above the maximum
+    over_maximum: Mapping[str, float] = field(default_factory=dict)
+    too_slow: bool = False  # whether the model answers exceeded the limits, so that the test has no result
 
     @property
     def lines(self) -> Iterator[str]:
-        """The figures, then what the teacher should look at: weak tests before mutants that pass."""
+        """The numbers, then the problems for the teacher: weak tests before mutants that pass."""
         if self.too_slow:
             yield "the model answers are too slow for a mutation test, so mutants and trivial answers say nothing"
             return
@@ -72,14 +73,14 @@ def mutation_test(
     sample: int,
     on_step: validate.OnStep = validate.ignore_step,
 ) -> MutationReport:
-    """Grade a sample of the mutants of a source's model answers, the same ones each time, and every trivial answer.
+    """Grade a sample of the mutants of a source's model answers, which is always the same, and every trivial answer.
 
     Args:
         source: the teacher's notebook.
-        report: of this source; only tests that give its model answers full points are looked at.
-        graders: where the submissions are graded, with `short_limits`.
-        sample: how many mutants to grade.
-        on_step: called when the grading of a made-up submission begins.
+        report: report on this source; only tests that give its model answers full points are evaluated.
+        graders: graders for the submissions, with `short_limits`.
+        sample: number of mutants to grade.
+        on_step: called when the grading of a generated submission begins.
     """
     cells = [cell for cell in report.cells if cell.kind and cell.max_points and cell.model == cell.max_points]
     answers = dict(_tested_answers(source, {cell.id for cell in cells}))
@@ -129,7 +130,7 @@ def _points(tests: Mapping[str, CellGrade], test: str) -> float:
 
 
 def _tested_answers(source: AssignmentSource, tests: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield the model answers that one of these tests looks at, by grade_id; also those that no test names."""
+    """Yield the model answers that one of these tests checks, by grade_id, and those that are not named in any test."""
     for cell in source.cells:
         if cell.kind != "answer" or cell.cell.cell_type != "code":
             continue
@@ -141,7 +142,7 @@ def _tested_answers(source: AssignmentSource, tests: set[str]) -> Iterator[tuple
 
 
 def _plain(text: str) -> str:
-    """Return a cell's text with magics turned into Python; nothing if it is not Python."""
+    """Return a cell's text with magics turned into Python; an empty text if it is not Python."""
     return ast.unparse(ast.Module(list(statements(text)), []))
 
 
@@ -192,16 +193,19 @@ def _look_up(name, given):
 
 @dataclass(frozen=True)
 class TrivialAnswer:
-    """One way to solve nothing. In its texts, $name is the name of the function or variable, $all are all arguments."""
+    """A way to answer without solving the exercise.
+
+    In its texts, $name is the name of the function or variable, and $all are all arguments.
+    """
 
     name: str  # as in "this test gives points to `return x`"
-    body: str  # of every function; $first and $last are its arguments
-    value: str = "None"  # of every variable
-    before: str = ""  # code above everything else
+    body: str  # body of every function; $first and $last are its arguments
+    value: str = "None"  # value of every variable
+    before: str = ""  # code before everything else
 
 
 def trivial_answers(visible_tests: Iterable[str], *, tensors: bool) -> list[TrivialAnswer]:
-    """Return all trivial answers in a fixed order, some of them with constants from the released text of each test."""
+    """Return all trivial answers in a fixed order; some of them use constants from the released text of the tests."""
     arrays = [(name, text, NUMPY) for name, text in ARRAYS.items()]
     arrays += [(name, text, f"{NUMPY}import torch as _torch") for name, text in TENSORS.items() if tensors]
     shown = f"{_shown_values(visible_tests)}{LOOK_UP}"
@@ -222,7 +226,7 @@ def trivial_answers(visible_tests: Iterable[str], *, tensors: bool) -> list[Triv
 
 
 def made_trivial(answer: str, trivial: TrivialAnswer) -> str:
-    """Return an answer cell's text, which is plain Python, with a trivial answer in place of the solution."""
+    """Return the text of an answer cell in plain Python, with a trivial answer instead of the solution."""
     parts = [part for statement in ast.parse(answer).body for part in _trivial(statement, trivial)]
     return f"{trivial.before}\n{ast.unparse(ast.Module(parts, []))}"
 
@@ -269,7 +273,7 @@ def _shown_values(visible_tests: Iterable[str]) -> str:
 
 
 def _compared(text: str) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield the operands of a comparison, or the first two arguments of a call, of which the second is a literal."""
+    """Yield the operands of a comparison, or the first two arguments of a call, if the second of them is a literal."""
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Compare(left=left, comparators=[right]) | ast.Call(args=[left, right, *_]):

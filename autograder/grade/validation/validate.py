@@ -1,4 +1,4 @@
-"""Validate a source: grade its own answers and its release, and report how each test is judged and what to look at."""
+"""Validates a source: grades its own answers and its release, and reports how each test is judged, with its problems."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from autograder.printable import printable
 
 IN_PROCESS: Kind = "in process"
 LONGEST_QUOTE, LONGEST_LINE = 400, 120
-BETWEEN_LINES = 10  # of a long list of submissions, every tenth step is a line
+BETWEEN_LINES = 10  # of a long list of submissions, every tenth step is printed
 NOT_JUDGED = "this test could not be judged: "
 MISSING_MODULE = "No module named"
 SETUP_FAILED = "the teacher's cell ended with"
@@ -35,23 +35,23 @@ COUNTS = 'write {"autograder": {"counts": true}} into its metadata'
 ACCEPT = 'repair the test, or accept that with {"autograder": {"process": "one"}} in its metadata'
 
 OnStep = Callable[[str, int, int], None]
-"""Called when the grading of a made-up submission begins: its notebook and name, its number from 1, and the total."""
+"""Called when the grading of a generated submission begins, with its notebook and name, its number from 1, and the total."""
 
 
 class ValidationError(UnfinishedError):
-    """The source could not be validated; the message says why."""
+    """The source could not be validated; the message states the reason."""
 
 
 class CellReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result for one test, by its grade_id."""
+    """The result for one test, given by its grade_id."""
 
     id: str
     max_points: float
-    model: float | None  # points of the model answers; None without one for this test, or if they could not be judged
-    release: float | None  # points of the release; None if they could not be judged
-    kind: Kind | None  # how the test is judged; None if it gives points to nobody
-    over_maximum: float | None = None  # the highest number on its last line that is more than its maximum
-    findings: tuple[str, ...] = ()  # one sentence for each thing that the teacher should look at
+    model: float | None  # points of the model answers; None if the test has no model answer, or could not be judged
+    release: float | None  # points of the release; None if the test could not be judged
+    kind: Kind | None  # how the test is judged; None if it does not give points to anyone
+    over_maximum: float | None = None  # the highest number on its last line that exceeds its maximum
+    findings: tuple[str, ...] = ()  # one sentence for each problem for the teacher
     note: str | None = None
 
 
@@ -61,23 +61,23 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True):
     notebook: str
     cells: tuple[CellReport, ...]
     plan: GradingPlan
-    ended: str | None = None  # why the program of the model answers ended before its last cell
+    ended: str | None = None  # reason why the program of the model answers ended before its last cell
 
     @property
     def findings(self) -> list[str]:
-        """What the teacher should look at before grading; the finding of a test begins with its grade_id."""
+        """The problems that the teacher should look at before grading; the finding of a test begins with its grade_id."""
         ended = [f"with the model answers, {self.ended}"] if self.ended else []
         return [*ended, *(f"{cell.id}: {finding}" for cell in self.cells for finding in cell.findings)]
 
     @property
     def notes(self) -> list[str]:
-        """What else the teacher may want to know; each note begins with a grade_id."""
+        """Other notes for the teacher; each begins with a grade_id."""
         return [f"{cell.id}: {cell.note}" for cell in self.cells if cell.note]
 
 
 @dataclass(frozen=True)
 class _Runs:
-    """The grades of the tests, by grade_id: of the model answers and the release by `plan`, and of the answers in process."""
+    """The grades of the tests, by grade_id: of the model answers and the release by `plan`, and of the model answers in process."""
 
     plan: GradingPlan
     model: dict[str, CellGrade]
@@ -87,15 +87,15 @@ class _Runs:
 
 @dataclass(frozen=True)
 class _Decision:
-    """How one test is judged."""
+    """The way in which one test is judged."""
 
-    kind: Kind | None  # None if it gives points to nobody
-    why: str | None = None  # the reason, if the runs moved the test in process or let it give no points
+    kind: Kind | None  # None if it does not give points to anyone
+    why: str | None = None  # the reason, if the runs moved the test in process or took away its points
     finding: str | None = None
 
 
 def ignore_step(*_: object) -> None:
-    """Show nothing."""
+    """Ignore the step."""
 
 
 def model_answers(source: AssignmentSource) -> NotebookNode:
@@ -104,12 +104,12 @@ def model_answers(source: AssignmentSource) -> NotebookNode:
 
 
 def release(source: AssignmentSource) -> NotebookNode:
-    """Return the notebook as students get it."""
+    """Return the notebook that students receive."""
     return with_answers(source, {})
 
 
 def with_answers(source: AssignmentSource, answers: Mapping[str, str]) -> NotebookNode:
-    """Return a submission with these texts in the answer cells, by grade_id, and the released text in all others."""
+    """Return a submission with these texts in the answer cells, by grade_id, and the released text in all other cells."""
     cells = []
     for cell in source.cells:
         make = nbformat.v4.new_code_cell if cell.cell.cell_type == "code" else nbformat.v4.new_markdown_cell
@@ -135,7 +135,8 @@ def grade_submissions(
             on_step(f"{source.name}: {name}", number, len(submissions))
             yield Job(name, source.name, nbformat.writes(notebook).encode(), source.student_files, plan)
 
-    results = {result.student: result.grade or result.failure for result in graders.grade(jobs())}  # as they finish
+    # in the order in which they finish
+    results = {result.student: result.grade or result.failure for result in graders.grade(jobs())}
     return {name: results[name] for name in submissions}
 
 
@@ -149,14 +150,14 @@ def validate_source(
 ) -> SourceReport:
     """Grade the source's own answers and its release in three runs, and return how each test is judged.
 
-    If these runs move a test into the submission's process, two more check the new plan.
+    If these runs move a test into the submission's process, two more runs check the new plan.
 
     Args:
         source: the teacher's notebook.
-        graders: where the made-up submissions are graded.
-        forbid_in_process: whether a test that cannot be judged outside the submission's process gives points to nobody.
+        graders: graders for the generated submissions.
+        forbid_in_process: whether a test that cannot be judged outside the submission's process does not give points.
         all_in_process: whether every test is judged in process.
-        on_step: called when the grading of a made-up submission begins.
+        on_step: called when the grading of a generated submission begins.
 
     Raises:
         IsolationError: the sandbox does not start.
@@ -280,7 +281,7 @@ def _report(
 
 
 def over_maximum(number: float) -> str:
-    """Return the finding on a test whose last line can be more than its maximum, which stops `nbgrader autograde`."""
+    """Return the finding about a test whose last line can exceed its maximum, which stops `nbgrader autograde`."""
     return f"its last line can be {number:g}, which is more than its maximum, and then counts as the maximum: repair the test"
 
 
@@ -290,7 +291,7 @@ def _is_full(grade: CellGrade) -> bool:
 
 def _got(grade: CellGrade, text: str = "") -> str:
     reason = shorten(grade.reason.removeprefix(NOT_JUDGED), LONGEST_QUOTE, placeholder=" ...")
-    if reason and text and grade.line:  # an `assert` without a message says nothing else
+    if reason and text and grade.line:  # an `assert` without a message does not show more
         line = shorten(text.splitlines()[grade.line - 1], LONGEST_LINE, placeholder=" ...")
         reason = f"{reason}, in line {grade.line}: {line}"
     quoted = f" ({reason})" if reason else ""
@@ -300,7 +301,7 @@ def _got(grade: CellGrade, text: str = "") -> str:
 
 
 def print_report(report: SourceReport, mutation: Iterable[str] = ()) -> None:
-    """Print a table with a line for each test, what the teacher should look at, and the lines of a mutation test."""
+    """Print a table with a line for each test, the findings for the teacher, and the lines of a mutation test."""
     console = Console()
     table = Table(title=Text(printable(report.notebook)), box=None, pad_edge=False, title_justify="left")
     table.add_column("test", overflow="fold")
@@ -315,22 +316,22 @@ def print_report(report: SourceReport, mutation: Iterable[str] = ()) -> None:
 
 
 def finding_lines(reports: list[SourceReport]) -> list[str]:
-    """Return what the teacher should look at before the first submission is graded."""
+    """Return the problems that the teacher should look at before the first submission is graded."""
     return [printable(f"{report.notebook}, {line}") for report in reports for line in report.findings]
 
 
 def note_lines(reports: list[SourceReport]) -> list[str]:
-    """Return what else the teacher may want to know."""
+    """Return other notes for the teacher."""
     return [printable(f"{report.notebook}, {line}") for report in reports for line in report.notes]
 
 
 @contextlib.contextmanager
 def shown_steps() -> Iterator[OnStep]:
-    """Yield a function that shows a step on standard error: as a bar in a terminal, as a line elsewhere."""
+    """Yield a function that shows a step on standard error: as a bar in a terminal, otherwise as a line."""
     console = Console(stderr=True)
     described = TextColumn("validating {task.description}", markup=False)
     columns = (described, BarColumn(), MofNCompleteColumn())
-    # No thread may be running when processes are forked, so the bar is redrawn only when it moves.
+    # Threads must not run when processes are forked, so the bar is redrawn only when it changes.
     with Progress(
         *columns, console=console, auto_refresh=False, transient=True, disable=not console.is_terminal
     ) as bar:

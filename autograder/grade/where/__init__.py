@@ -1,1 +1,1 @@
-"""Where submissions are graded: takes jobs and yields their results."""
+"""Backends that grade submissions: they receive jobs and yield the results."""

@@ -1,4 +1,4 @@
-"""The Dask backend: connects to a cluster, sends each job as a future, and returns one result for each job."""
+"""The Dask backend: connects to a cluster, sends each job as a future, and returns one result per job."""
 
 from __future__ import annotations
 
@@ -35,24 +35,25 @@ from autograder.grade.where.machine_facts import difference, handshake_versions
 
 
 class GradingPlugin(WorkerPlugin):
-    """Makes a worker able to grade one course.
+    """A plugin with which a worker of the cluster can grade one course.
 
     Args:
-        name: the plugin's name.
-        course: an encoded CourseBundle, which crosses to each worker once.
-        level: the isolation level that a submission must have.
-        versions: the `handshake_versions` that the worker must have.
-        jobs: how many submissions to grade at once; 0 for one in each of the worker's threads.
+        name: name of the plugin.
+        course: an encoded CourseBundle, which is sent to each worker once.
+        level: isolation level that a submission must have.
+        versions: `handshake_versions` that the worker must have.
+        jobs: number of submissions to grade at once; 0 for one per thread of the worker.
     """
 
     def __init__(self, name: str, course: bytes, level: str, versions: dict[str, str], jobs: int) -> None:
         self.name, self._course, self._level, self._versions, self._jobs = name, course, level, versions, jobs
 
     async def setup(self, worker: Any) -> None:
-        """Find out whether this worker may grade. Raise nothing: the client asks for the report."""
+        """Check whether this worker may grade. This method never raises; the client asks for the report."""
         slots = min(self._jobs or worker.state.nthreads, worker.state.nthreads)
         self._started = contextlib.ExitStack()
-        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # of Graders; None for one that is not started
+        # of Graders; None for graders that are not started yet
+        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for _ in range(slots):
             self._free.put(None)
         problem = await asyncio.to_thread(self._problem, worker.address)
@@ -63,7 +64,7 @@ class GradingPlugin(WorkerPlugin):
         await asyncio.to_thread(self._started.close)
 
     def grade(self, job: bytes) -> bytes:
-        """Return the encoded result of an encoded job; the processes that grade start with the first job."""
+        """Return the encoded result of an encoded job; the first job starts the processes that grade."""
         from autograder.grade.where.grading_job import Job
 
         graders = self._free.get()
@@ -71,7 +72,7 @@ class GradingPlugin(WorkerPlugin):
             graders = graders or self._graders()
             [result] = graders.grade([msgspec.msgpack.decode(job, type=Job)])
         except BaseException:
-            graders = None  # the next job starts others
+            graders = None  # the next job starts new graders
             raise
         finally:
             self._free.put(graders)
@@ -96,12 +97,15 @@ class GradingPlugin(WorkerPlugin):
 
 
 def worker_report(plugin: str, dask_worker: Any) -> dict[str, Any] | None:
-    """Return a worker's name, how many jobs it takes at once and why it gets none; None until its plugin is set up."""
+    """Return a worker's name, its number of parallel jobs, and the reason why it gets no jobs; None until its plugin is set up."""
     return getattr(dask_worker.plugins.get(plugin), "report", None)
 
 
 def grade_on_worker(plugin: str, job: bytes) -> tuple[str, bytes | str]:
-    """Return the worker's address, and an encoded JobResult or why there is none: the task. Both sides are plain data."""
+    """Return the worker's address, and an encoded JobResult or the reason why there is none.
+
+    This is the task of Dask; its arguments and results are plain data.
+    """
     worker: Any = get_worker()
     try:
         return worker.contact_address, worker.plugins[plugin].grade(job)
@@ -110,25 +114,32 @@ def grade_on_worker(plugin: str, job: bytes) -> tuple[str, bytes | str]:
 
 
 def is_exposed(address: str) -> bool:
-    """Return whether an address is neither encrypted nor on this machine alone."""
+    """Return whether an address is neither encrypted nor limited to this machine."""
     parts = urlsplit(address)
     return parts.scheme != "tls" and parts.hostname not in ("127.0.0.1", "::1", "localhost")
 
 
 ROLES = ("client", "scheduler", "worker")
 CONNECT_SECONDS = 10
-WORKER_SECONDS = 300.0  # to wait for a worker
+WORKER_SECONDS = 300.0  # time to wait for a worker
 TRIES_ALONE = 2
-WORKER_FAILURES = 3  # in a row, after which a worker gets no more jobs
+WORKER_FAILURES = 3  # failures in a row after which a worker gets no more jobs
 SUBMITTED = {"allow_other_workers": False, "pure": False, "retries": 2}
 
 
 @contextlib.contextmanager
 def choose_cluster(choice: str, course: Path, folder: Path | None, level: str, jobs: int) -> Iterator[DaskCluster]:
-    """Yield the cluster that `--cluster` names; one that is started for it ends with the block. `folder` has certificates.
+    """Yield the cluster that `--cluster` names; a cluster that is started for it ends with the context.
+
+    Args:
+        choice: value of `--cluster`.
+        course: folder of the course.
+        folder: folder of the certificates; None takes the one that cluster.toml names, if any.
+        level: name of the isolation level.
+        jobs: number of submissions that a worker grades at once; 0 for one per thread.
 
     Raises:
-        InputError: the choice names no cluster, or one that cannot be reached, or that strangers can use.
+        InputError: the choice is not a cluster, or the cluster cannot be reached, or strangers can use it.
     """
     if level != STRONGEST and not choice.startswith("local:"):
         raise InputError(f"--cluster needs --isolation {STRONGEST}: otherwise submissions reach the scheduler's port")
@@ -151,7 +162,7 @@ def choose_cluster(choice: str, course: Path, folder: Path | None, level: str, j
 
 
 def _table(choice: str, course: Path, jobs: int) -> dict[str, Any]:
-    """Return a scheduler's `address`, or the `class` of a cluster with its arguments."""
+    """Return a dictionary with the `address` of a scheduler, or with the `class` of a cluster and its arguments."""
     if found := re.fullmatch(r"local:([1-9]\d{0,2})", choice):
         threads = jobs or max(1, len(os.sched_getaffinity(0)) // int(found[1]))
         local = {"n_workers": int(found[1]), "threads_per_worker": threads, "silence_logs": logging.CRITICAL}
@@ -166,7 +177,7 @@ def _table(choice: str, course: Path, jobs: int) -> dict[str, Any]:
         problem = f"neither an address such as tls://host:8786, nor local:2, nor a file that can be read ({error})"
         raise InputError(f"--cluster {choice!r} is {problem}") from None
     table = table if file == Path(choice) else table.get(choice, {})
-    if "kind" in table:  # cluster.toml had tables of this form
+    if "kind" in table:  # older versions of cluster.toml had tables of this form
         table |= {"class": f"dask_jobqueue.{table.pop('kind')}", "n_workers": table.pop("workers", 1)}
         table |= table.pop("settings", {})
     if not isinstance(table.get("address", table.get("class")), str):
@@ -200,7 +211,7 @@ def _connected(address: str, security: Security) -> Iterator[Client]:
     if address.startswith("tls:") and options["ssl_context"] is None:
         raise InputError(f"{address} needs certificates: --certificates DIR, or Dask's configuration (docs/cluster.md)")
     try:
-        # Dask's client waits without end for a listener that stays silent (2026.8).
+        # Dask's client waits forever for a listener that does not answer (2026.8).
         hands = asyncio.wait_for(connect(address, timeout=CONNECT_SECONDS, **options), CONNECT_SECONDS + 2)
         asyncio.run(hands).abort()
         client = Client(address, security=security, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -220,7 +231,7 @@ def _refuse_exposed(address: str) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    # dask-jobqueue lists all settings, keys included, after the first line (0.9).
+    # dask-jobqueue lists all its settings, including keys, after the first line (0.9).
     return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
@@ -236,54 +247,56 @@ def _stopped(reason: str) -> UnfinishedError:
 class _Worker:
     name: str
     slots: int
-    problem: str | None  # why it gets no job
+    problem: str | None  # reason why it gets no job
     failures: int = 0  # in a row
 
 
 @dataclass
 class _Attempt:
-    job: Job  # with a random token for the student's name
+    job: Job  # with a random token instead of the student's name
     student: str
     failures: int = 0
     workers: set[str] = field(default_factory=set)
 
 
 class DaskCluster(Graders):
-    """A cluster as the place where a class is graded. It waits for a worker as many seconds as `patience` says."""
+    """A cluster that grades a class. `patience` is the time in seconds for which it waits for a worker."""
 
     def __init__(self, client: Client, jobs: int, patience: float) -> None:
         self._client, self._jobs, self._patience, self._next_look = client, jobs, patience, 0.0
 
     @contextlib.contextmanager
     def graders(self, terms: GradingTerms) -> Iterator[DaskCluster]:
-        """Yield the cluster, made able to grade by these terms; raise what `batches` does."""
+        """Yield the cluster, prepared to grade by these terms. It raises the same errors as `batches`."""
         course = CourseBundle.of(terms)
         self._terms, self._plugin = terms, f"autograder-{course.name}"
         facts = (msgspec.msgpack.encode(course), course.level, handshake_versions(), self._jobs)
         self._workers, self._fit = dict[str, _Worker](), set[str]()
         self._at_work, self._suspects = dict[str, _Attempt](), list[_Attempt]()
         self._done = as_completed(loop=self._client.loop, with_results=True, raise_errors=False)
-        with contextlib.suppress(Exception):  # a worker without this package, which its report shows
+        with contextlib.suppress(Exception):  # a worker does not have this package; its report shows that
             self._client.register_plugin(GradingPlugin(self._plugin, *facts))
         try:
             self._look()
             yield self
         finally:
             self._done.clear()
-            if self._client.status == "running":  # otherwise the scheduler is lost, and Dask would wait for it
+            # otherwise the connection is lost, and Dask would wait for the scheduler
+            if self._client.status == "running":
                 with contextlib.suppress(Exception):
                     self._client.unregister_worker_plugin(self._plugin)
 
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
-        """Yield every job's result as soon as it is there. A job without a grade runs again at the end, alone.
+        """Yield the result of every job as soon as it is available. A job without a grade is run again at the end, alone.
 
         Raises:
-            UnfinishedError: no worker can grade, or all of them or the scheduler are lost.
+            UnfinishedError: no worker can grade, or all workers or the scheduler are lost.
         """
         waiting, results = iter(jobs), list[JobResult]()
         while True:
-            # New jobs before the results: the caller writes these to disk, and the workers should work during that time.
-            # Each worker has as many jobs in reserve as it grades at once, so that it does not wait for the network.
+            # Send new jobs before the results are yielded: the caller writes the results to disk, and the workers
+            # should work in the meantime. Each worker has as many jobs in reserve as it grades at once, so that it does
+            # not wait for the network.
             room = 2 * sum(self._workers[address].slots for address in self._fit) - len(self._at_work)
             for job in islice(waiting, max(0, room)):
                 self._send(_Attempt(msgspec.structs.replace(job, student=secrets.token_hex(12)), job.student))
@@ -298,7 +311,7 @@ class DaskCluster(Graders):
     def _send(self, attempt: _Attempt) -> None:
         healthy = {address for address in self._fit if not self._workers[address].failures}
         attempt.workers = (attempt.failures and healthy) or self._fit
-        key = f"grade-{secrets.token_hex(8)}"  # the dashboard shows it
+        key = f"grade-{secrets.token_hex(8)}"  # shown by the dashboard
         words = (self._plugin, msgspec.msgpack.encode(attempt.job))
         with _reachable_scheduler():
             future = self._client.submit(grade_on_worker, *words, key=key, workers=sorted(attempt.workers), **SUBMITTED)
@@ -306,7 +319,7 @@ class DaskCluster(Graders):
         self._done.add(future)
 
     def _results(self) -> list[JobResult]:
-        """Wait until there are results, or it is time to look at the workers."""
+        """Wait until there are results, or until the workers have to be checked again."""
         while not self._done.has_ready() and time.monotonic() < self._next_look:
             time.sleep(0.02)
         done = self._done.next_batch(block=False)
@@ -316,8 +329,8 @@ class DaskCluster(Graders):
     def _take(self, future: Future, value: Any) -> list[JobResult]:
         attempt = self._at_work.pop(str(future.key), None)
         if attempt is None:
-            return []  # its workers were lost, and it is a suspect already
-        if future.cancelled():  # by Dask, when the scheduler is lost
+            return []  # its workers were lost, so it is already a suspect
+        if future.cancelled():  # by Dask, because the scheduler is lost
             raise _stopped("the scheduler is lost")
         if future.status == "error":
             killed = isinstance(value[1], KilledWorker)
@@ -326,7 +339,7 @@ class DaskCluster(Graders):
         if not isinstance(result, str):
             worker.failures = 0
             return [msgspec.structs.replace(result, student=attempt.student, worker=worker.name)]
-        worker.failures += attempt.failures == 0  # when it runs alone, the failure is the job's
+        worker.failures += attempt.failures == 0  # a failure of a job that runs alone is not counted against the worker
         if worker.failures == WORKER_FAILURES:
             worker.problem = f"failed {WORKER_FAILURES} times in a row ({result})"
             self._fit.discard(value[0])
@@ -334,7 +347,7 @@ class DaskCluster(Graders):
         return self._failed(attempt, result)
 
     def _decoded(self, answer: bytes | str, job: Job) -> JobResult | str:
-        """Return the result in a worker's answer, or why there is no grade."""
+        """Return the result in a worker's answer, or the reason why there is no grade."""
         if isinstance(answer, str):
             return answer
         try:
@@ -346,7 +359,7 @@ class DaskCluster(Graders):
         return result.failure if result.grade is None else result
 
     def _failed(self, attempt: _Attempt, reason: str) -> list[JobResult]:
-        """Have a job run alone at the end; return its result if it has had its tries."""
+        """Schedule a job to run alone at the end; if it has failed too often, return its result instead."""
         attempt.failures += 1
         if attempt.failures <= TRIES_ALONE:
             self._suspects.append(attempt)
@@ -354,7 +367,7 @@ class DaskCluster(Graders):
         return [JobResult(attempt.student, attempt.job.notebook, None, f"grading it failed, at last alone: {reason}")]
 
     def _look(self) -> list[JobResult]:
-        """Find out which workers may grade, and wait for one; return the results of jobs that lost their last workers."""
+        """Check which workers may grade, and wait for one; return the results of jobs whose workers are all lost."""
         until = time.monotonic() + self._patience
         self._ask_new_workers()
         if not self._present:
@@ -375,7 +388,7 @@ class DaskCluster(Graders):
         with _reachable_scheduler():
             self._present = set(self._client.nthreads(callback_timeout=30))
         new, reports = sorted(self._present - self._workers.keys()), dict[str, Any]()
-        with contextlib.suppress(TimeoutError, ValueError):  # one does not answer, or has just gone
+        with contextlib.suppress(TimeoutError, ValueError):  # a worker does not answer, or has just ended
             reports = self._client.run(worker_report, self._plugin, workers=new, on_error="return", callback_timeout=30)
         for address, report in reports.items():
             if isinstance(report, Exception):

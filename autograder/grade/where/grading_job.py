@@ -1,4 +1,4 @@
-"""The jobs of grading and their results, as plain data for this machine and others, and the interface of a backend."""
+"""Grading jobs and their results, as plain data for this machine and others, and the interface of a backend."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from autograder.grade.wire.limits import MEBIBYTE, Limits
 
 
 class CourseBundle(msgspec.Struct, frozen=True):
-    """A course.
+    """A course, as it is sent to another process or machine.
 
     Attributes:
         sources: the teacher's notebooks.
-        level: the name of the isolation level.
-        limits: the resources that one submission may use.
-        seed: from which inputs are drawn.
+        level: name of the isolation level.
+        limits: resources that one submission may use.
+        seed: seed from which inputs are drawn.
     """
 
     sources: tuple[SourceBundle, ...]
@@ -41,7 +41,7 @@ class CourseBundle(msgspec.Struct, frozen=True):
         return cls(sources, terms.level.name, terms.limits, terms.seed)
 
     def terms(self) -> GradingTerms:
-        """Return the terms again; each source has the digest that it had."""
+        """Return the terms of the bundle; the digests of the sources are unchanged."""
         sources = {bundled.name: AssignmentSource.from_bundle(bundled) for bundled in self.sources}
         return GradingTerms(sources, known_level(self.level), self.limits, self.seed)
 
@@ -51,20 +51,21 @@ class CourseBundle(msgspec.Struct, frozen=True):
         return hashlib.sha256(msgspec.msgpack.encode(self, order="deterministic")).hexdigest()[:16]
 
 
-LARGEST_NOTEBOOK = 128 * MEBIBYTE  # of a graded one: the student's, its outputs, and the recordings of wrong answers
-LONGEST_TEXT = 100_000  # characters of a reason, comment or note; a check's message has some hundred
+# of a graded notebook: the student's notebook, its outputs, and the recordings of wrong answers
+LARGEST_NOTEBOOK = 128 * MEBIBYTE
+LONGEST_TEXT = 100_000  # characters of a reason, comment or note; the message of a check has a few hundred
 MOST_NOTES = 10_000
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One notebook of one student.
+    """The notebook of one student, to be graded.
 
     Attributes:
-        data: its bytes.
-        files: the other files that were submitted.
-        plan: how its tests are judged.
-        variant: the seed of the notebook that the student was handed; None for the one that all get.
-        pictures: whether wrong answers are recorded, for the feedback.
+        data: content of the notebook file.
+        files: the other submitted files.
+        plan: the way its tests are judged.
+        variant: seed of the notebook variant that the student received; None for the common notebook.
+        pictures: whether wrong answers are recorded for the feedback.
     """
 
     student: str
@@ -80,11 +81,11 @@ class JobResult(msgspec.Struct, frozen=True):
     """The grade of a job's notebook.
 
     Attributes:
-        grade: None if the grader itself failed.
-        failure: why it did; "" if it did not.
-        isolation_failure: why no submission can be isolated as the terms ask; None if that is not the reason.
-        worker: the name of the machine, or of the worker of a cluster, that graded it.
-        machine: what kind of machine that is.
+        grade: the grade; None if the grader itself failed.
+        failure: the reason of the failure; "" if the grader did not fail.
+        isolation_failure: the reason why submissions cannot be isolated as the terms require; None if they can.
+        worker: name of the machine, or of the worker of a cluster, that graded the notebook.
+        machine: processors and memory of that machine.
     """
 
     student: str
@@ -109,17 +110,17 @@ class _StoredNotebook(msgspec.Struct):
 
 
 def validated(result: JobResult, source: AssignmentSource) -> JobResult:
-    """Return a result that came from another process, if it can be written to the gradebook.
+    """Return a result from another process, checked to be fit for the gradebook.
 
-    A submission that took over the process that grades it can send anything.
+    A submission that has taken over the process that grades it can send anything.
 
     Args:
-        result: of a job.
-        source: of the job's notebook.
+        result: result of a job.
+        source: source of the job's notebook.
 
     Raises:
-        ValueError: its cells are not the source's, points are not between 0 and the maximum, a text or the notebook is too
-            large, or the notebook cannot be read.
+        ValueError: its cells are not those of the source, points are not between 0 and the maximum, a text or the
+            notebook is too large, or the notebook cannot be read.
     """
     grade = result.grade
     if grade is None:
@@ -153,21 +154,22 @@ def _check_texts(texts: Iterable[str]) -> None:
 
 
 class NewLane(msgspec.Struct, frozen=True):
-    """An order to the planner: fork a lane, for the sockets that are sent along as file descriptors.
+    """An order to the planner to fork a lane, for the sockets that are sent along as file descriptors.
 
-    The first one carries jobs and results; the two others lead to the servers of workers and of judges, if there are any.
+    The first socket transfers jobs and results. The other two, if there are any, lead to the servers of workers and of
+    judges.
     """
 
 
 @dataclass(frozen=True)
 class GradingTerms:
-    """What is the same for every job.
+    """The settings that are the same for every job.
 
     Attributes:
         sources: the teacher's notebooks, by name.
-        level: how submissions are isolated.
-        limits: what one submission may use.
-        seed: from which inputs are drawn.
+        level: isolation of the submissions.
+        limits: resources that one submission may use.
+        seed: seed from which inputs are drawn.
     """
 
     sources: dict[str, AssignmentSource]
@@ -177,27 +179,27 @@ class GradingTerms:
 
 
 class Graders(ABC):
-    """What grades one job after another by the same terms."""
+    """A backend that grades one job after another by the same terms."""
 
     @abstractmethod
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
-        """Yields every job's result as soon as it is there, with those that came at the same time.
+        """Yield the result of every job as soon as it is available, together with others that arrived at the same time.
 
-        The longer a caller is busy with a list, the longer is the next one: who writes results writes a list in one go.
-        Jobs are taken from the iterable only when there is room.
+        The longer a caller takes for one list, the longer is the next one, so a caller can write the results of a list
+        together. Jobs are taken from the iterable only when a grader is free.
 
         Raises:
-            IsolationError: no submission can be isolated as the terms ask.
+            IsolationError: submissions cannot be isolated as the terms require.
         """
 
     def grade(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
-        """Yields the results of `batches` one by one; raises what that does."""
+        """Yield the results of `batches` one by one. It raises the same errors as `batches`."""
         for results in self.batches(jobs):
             yield from results
 
 
 class GradingPlace(Protocol):
-    """Where a class is graded: this machine, or a cluster."""
+    """A place where a class is graded: this machine, or a cluster."""
 
     def graders(self, terms: GradingTerms) -> AbstractContextManager[Graders]:
-        """Returns what grades by these terms."""
+        """Return a context manager with the graders for these terms."""

@@ -1,4 +1,4 @@
-"""The planner, which plans a course once, and its forks, the lanes, each of which grades one submission after another."""
+"""The planner, which plans a course once, and its forks, the lanes, which each grade one submission after another."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import MEBIBYTE
 
 LARGEST = 1 << 32  # bytes of one message from the main process, which is trusted
-LANE_BYTES = 2048 * MEBIBYTE  # that a lane may add to its memory, or twice as much as a submission has if that is more
+LANE_BYTES = 2048 * MEBIBYTE  # memory that a lane may add, or twice the memory of a submission if that is more
 
 
 def serve(control: socket.socket) -> None:
-    """Plans the course that comes through the control socket, and forks a lane for each set of sockets that follows."""
+    """Plan the course that arrives through the control socket, and fork a lane for each set of sockets that follows."""
     terms = receive(control, CourseBundle, largest=LARGEST).terms()
     planner = CellPlanner(Shell.instance())
     with contextlib.suppress(ChannelError, OSError):
@@ -35,7 +35,7 @@ def serve(control: socket.socket) -> None:
             _, descriptors, _, _ = socket.recv_fds(control, 1, 3)
             receive(control, NewLane, largest=1 << 10)
             for source in terms.sources.values():
-                planner.plans(source, terms.seed)  # once: each lane is a fork that has them
+                planner.plans(source, terms.seed)  # planned once, because each lane is a fork that contains the plans
             if os.fork() == 0:
                 control.close()
                 _begin([socket.socket(fileno=number) for number in descriptors], terms, planner)
@@ -49,7 +49,7 @@ def _begin(sockets: list[socket.socket], terms: GradingTerms, planner: CellPlann
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which then closes the socket
         _limit_memory(max(LANE_BYTES, 2 * terms.limits.memory_bytes))
         jobs, *servers = sockets
-        jobs.sendall(b"p")  # with this byte the kernel sends the number of this process
+        jobs.sendall(b"p")  # with this byte, the kernel sends the id of this process
         workers, judges = _clients(servers, terms)
         with workers, judges:
             _grade_all(jobs, terms, SubmissionGrader(workers, terms.limits, judges, planner))
@@ -60,7 +60,7 @@ def _begin(sockets: list[socket.socket], terms: GradingTerms, planner: CellPlann
 
 
 def _clients(servers: list[socket.socket], terms: GradingTerms) -> tuple[ServerClient, ServerClient]:
-    """Return the clients of both servers; if none were sent, each submission starts a host of its own."""
+    """Return the clients of both servers; without servers, each submission starts its own host."""
     workers, judges = servers or (None, None)
     return (
         ServerClient(terms.level, terms.limits, workers),
@@ -74,7 +74,7 @@ def _grade_all(jobs: socket.socket, terms: GradingTerms, grader: SubmissionGrade
             job = receive(jobs, Job, largest=LARGEST)
         except ChannelError:
             return
-        with contextlib.suppress(ChannelError):  # the main process was interrupted: the next receive finds that out
+        with contextlib.suppress(ChannelError):  # the main process was interrupted, which the next receive notices
             send(jobs, _result(grader, terms, job))
 
 
@@ -94,7 +94,7 @@ def _result(grader: SubmissionGrader, terms: GradingTerms, job: Job) -> JobResul
 
 
 def _limit_memory(more: int) -> None:
-    """Makes this process fail to get memory, which ends one test or one grade, before the machine has none left."""
+    """Limit the memory of this process, so that it ends one test or one grade before the machine runs out of memory."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     wanted = psutil.Process().memory_info().vms + more
     resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))

@@ -1,4 +1,4 @@
-"""Grades on this machine: several lanes of one warm host. Neither this process nor the host runs any code of a course."""
+"""Grading on this machine, in several lanes of one warm host. Neither this process nor the host runs code of a course."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from autograder.grade.where.machine_facts import machine_kind
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import LONGEST_WAIT
 
-MARGIN_SECONDS = 60  # on the clock, for starting a server and writing the result
-PLANNING_SECONDS = 1200  # for the first job: the course is planned before it
-LANE_SECONDS = 10  # of processor time that a lane may use for one job, beyond the submission's own
+MARGIN_SECONDS = 60  # in real time, for starting a server and writing the result
+PLANNING_SECONDS = 1200  # for the first job, before which the course is planned
+LANE_SECONDS = 10  # processor time that a lane may use for one job, in addition to that of the submission
 LARGEST_RESULT = 1 << 28  # bytes
 TRIES = 2
-_CREDENTIALS = struct.Struct("3i")  # of a process: its number, user and group; unix(7)
+_CREDENTIALS = struct.Struct("3i")  # of a process: its id, user and group; unix(7)
 
 
 class LocalBackend:
     """A warm host on this machine, before and after the terms of grading are known; a context manager.
 
     Args:
-        level: how submissions are isolated.
-        count: how many are graded at once.
-        host: one that may have been started already; None takes a new one.
+        level: isolation of the submissions.
+        count: number of submissions that are graded at once.
+        host: a host that may have been started already; None creates a new one.
     """
 
     def __init__(self, level: IsolationLevel, count: int, host: HostProcess | None = None) -> None:
@@ -57,11 +57,11 @@ class LocalBackend:
 
 @dataclass
 class _Lane:
-    """One lane, and the job that it is working on.
+    """One lane, and the job on which it works.
 
     Attributes:
-        connection: to the lane, for jobs and results.
-        groups: control groups around the lane's servers.
+        connection: socket to the lane, for jobs and results.
+        groups: control groups of the lane's servers.
     """
 
     connection: socket.socket
@@ -77,11 +77,11 @@ class _Lane:
         self.job, self.tries, self.overdue = job, tries, None
         self.deadline = time.monotonic() + LONGEST_WAIT * terms.limits.submission_seconds + margin
         self.processor_deadline = self._processor_seconds() + 2 * terms.limits.submission_seconds + LANE_SECONDS
-        with contextlib.suppress(ChannelError):  # a lane that has died is noticed when its result is read
+        with contextlib.suppress(ChannelError):  # a lane that has ended is noticed when its result is read
             send(self.connection, job)
 
     def is_new(self) -> bool:
-        """Return whether the lane had not greeted before; now it has, by one byte, or has ended."""
+        """Return whether the readable byte is the greeting of a new lane, which identifies its process."""
         if self.process is not None:
             return False
         _, ancillary, _, _ = self.connection.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
@@ -92,7 +92,7 @@ class _Lane:
         return self.process is not None
 
     def end_if_overdue(self, terms: GradingTerms) -> None:
-        """Ends a lane that takes too long over a job; its socket then reports the end."""
+        """End a lane that takes too long for a job; its socket then reports the end."""
         if self.job is None or self.process is None:
             return
         if time.monotonic() > self.deadline or self._processor_seconds() > self.processor_deadline:
@@ -114,12 +114,12 @@ class _Lane:
 
 
 class Lanes(Graders):
-    """The lanes that grade; a context manager. They are started when they are needed, and stay for the next jobs.
+    """The lanes that grade; a context manager. Lanes are started when they are needed, and are reused for later jobs.
 
     Args:
-        terms: the same for every job.
-        count: how many submissions are graded at once.
-        host: from which the lanes are forked.
+        terms: settings that are the same for every job.
+        count: number of submissions that are graded at once.
+        host: host from which the lanes are forked.
     """
 
     def __init__(self, terms: GradingTerms, count: int, host: HostProcess) -> None:
@@ -142,15 +142,16 @@ class Lanes(Graders):
             self._outer.close(CLOSE_SECONDS)
 
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
-        """Yield every job's result as soon as it is there; jobs are taken from the iterable only when a lane is free.
+        """Yield the result of every job as soon as it is available; jobs are taken from the iterable only when a lane is free.
 
         Raises:
-            IsolationError: the host does not start, or cannot isolate as the terms ask.
+            IsolationError: the host does not start, or cannot isolate submissions as the terms require.
         """
         waiting = iter(jobs)
         results: list[JobResult] = []
         while True:
-            # New jobs before the results: the caller writes these to disk, and the lanes should work during that time.
+            # Give out new jobs before the results: the caller writes the results to disk, and the lanes should work in
+            # the meantime.
             while self.has_room and (job := next(waiting, None)) is not None:
                 self.give(job)
             if results:
@@ -165,7 +166,7 @@ class Lanes(Graders):
         return len(self._busy) < self._count
 
     def give(self, job: Job) -> None:
-        """Begins a job; there has to be room.
+        """Begin a job; `has_room` must be true.
 
         Raises:
             IsolationError: the host does not start.
@@ -178,10 +179,10 @@ class Lanes(Graders):
         lane.give(job, self._terms, 1, MARGIN_SECONDS + PLANNING_SECONDS)
 
     def results(self, or_until_readable: socket.socket | None = None) -> list[JobResult]:
-        """Wait up to a second, or until a socket can be read, and return the results that are there.
+        """Wait up to one second, or until a socket is readable, and return the available results.
 
         Raises:
-            IsolationError: the host cannot isolate submissions as the terms ask.
+            IsolationError: the host cannot isolate submissions as the terms require.
         """
         beside = [] if or_until_readable is None else [or_until_readable]
         ready = multiprocessing.connection.wait([*(lane.connection for lane in self._busy), *beside], timeout=1.0)
@@ -198,7 +199,7 @@ class Lanes(Graders):
         return results
 
     def _result(self, lane: _Lane) -> JobResult | None:
-        """Return the result of a lane's job; None if the lane died and a new one has begun the job again."""
+        """Return the result of a lane's job; None if the lane ended and a new lane has begun the job again."""
         job = lane.job
         assert job is not None
         try:
@@ -242,14 +243,15 @@ class Lanes(Graders):
                 f"the server for submissions does not start at level {self._terms.level.name!r}: {self._host.last_line}"
             ) from None
         if self._terms.level.separates_submissions and not has_namespaces:
-            # The kernel refuses namespaces inside the host's own: each submission gets a host of its own, which the lane, outside of
-            # any, starts.
+            # The kernel denies namespaces inside those of the host. So each submission gets its own host, which the
+            # lane starts; the lane itself runs outside of the host's namespaces.
             for server in servers:
                 server.close()
             servers = []
             self._outer = self._outer or HostProcess(LEVELS["process"])
         ours, theirs = socket.socketpair()
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel says which process is at the other end
+        # the kernel sends the id of the process at the other end
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         with theirs:
             self._order_lane([theirs, *servers])
         for server in servers:
@@ -257,7 +259,7 @@ class Lanes(Graders):
         return _Lane(ours, groups)
 
     def _order_lane(self, sockets: list[socket.socket]) -> None:
-        """Sends the sockets of a new lane to the planner, which is started again if it has ended."""
+        """Send the sockets of a new lane to the planner, which is started again if it has ended."""
         for planner in (self._planner, None):
             try:
                 planner = planner or self._begin_planner()
@@ -274,5 +276,5 @@ class Lanes(Graders):
 
 
 def _has_ended(lane: _Lane) -> bool:
-    """Return whether a free lane has ended: it sends nothing without a job."""
+    """Return whether a free lane has ended: a lane without a job sends nothing."""
     return bool(multiprocessing.connection.wait([lane.connection], timeout=0))

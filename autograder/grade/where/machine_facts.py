@@ -1,4 +1,4 @@
-"""What this machine is, and what has to be the same on every machine that grades one class, because a grade may depend on it."""
+"""Facts about this machine, and those that must be equal on all machines that grade one class, because a grade may depend on them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from autograder.installation.requirements import PACKAGE
 
 PACKAGES = ("torch", "nbgrader", "ipython")
 WITHOUT_EFFECT = ("book", "commands", "desk", "installation")
-"""Rooms of this package that no grade depends on."""
+"""Folders of this package on which no grade depends."""
 
 
 @cache
 def deciding_versions() -> dict[str, str]:
-    """Returns the versions of what decides a grade: Python, the grader, and all that a submission can import here."""
+    """Return the versions on which a grade depends: Python, the grader, and all packages that a submission can import here."""
     return _grading_versions() | {"installed": _installed()}
 
 
 def _installed() -> str:
-    """Returns a hash of the names and versions of all installed packages, read from the names of their folders alone."""
+    """Return a hash of the names and versions of all installed packages, which are read from the names of their folders."""
     folders = [Path(entry) for entry in sys.path if Path(entry).is_dir()]
     found = {path.name for folder in folders for path in folder.glob("*.*-info")}
     return hashlib.sha256(repr(sorted(found)).encode()).hexdigest()[:12]
@@ -40,7 +40,7 @@ def _grading_versions() -> dict[str, str]:
 
 @cache
 def handshake_versions() -> dict[str, str]:
-    """Returns what another machine's installation has to be like: Python, what grades, and this package to the letter."""
+    """Return the versions that another machine must have as well: Python, the grading packages, and the exact code of this package."""
     return {"autograder": _code_version(_code())} | _grading_versions()
 
 
@@ -56,7 +56,7 @@ def _code_version(files: Iterable[Path]) -> str:
 
 
 def difference(theirs: dict[str, str]) -> str:
-    """Returns how another machine's `handshake_versions` differ from ours, "" where they do not."""
+    """Return the differences between another machine's `handshake_versions` and ours; "" if there are none."""
     ours = handshake_versions()
     names = [name for name in ours if theirs.get(name) != ours[name]]
     return "; ".join(f"{name} {theirs.get(name, 'missing')} there, {ours[name]} here" for name in names)
@@ -64,7 +64,7 @@ def difference(theirs: dict[str, str]) -> str:
 
 @cache
 def machine_kind() -> str:
-    """Returns the processor's name and count and the memory, such as "x86_64, AMD EPYC 7B13, 16 processors, 64 GiB"."""
+    """Return the processor's name and number and the memory, such as "x86_64, AMD EPYC 7B13, 16 processors, 64 GiB"."""
     try:
         model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text("utf-8"), re.M)
     except OSError:

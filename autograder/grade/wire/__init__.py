@@ -1,1 +1,1 @@
-"""What the grader and a worker send each other: messages, values, outputs and their limits."""
+"""The data that the grader and a worker exchange: messages, plain values, outputs, and their limits."""

@@ -1,4 +1,4 @@
-"""Messages over a socket: a length, then msgpack; read with a deadline and a largest size."""
+"""Messages over a socket: the length, then msgpack. Messages are read with a deadline and a size limit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from autograder.locale.translations import in_english
 
 
 class _Header:
-    """What the first byte of a value says, as in msgpack's specification: github.com/msgpack/msgpack/blob/master/spec.md.
+    """The meaning of the first byte of a value in msgpack: https://github.com/msgpack/msgpack/blob/master/spec.md.
 
     Attributes:
-        width: bytes of the length that follows, 0 if the length is fixed.
-        body: bytes after the length, apart from those that it counts.
-        inner: values inside, if the length is fixed.
-        each: values inside for each one that the length counts; 0 if it counts bytes.
+        width: number of bytes of the length that follows; 0 if the length is fixed.
+        body: number of bytes after the length that the length does not count.
+        inner: number of values inside, if the length is fixed.
+        each: number of values inside per unit of the length; 0 if the length counts bytes.
     """
 
     __slots__ = ("body", "each", "inner", "width")
@@ -38,7 +38,7 @@ def _headers() -> list[_Header]:
     for length in range(32):
         found[0xA0 + length] = _Header(body=length)
     for power, width in enumerate((1, 2, 4)):
-        found[0xC4 + power] = found[0xD9 + power] = _Header(width)  # bytes and texts
+        found[0xC4 + power] = found[0xD9 + power] = _Header(width)  # bytes and strings
         found[0xC7 + power] = _Header(width, body=1)
     for first, bodies in ((0xCA, (4, 8)), (0xCC, (1, 2, 4, 8)), (0xD0, (1, 2, 4, 8)), (0xD4, (2, 3, 5, 9, 17))):
         found[first : first + len(bodies)] = [_Header(body=body) for body in bodies]
@@ -51,9 +51,10 @@ HEADERS = _headers()
 
 
 def has_more_items(payload: bytes | bytearray, most: int) -> bool:
-    """Returns whether a message holds, or announces, more than `most` values: numbers, texts, keys, lists and maps alike.
+    """Return whether a message contains, or announces, more than `most` values: numbers, strings, keys, lists and maps alike.
 
-    Takes time in proportion to the smaller of both. What is no whole message is left to the decoder to refuse.
+    The function takes time proportional to the smaller of the two numbers. It ignores malformed messages; the decoder
+    rejects them.
     """
     position, waiting, items, size = 0, 1, 0, len(payload)
     while waiting and position < size:
@@ -75,11 +76,11 @@ def has_more_items(payload: bytes | bytearray, most: int) -> bool:
 Message = TypeVar("Message")
 Done = TypeVar("Done")
 HEADER = struct.Struct("!Q")
-TICK = 0.1  # seconds between two looks at the worker while waiting for it
+TICK = 0.1  # seconds between two calls of `watch` while waiting
 
 
 class ChannelError(UnfinishedError):
-    """The other side is gone, too slow, or sent something that is not a message; the text fits a grade's reason."""
+    """The other side has ended, is too slow, or sent something that is not a message; the message fits the reason of a grade."""
 
 
 def send(
@@ -89,21 +90,21 @@ def send(
     deadline: float | None = None,
     watch: Callable[[], None] | None = None,
 ) -> None:
-    """Sends one message.
+    """Send one message.
 
     Args:
         connection: a stream socket.
-        message: what to send.
-        deadline: on the clock of `time.monotonic()`, in seconds, for a side that does not read; None waits forever.
+        message: the message.
+        deadline: time of `time.monotonic()`, in seconds, after which sending is given up; None waits forever.
         watch: as in `receive`.
 
     Raises:
-        ChannelError: the other side is gone, or the time is up.
+        ChannelError: the other side has ended, or the deadline has passed.
     """
     payload = memoryview(msgspec.msgpack.encode(message))
     header, sent = memoryview(HEADER.pack(len(payload))), 0
     while sent < len(header) + len(payload):
-        # Together: the other side is woken once, and not for eight bytes.
+        # one system call for both, so that the other side is not woken for the eight bytes of the length
         rest = [header[sent:], payload[max(0, sent - len(header)) :]]
         sent += _patiently(connection, partial(connection.sendmsg, rest), deadline, watch)
 
@@ -117,18 +118,18 @@ def receive(
     deadline: float | None = None,
     watch: Callable[[], None] | None = None,
 ) -> Message:
-    """Returns the next message, of the given form.
+    """Return the next message, which must have the given type.
 
     Args:
         connection: a stream socket.
-        form: the struct that it must be.
-        largest: its maximum size in bytes.
-        most_items: how many values it may hold; they are counted before they are built. None does not count.
-        deadline: on the clock of `time.monotonic()`, in seconds; None waits forever.
-        watch: called at least ten times a second, whether the other side sends or not; may raise.
+        form: the expected struct.
+        largest: the maximum size in bytes.
+        most_items: the maximum number of values, which are counted before they are built; None sets no limit.
+        deadline: time of `time.monotonic()`, in seconds; None waits forever.
+        watch: function that is called at least ten times per second, whether or not the other side sends; it may raise.
 
     Raises:
-        ChannelError: the other side is gone, the time is up, or it sent something else.
+        ChannelError: the other side has ended, the deadline has passed, or the other side sent something else.
     """
     (size,) = HEADER.unpack(_exactly(connection, HEADER.size, deadline, watch))
     if size > largest:
@@ -141,8 +142,8 @@ def receive(
     try:
         return msgspec.msgpack.decode(payload, type=form)
     except (msgspec.MsgspecError, RecursionError, ValueError):
-        # Without msgspec's words, which quote the message: the reason appears in the student's page, and a worker that
-        # runs a hidden test could write the test into it.
+        # The message of msgspec is left out because it quotes the data: the reason appears on the student's page, and a
+        # worker that runs a hidden test could write the test into it.
         raise ChannelError(in_english("it sent something that is not an answer")) from None
 
 
@@ -162,15 +163,15 @@ def _exactly(
 def _patiently(
     connection: socket.socket, act: Callable[[], Done], deadline: float | None, watch: Callable[[], None] | None
 ) -> Done:
-    """Returns what sending or receiving some bytes returns, as soon as that is possible."""
+    """Return the result of `act`, which sends or receives some bytes, as soon as that is possible."""
     patience = TICK if watch or deadline is not None else None
     while True:
-        # Also if it never has to wait: a side that sends a byte now and then would otherwise not be watched.
+        # Check this even if no wait is needed: otherwise a side that sends a byte now and then would not be watched.
         if deadline is not None and time.monotonic() > deadline:
             raise ChannelError(in_english("it used up its time"))
         if watch:
             watch()
-        if connection.gettimeout() != patience:  # to set it is a system call
+        if connection.gettimeout() != patience:  # only if necessary, because setting it is a system call
             connection.settimeout(patience)
         try:
             return act()

@@ -1,4 +1,4 @@
-"""What one submission may use. A submission that exceeds a limit is ended with a reason; the batch continues."""
+"""The limits of one submission. A submission that exceeds a limit is ended with a reason, and the batch continues."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_type_hints
 
 TIME_IS_UP = signal.SIGXCPU
-"""The signal by which the grader ends a cell, and nothing but the cell, in the submission's process."""
+"""The signal with which the grader ends a running cell, and only the cell, in the submission's process."""
 MEBIBYTE = 2**20
 LONGEST_WAIT = 3
-LEAST_WAIT = 60.0  # seconds that a submission may be kept waiting, however short its own limit is
+LEAST_WAIT = 60.0  # minimum of the seconds that a submission may be kept waiting, however short its own limit is
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How a teacher sets a limit: as `c.Autograder.NAME` in nbgrader_config.py, and for one run as `grade --NAME`.
+    """The way a teacher sets a limit: as `c.Autograder.NAME` in nbgrader_config.py, or for one run with `grade --NAME`.
 
     Attributes:
-        name: of the setting.
-        help: the unit, and what is limited.
-        least: the smallest value.
-        unit: bytes of one; 1 for other things than memory.
-        is_option: whether `grade` has an option for it, and the configuration of a new course a line.
+        name: name of the setting.
+        help: the unit, and the limited quantity.
+        least: the smallest allowed value.
+        unit: number of bytes per unit of the setting; 1 if the limit is not an amount of memory.
+        is_option: whether `grade` has an option for the setting, and the configuration of a new course a line.
     """
 
     name: str
@@ -34,26 +34,31 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The limits of one submission, the same for every submission of a batch.
+    """The limits of one submission, which are the same for all submissions of a batch.
 
-    A dataclass, which msgspec encodes as well, because `--help` works without any package.
+    This is a dataclass, which msgspec can encode as well, because `--help` must work without any package.
 
     Attributes:
-        cell_seconds: for one cell, or one call that a check makes; nbgrader's own default (`Execute.timeout`, 0.9.6).
-        submission_seconds: for all cells and calls of one submission together, and, summed over all of its processes, of
-            processor time. Both are counted on a clock that stands still while others keep the submission waiting for a
-            processor, until `LONGEST_WAIT` times as long has passed, or a minute where that is longer.
-        memory_bytes: of all its processes together, above what the worker uses before it begins.
-        processes: how many may exist at once, threads included.
-        output_bytes: of text and pictures in one submission's outputs; the rest is cut off, without a penalty.
-        file_bytes: of the largest file it may write.
-        disk_bytes: of its private /tmp and home folder together; they are kept in memory.
-        notebook_bytes: of the submitted notebook, without its outputs.
-        attachment_bytes: of all other submitted files.
-        attachment_count: of the files and folders beside the notebooks.
-        reply_bytes: of one answer from the worker.
-        picture_seconds: for recording the wrong answers of one submission, for the pictures in its feedback; 0 records none.
-        reply_items: values in one answer: each number, text, key, list and map; an array of NumPy or PyTorch is one.
+        cell_seconds: time limit of one cell, or of one call that a check makes; nbgrader's default (`Execute.timeout`,
+            0.9.6).
+        submission_seconds: time limit of all cells and calls of one submission together, and limit of the processor
+            time of all its processes together. Both clocks stop while other processes keep the submission waiting for a
+            processor, until `LONGEST_WAIT` times the limit has passed, or a minute if that is longer.
+        memory_bytes: memory of all its processes together, in addition to the memory that the worker uses before it
+            begins.
+        processes: number of processes and threads that may exist at once.
+        output_bytes: size of the text and pictures in the outputs of one submission; the rest is cut off, without a
+            penalty.
+        file_bytes: size of the largest file that it may write.
+        disk_bytes: size of its private /tmp and home folder together, which are kept in memory.
+        notebook_bytes: size of the submitted notebook without its outputs.
+        attachment_bytes: size of all other submitted files.
+        attachment_count: number of submitted files and folders other than the notebooks.
+        reply_bytes: size of one answer of the worker.
+        picture_seconds: time for recording the wrong answers of one submission for the pictures in its feedback; 0
+            records none.
+        reply_items: number of values in one answer: numbers, strings, keys, lists and maps; an array of NumPy or
+            PyTorch counts as one value.
     """
 
     cell_seconds: Annotated[float, Setting("cell_seconds", "seconds for one cell", 0.1, is_option=True)] = 30.0
@@ -85,14 +90,14 @@ class LimitField:
 
     @property
     def default(self) -> float:
-        """The standard value, in the setting's unit."""
+        """The default value, in the unit of the setting."""
         return float(getattr(Limits(), self.name)) / self.setting.unit
 
     def value(self, given: Any) -> float:
-        """Return the field's value for a setting.
+        """Return the value of the field for a value of the setting.
 
         Raises:
-            ValueError: it is not a number, or too small; the message names the setting.
+            ValueError: the value is not a number, or too small; the message names the setting.
         """
         kinds = (int,) if self.kind is int else (int, float)
         about = self.setting
@@ -111,6 +116,6 @@ def limit_fields() -> dict[str, LimitField]:
 
 
 def configuration_lines() -> str:
-    """Return lines of nbgrader_config.py that set the limits which `grade` has options for, to their standard values."""
+    """Return the lines of nbgrader_config.py that set the limits for which `grade` has options to their default values."""
     fields = [field for field in limit_fields().values() if field.setting.is_option]
     return "".join(f"c.Autograder.{one.setting.name} = {one.default:g}  # {one.setting.help}\n" for one in fields)

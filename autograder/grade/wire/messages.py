@@ -1,11 +1,11 @@
-"""The messages between a lane and the processes of one submission: msgpack of these structs, never a pickle.
+"""The messages between a lane and the processes of one submission: these structs in msgpack, never a pickle.
 
-Decoding a message runs no code, and a message of another form is refused (msgspec checks the types). A lane sends a batch of
-requests at once; the worker answers each, in order. Each answer carries the number of its batch, so that a process forked by a
-submission cannot slip in an answer to a later one.
+Decoding a message does not run code, and msgspec rejects a message of any other form. A lane sends a batch of requests
+at once, and the worker answers each of them in order. Each answer carries the number of its batch, so that a process
+forked by a submission cannot insert an answer to a later request.
 
 Calls, reports and programs are those of `autograder.check.subject.call_report`, and recordings those of
-`autograder.tape.recording`; they are encoded once more, so that reading a message needs no PyTorch.
+`autograder.tape.recording`. They are encoded separately, so that PyTorch is not needed to read a message.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ Role = Literal["server", "judge server", "planner"]
 
 
 class Fork(msgspec.Struct, frozen=True):
-    """An order to the host: fork a process with this role; its control socket is sent along as a file descriptor."""
+    """An order to the host to fork a process with this role; the control socket of that process is sent along as a file descriptor."""
 
     role: Role
 
 
 class Greet(msgspec.Struct, frozen=True, tag="greet"):
-    """An order to a server: answer with one byte, with which the kernel sends the id of the server's process."""
+    """An order to a server to answer with one byte; with it, the kernel sends the process id of the server."""
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
-    """An order to a server: fork a worker, whose socket is sent along as a file descriptor.
+    """An order to a server to fork a worker, whose socket is sent along as a file descriptor.
 
     Attributes:
         limits: the resources that the worker may use.
-        modules: to import first, for this worker and all later ones.
+        modules: names of modules to import first, for this worker and all later ones.
     """
 
     limits: Limits
@@ -42,11 +42,11 @@ class Start(msgspec.Struct, frozen=True, tag="start"):
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
-    """An order to a server: end the worker and every process that it left behind."""
+    """An order to a server to end the worker and every process that the worker has left."""
 
 
 class Order(msgspec.Struct, frozen=True):
-    """The message by which a lane, or the main process, gives an order to a server."""
+    """The message with which a lane or the main process gives an order to a server."""
 
     order: Greet | Start | Stop
 
@@ -55,8 +55,8 @@ class Ready(msgspec.Struct, frozen=True):
     """The answer of a server to every order.
 
     Attributes:
-        has_namespaces: whether each worker gets namespaces of its own.
-        problem: why the worker could not be started; None if it was.
+        has_namespaces: whether each worker gets its own namespaces.
+        problem: the reason why the worker could not be started; None if it was started.
     """
 
     has_namespaces: bool
@@ -66,20 +66,20 @@ class Ready(msgspec.Struct, frozen=True):
 LONGEST_REASON = 4000  # characters
 LONGEST_PRINT = 1 << 18
 Reason = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
-"""A text of the worker's that may be stored in a grade; a message with a longer one is refused."""
+"""A string of the worker that may be stored in a grade; a message with a longer one is rejected."""
 Printed = Annotated[str, msgspec.Meta(max_length=2 * LONGEST_PRINT)]
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """The first request: write these files, by relative path, and set the limits.
+    """The first request: write these files, given by relative path, and set the limits.
 
     Attributes:
-        files: beside the notebook.
+        files: the submitted files apart from the notebook.
         cell_seconds: time limit of one cell, and of one call.
         output_bytes: limit of the outputs of all cells together.
-        recordings: of the source's own demonstrations, as `KeptRecordings.encoded` returns them.
-        language: of a judge's messages.
-        seed: of a judge's random generators; None leaves them as they are.
+        recordings: the recordings of the demonstrations of the source, as returned by `KeptRecordings.encoded`.
+        language: language of a judge's messages.
+        seed: seed of a judge's random generators; None does not seed them.
     """
 
     files: dict[str, bytes]
@@ -91,18 +91,18 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
 
 
 class RunCell(msgspec.Struct, frozen=True, tag="run"):
-    """Run one cell's text; answered by CellRan."""
+    """Run the code of one cell. The answer is CellRan."""
 
     text: str
 
 
 class MakeCall(msgspec.Struct, frozen=True, tag="call"):
-    """Make a call that a check asks for; answered by CallMade, or by Skipped if an earlier call of the group had a problem.
+    """Make a call for a check. The answer is CallMade, or Skipped if an earlier call of the group had a problem.
 
     Attributes:
-        name: of the function or class.
-        call: a Call as msgpack.
-        group: of calls whose function is looked up once and kept for recordings.
+        name: name of the function or class.
+        call: a Call in msgpack.
+        group: number of a group of calls; their function is looked up once and kept for recordings.
     """
 
     name: str
@@ -111,23 +111,23 @@ class MakeCall(msgspec.Struct, frozen=True, tag="call"):
 
 
 class RunProgram(msgspec.Struct, frozen=True, tag="program"):
-    """Run and record a function without arguments; answered by ProgramRan."""
+    """Run and record a function without arguments. The answer is ProgramRan."""
 
     name: str
     group: int
 
 
 class DescribeName(msgspec.Struct, frozen=True, tag="describe"):
-    """Describe the object that a name refers to now; answered by NameDescription."""
+    """Describe the object to which a name refers now. The answer is NameDescription."""
 
     name: str
 
 
 class CallStudent(msgspec.Struct, frozen=True, tag="invoke"):
-    """Call a function with plain values, as a test does; answered by StudentReturned.
+    """Call a function with plain values, as a test does. The answer is StudentReturned.
 
     Attributes:
-        arguments: a tuple and a dictionary, as `plain_values.encode` returns them together.
+        arguments: a tuple and a dictionary, encoded together by `plain_values.encode`.
     """
 
     name: str
@@ -135,7 +135,7 @@ class CallStudent(msgspec.Struct, frozen=True, tag="invoke"):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A call that gave a wrong answer, or a program without arguments if `call` is None, for its recording."""
+    """A call that gave a wrong answer, to be recorded; if `call` is None, a program without arguments."""
 
     group: int
     call: bytes | None
@@ -143,7 +143,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class RecordAttempts(msgspec.Struct, frozen=True, tag="record"):
-    """Record wrong answers in one fork, with these limits; answered by Recorded."""
+    """Record wrong answers in one fork, within these limits. The answer is Recorded."""
 
     attempts: list[Attempt]
     seconds: float
@@ -151,21 +151,21 @@ class RecordAttempts(msgspec.Struct, frozen=True, tag="record"):
 
 
 class ListRecordings(msgspec.Struct, frozen=True, tag="recordings"):
-    """Send the recordings of the demonstrations that have run; answered by Recorded."""
+    """Send the recordings of the demonstrations that have run. The answer is Recorded."""
 
 
 class RunTest(msgspec.Struct, frozen=True, tag="test"):
-    """Run a plain-data test in a judge; answered by TestRan, after any number of Asked.
+    """Run a plain-data test in a judge. The answer is TestRan, after any number of Asked.
 
     Attributes:
-        text: of the test.
-        names: the student's names that it uses.
-        modules: the modules that it uses by a name of the student's.
-        seed: from which its inputs are drawn.
+        text: code of the test.
+        names: the student's objects that the test uses, by name.
+        modules: the modules that the test uses under a name of the student, by that name.
+        seed: seed from which the inputs of the test are drawn.
         seconds: time limit of the whole test.
-        hidden_lines: pairs of first and last line of its hidden parts.
-        picture_seconds: for recordings of wrong answers that its checks ask for.
-        execution_count: of its cell in the notebook.
+        hidden_lines: pairs of the first and the last line of each hidden part.
+        picture_seconds: time for recording wrong answers for its checks.
+        execution_count: execution count of its cell in the notebook.
     """
 
     text: str
@@ -179,7 +179,7 @@ class RunTest(msgspec.Struct, frozen=True, tag="test"):
 
 
 class Replied(msgspec.Struct, frozen=True, tag="replied"):
-    """The lane's reply to Asked: the worker's answer, encoded; None with a reason if there is no answer."""
+    """The reply of the lane to Asked: the encoded answer of the worker, or None with a reason."""
 
     answer: bytes | None
     reason: str = ""
@@ -187,7 +187,7 @@ class Replied(msgspec.Struct, frozen=True, tag="replied"):
 
 
 class CellRan(msgspec.Struct, frozen=True, tag="ran"):
-    """A cell's outputs as JSON in nbformat's form, and the type name and text of the error that ended it."""
+    """The outputs of a cell as JSON in nbformat's form, and the type name and message of the error that ended it."""
 
     outputs: bytes
     error: tuple[Reason, Reason] | None = None
@@ -195,12 +195,12 @@ class CellRan(msgspec.Struct, frozen=True, tag="ran"):
 
 
 class NameDescription(msgspec.Struct, frozen=True, tag="described"):
-    """The object that a name refers to.
+    """The object to which a name refers.
 
     Attributes:
-        value: of a data object, as `plain_values.encode` returns it.
-        unsendable: why it has no such value; None if it has.
-        description: of a function, as `student_functions` makes it, as msgpack.
+        value: value of a data object, as returned by `plain_values.encode`.
+        unsendable: the reason why the object has no plain value; None if it has one.
+        description: description of a function in msgpack, as made by `student_functions`.
     """
 
     kind: Literal["absent", "function", "class", "module", "data"]
@@ -211,46 +211,46 @@ class NameDescription(msgspec.Struct, frozen=True, tag="described"):
 
 
 class CallMade(msgspec.Struct, frozen=True, tag="reported"):
-    """A Report as msgpack."""
+    """A Report in msgpack."""
 
     report: bytes
 
 
 class ProgramRan(msgspec.Struct, frozen=True, tag="recorded"):
-    """A ProgramText as msgpack."""
+    """A ProgramText in msgpack."""
 
     program: bytes
 
 
 class StudentReturned(msgspec.Struct, frozen=True, tag="returned"):
-    """The reply of a student's function, as `student_functions` makes it, as msgpack."""
+    """The reply of a student's function in msgpack, as made by `student_functions`."""
 
     reply: bytes
 
 
 class Recorded(msgspec.Struct, frozen=True, tag="kept"):
-    """Recordings, as msgpack; b"" for an attempt that could not be recorded. The lane checks their form before it uses them."""
+    """Recordings in msgpack; b"" for an attempt that could not be recorded. The lane checks their form before it uses them."""
 
     recordings: list[bytes]
 
 
 class Asked(msgspec.Struct, frozen=True, tag="ask"):
-    """The judge asks the lane to send this request to the worker, and to send back the answer as Replied."""
+    """A request of the judge that the lane passes to the worker; the lane returns the answer as Replied."""
 
     request: MakeCall | RunProgram | DescribeName | CallStudent | RecordAttempts
 
 
 class TestRan(msgspec.Struct, frozen=True, tag="tested"):
-    """A plain-data test has run.
+    """The result of a plain-data test.
 
     Attributes:
         outputs: as in CellRan.
-        status: how it ended.
-        points: that the test's last line gives; None for all.
-        reason: why points are missing, in words for the student.
+        status: the way the test ended.
+        points: points from the last line of the test; None for full points.
+        reason: reason why points are missing, for the student.
         is_hidden: whether the reason comes from a hidden part.
-        line: of the test, at which it ended with an error.
-        wrote_arguments: whether a student's function wrote into an argument of the test's.
+        line: line of the test at which an error ended it.
+        wrote_arguments: whether a function of the student wrote into an argument of the test.
     """
 
     outputs: bytes
@@ -263,11 +263,11 @@ class TestRan(msgspec.Struct, frozen=True, tag="tested"):
 
 
 class Skipped(msgspec.Struct, frozen=True, tag="skipped"):
-    """An earlier call of the same group had a problem, so this one was not made."""
+    """The call was not made, because an earlier call of the same group had a problem."""
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
-    """The request was obeyed."""
+    """The request was carried out."""
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failed"):

@@ -1,4 +1,4 @@
-"""A cell's outputs in nbformat's form, collected within a budget."""
+"""The outputs of a cell in nbformat's form, collected within a budget."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import msgspec
 
-MOST_PARTS = 1_000  # of one cell; a page with more of them cannot be read, and takes minutes to make
-MARGIN = 8  # bytes of JSON for each character of the budget: a control character takes six
-LONGEST_METADATA = 10_000  # bytes of JSON; of all that, the sizes of pictures are used
-CUT = "\n... Output truncated ...\n"  # nbgrader's own words (0.9.6, LimitOutput)
+MOST_PARTS = 1_000  # outputs of one cell; a page with more of them is unreadable and takes minutes to create
+MARGIN = 8  # bytes of JSON for each character of the budget; a control character takes six
+LONGEST_METADATA = 10_000  # bytes of JSON; only the sizes of pictures are used
+CUT = "\n... Output truncated ...\n"  # the message of nbgrader (0.9.6, LimitOutput)
 
 
 class Stream(msgspec.Struct, frozen=True, tag_field="output_type", tag="stream"):
@@ -20,7 +20,7 @@ class Stream(msgspec.Struct, frozen=True, tag_field="output_type", tag="stream")
 
 
 class Display(msgspec.Struct, frozen=True, tag_field="output_type", tag="display_data"):
-    """What `display` showed, by MIME type."""
+    """The data shown by `display`, by MIME type."""
 
     data: dict[str, msgspec.Raw]
     metadata: msgspec.Raw
@@ -35,7 +35,7 @@ class Result(msgspec.Struct, frozen=True, tag_field="output_type", tag="execute_
 
 
 class Error(msgspec.Struct, frozen=True, tag_field="output_type", tag="error"):
-    """An exception, with its traceback's lines."""
+    """An exception, with the lines of its traceback."""
 
     ename: str
     evalue: str
@@ -46,7 +46,7 @@ Output = Stream | Display | Result | Error  # nbformat's schema of an output, ve
 
 
 class Outputs:
-    """Collects the outputs of one cell after another. What exceeds the budget (in bytes) is cut off; that is not an error."""
+    """The outputs of one cell after another. Output beyond the budget (in bytes) is cut off, which is not an error."""
 
     def __init__(self, budget: int) -> None:
         self._left = budget
@@ -55,7 +55,7 @@ class Outputs:
         self._clear_next = False
 
     def stream(self, name: str, text: str) -> None:
-        """Adds text to stdout or stderr; appends it to the previous output if that is the same stream."""
+        """Add text to stdout or stderr; it is appended to the previous output if that is the same stream."""
         if not text or self._left <= 0:
             return
         text = self._afford(text)
@@ -66,7 +66,7 @@ class Outputs:
             self._add({"output_type": "stream", "name": name, "text": text})
 
     def display(self, data: dict, metadata: dict, *, identity: str | None = None, update: bool = False) -> None:
-        """Adds a display_data; with `update`, replaces the data of the one with this identity."""
+        """Add a display_data output; with `update`, replace the data of the output with this identity."""
         if not self._pays(data):
             return
         if update:
@@ -79,7 +79,7 @@ class Outputs:
             self._by_identity[identity] = output
 
     def result(self, data: dict, metadata: dict, execution_count: int) -> None:
-        """Adds the value of a cell's last expression."""
+        """Add the value of a cell's last expression."""
         if self._pays(data):
             self._add(
                 {
@@ -91,27 +91,27 @@ class Outputs:
             )
 
     def error(self, name: str, value: str, traceback: list[str]) -> None:
-        """Adds an error, shortened if it is long, even if the budget is used up."""
+        """Add an error, shortened if it is long, even if the budget is used up."""
         traceback = [line[:20_000] for line in traceback[:100]]
         self._add({"output_type": "error", "ename": name[:200], "evalue": value[:20_000], "traceback": traceback})
 
     def error_if_none(self, name: str, value: str) -> None:
-        """Adds the error that ended the cell, unless it was shown already."""
+        """Add the error that ended the cell, unless it was shown already."""
         if not any(output["output_type"] == "error" for output in self._outputs):
             self.error(name, value, ["ERROR: An error occurred while showtraceback was disabled"])
 
     def clear(self, wait: bool) -> None:
-        """Drops the cell's outputs, at once or when the next one is added."""
+        """Remove the outputs of the cell, at once or when the next output is added."""
         self._clear_next = wait
         if not wait:
             self._outputs.clear()
 
     def text(self) -> str:
-        """Returns what the cell has written to stdout."""
+        """Return the text that the cell has written to stdout."""
         return "".join(output["text"] for output in self._outputs if output.get("name") == "stdout")
 
     def take(self) -> list[dict[str, Any]]:
-        """Returns the cell's outputs and starts the next cell's."""
+        """Return the outputs of the cell, and begin those of the next cell."""
         outputs, self._outputs, self._clear_next = self._outputs, [], False
         return outputs
 
@@ -143,13 +143,17 @@ class Outputs:
 
 
 class ReceivedOutputs:
-    """Reads what a worker says that its cells showed, within a multiple of the budget: who has taken it over keeps to none."""
+    """Reads the outputs that a worker reports, up to a multiple of the budget, which a forged worker may ignore."""
 
     def __init__(self, budget: int) -> None:
         self._left = MARGIN * budget
 
     def read(self, data: bytes) -> list[dict[str, Any]]:
-        """Returns the outputs of one cell; raises ValueError if they are too much, or in no known form."""
+        """Return the outputs of one cell.
+
+        Raises:
+            ValueError: the outputs are too large, or do not have a known form.
+        """
         self._left -= len(data)
         if self._left < 0:
             raise ValueError("the cells showed too much")
@@ -163,7 +167,7 @@ class ReceivedOutputs:
 
 
 def _decoded(output: Output) -> dict[str, Any]:
-    """Returns an output in nbformat's form. What is no text is not shown, and so it is not built either."""
+    """Return an output in nbformat's form. Data that is not text is not shown, so it is not decoded."""
     if isinstance(output, (Stream, Error)):
         return msgspec.to_builtins(output)
     data = {kind: _text(value) for kind, value in output.data.items()}

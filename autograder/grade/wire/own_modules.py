@@ -1,4 +1,4 @@
-"""Modules that lie beside a notebook, found as a kernel finds them: after Python's own, and before installed packages."""
+"""Modules in the folder of a notebook, found in the same order as by a kernel: after the standard library and before installed packages."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ KERNELS = frozenset(
         "psutil", "ptyprocess", "pure_eval", "pygments", "six", "stack_data", "tornado", "traitlets", "wcwidth", "zmq",
     }
 )  # fmt: skip
-"""Packages that a kernel (ipykernel 7) has imported before its first cell: a file of such a name comes too late."""
+"""Packages that a kernel (ipykernel 7) has imported before its first cell; a file with such a name cannot replace them."""
 PACKAGES = {"site-packages", "dist-packages"}
 
 
 def path_with(folder: str, paths: Iterable[str]) -> list[str]:
-    """Returns a module path with a notebook's folder where IPython (9, shellapp.py) has it: behind the standard library."""
+    """Return a module path with a notebook's folder after the standard library, as in IPython (9, shellapp.py)."""
     paths = list(paths)
     own = list(filter(_is_pythons, paths))
     return [*own, folder, *(path for path in paths if path not in own)]
 
 
 def replaced_modules(files: Iterable[str]) -> set[str]:
-    """Returns the modules that these files, by relative path, are, but for those that a kernel has already."""
+    """Return the names of the modules that these files, given by relative path, replace, except those that a kernel has imported."""
     found = set()
     for file in files:
         name, _, rest = file.partition("/")
@@ -39,7 +39,7 @@ def replaced_modules(files: Iterable[str]) -> set[str]:
 
 
 def take_out(names: set[str]) -> dict[str, ModuleType]:
-    """Returns the imported modules of these names, with their submodules, and forgets that they were imported."""
+    """Remove the modules with these names, and their submodules, from the imported modules, and return them."""
     found = [name for name in sys.modules if name.partition(".")[0] in names] if names else []
     return {name: sys.modules.pop(name) for name in found}
 

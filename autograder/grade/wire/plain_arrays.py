@@ -1,4 +1,4 @@
-"""How arrays, tensors and other data of NumPy and PyTorch cross between processes."""
+"""Encoding of arrays, tensors and other data of NumPy and PyTorch as plain values."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _masked(data: Any, mask: Any, fill: Any) -> Any:
 
 
 def numpy_forms() -> dict[type, Form]:
-    """Return how arrays and other data of NumPy cross."""
+    """Return the forms of arrays and other data of NumPy."""
 
     series = [
         getattr(numpy.polynomial, name) for name in ("Polynomial", "Chebyshev", "Legendre", "Laguerre", "Hermite")
@@ -127,7 +127,7 @@ def _tensor_parts(value: torch.Tensor) -> list[Any]:
 
 
 def _tensor(dtype: str, shape: list[int], data: bytes, graph: str, gradient: Any) -> torch.Tensor:
-    """Return the tensor; one that was computed from others has a graph here that ends at its values, and cannot be followed."""
+    """Return the tensor. If it was computed from other tensors, its graph ends at its values, and a backward pass raises."""
     import torch
 
     from autograder.check.subject.call_report import Array
@@ -159,7 +159,7 @@ def _parameter(*parts: Any) -> torch.nn.Parameter:
 
 
 def torch_forms() -> dict[type, Form]:
-    """Return how tensors and other data of PyTorch cross."""
+    """Return the forms of tensors and other data of PyTorch."""
     import torch
 
     from autograder.check.subject.call_report import DTYPES

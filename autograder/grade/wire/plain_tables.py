@@ -1,4 +1,4 @@
-"""How tables and other data of pandas cross between processes."""
+"""Encoding of tables and other data of pandas as plain values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ NAMED_DTYPES = frozenset({
     "boolean", "string", "str", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64",
 })
 # fmt: on
-"""Of pandas' own dtypes those whose name says everything."""
+"""The dtypes of pandas that are determined by their names."""
 
 
 def _column(values: Any) -> list[Any]:
-    """Return the dtype and the values of a column or index; the dtype is "" if the values have it themselves."""
+    """Return the dtype and the values of a column or index; the dtype is "" if the values determine it."""
     if isinstance(values.dtype, numpy.dtype):
         return ["", numpy.asarray(values)]
     if form_of(type(values.array)) is not None:
@@ -69,16 +69,16 @@ def _index_parts(value: Any) -> list[Any]:
 
 
 def _time(value: Any) -> list[Any]:
-    """Return a time of pandas, or an array of them, in UTC and without a zone, and its zone."""
+    """Return a time of pandas, or an array of times, in UTC and without a zone, together with its zone."""
     if value.tz is None:
         return [value.to_numpy(), None]
-    zone = getattr(value.tz, "zone", None)  # of pytz, which pandas 2 uses
+    zone = getattr(value.tz, "zone", None)  # a zone of pytz, which pandas 2 uses
     return [value.tz_convert(None).to_numpy(), zone if isinstance(zone, str) else value.tz]
 
 
 def _time_back(kind: Any) -> Callable[..., Any]:
     def build(values: Any, zone: Any) -> Any:
-        if isinstance(zone, str) and zone.startswith(("dateutil", "tz")):  # reads a file of any name
+        if isinstance(zone, str) and zone.startswith(("dateutil", "tz")):  # such a zone is read from a file of any name
             raise ValueError
         moment = kind(values)
         return moment if zone is None else moment.tz_localize("UTC").tz_convert(zone)
@@ -87,7 +87,7 @@ def _time_back(kind: Any) -> Callable[..., Any]:
 
 
 def pandas_forms() -> dict[type, Form]:
-    """Return how tables and other data of pandas cross."""
+    """Return the forms of tables and other data of pandas."""
     indexes = [
         getattr(pandas, f"{name}Index") for name in ("", "Datetime", "Timedelta", "Period", "Interval", "Categorical")
     ]

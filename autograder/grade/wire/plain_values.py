@@ -1,8 +1,9 @@
-"""Plain values between two processes: bytes that contain data, and neither code nor objects with a behaviour of their own.
+"""Plain values between two processes: bytes that contain only data, without code or objects that define their own behavior.
 
-`encode(value)` returns bytes, `decode(data)` returns an equal value. A list is a msgpack array, and every other container or
-library type is a map of one tag and its parts. Identity does not cross: an object that occurs twice becomes two objects.
-Iterators and generators are not plain: reading one changes it. NumPy, PyTorch and pandas are imported only for their own values.
+`encode(value)` returns bytes, and `decode(data)` returns an equal value. A list is a msgpack array; every other
+container or library type is a map of one tag to its parts. Identity is not preserved: an object that occurs twice
+becomes two objects. Iterators and generators are not plain, because reading them changes them. NumPy, PyTorch and
+pandas are imported only for values of their own types.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from autograder.grade.wire.channel import has_more_items
 
 DEEPEST = 100
 MOST_ITEMS = 2_000_000
-MOST_OBJECTS = 20_000  # that take a library 10 to 1,000 microseconds to build, such as tables
+MOST_OBJECTS = 20_000  # objects that a library builds in 10 to 1,000 microseconds, such as tables
 MOST_NAMED_TUPLES = 200  # types of named tuples, each of which Python compiles
 MOST_EQUAL_HASHES = 50
 LONGEST_NUMBER = 1 << 16  # bytes
-LONGEST_TERM = 1 << 13  # bytes of a fraction's terms, which Python divides by their common divisor
-LONGEST_NAME = 1000  # characters of a named tuple's fields
+LONGEST_TERM = 1 << 13  # bytes of the terms of a fraction, which Python divides by their common divisor
+LONGEST_NAME = 1000  # characters of the fields of a named tuple
 SMALL = 1 << 20  # bytes, which become at most 64 MiB of objects
 NATIVE = frozenset({type(None), bool, int, float, str, bytes})
-"""Types that msgpack has itself."""
+"""The types that msgpack encodes directly."""
 SIMPLE = NATIVE - {int}
-LEAST, MOST = -(2**63), 2**64 - 1  # whole numbers of msgpack
+LEAST, MOST = -(2**63), 2**64 - 1  # integers of msgpack
 FACTORIES = {kind.__name__: kind for kind in (int, float, complex, bool, str, bytes, list, tuple, dict, set, frozenset)}
 CONSTANTS = {"...": ..., "NotImplemented": NotImplemented}
 # fmt: off
@@ -51,24 +52,24 @@ UNCHANGED = frozenset({
     "__parameters__",
 })
 # fmt: on
-"""Attributes of a class that extends a plain type which leave alone how its objects compare and what they contain."""
+"""Attributes of a subclass of a plain type that change neither the comparison nor the contents of its objects."""
 LIBRARIES = {"numpy": "plain_arrays", "torch": "plain_arrays", "pandas": "plain_tables"}
-"""The modules, in this folder, that know the types of a library."""
+"""The modules of this folder that define the forms for the types of a library."""
 
 
 class NotPlain(TypeError):
-    """A value that does not cross; the message names its type."""
+    """The value is not plain; the message names its type."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """How values of one type cross.
+    """The encoding of the values of one type.
 
     Attributes:
-        tag: begins with the name of the library, unless the type is one of Python's.
+        tag: name of the type; it begins with the name of the library, except for Python's own types.
         split: returns the parts of a value, which are plain values themselves.
-        build: returns the value for its parts.
-        is_slow: whether building takes long enough that forged bytes could keep a process busy with it.
+        build: returns the value with these parts.
+        is_slow: whether building takes so long that forged bytes could keep a process busy with it.
     """
 
     tag: str
@@ -90,10 +91,10 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """Return the value.
+    """Return the value that `encode` has encoded as these bytes.
 
     Raises:
-        ValueError: these bytes do not come from `encode`.
+        ValueError: the bytes do not come from `encode`.
     """
     try:
         if len(data) > SMALL and has_more_items(data, 2 * MOST_ITEMS):
@@ -104,7 +105,7 @@ def decode(data: bytes) -> Any:
 
 
 class _Encoding:
-    """The encoding of one value; counts its items, since a list that contains itself twice has no end."""
+    """The encoding of one value. It counts the items, because a list that contains itself twice would never end."""
 
     __slots__ = ("items", "objects")
 
@@ -148,7 +149,7 @@ class _Encoding:
 
 
 class _Decoding:
-    """The decoding of one value; counts its items, slow objects, and types of named tuples."""
+    """The decoding of one value. It counts the items, slow objects, and types of named tuples."""
 
     __slots__ = ("items", "named_tuples", "objects")
 
@@ -187,7 +188,7 @@ _ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Any, ext
 
 
 def form_of(kind: Any) -> Form | None:
-    """Return how objects of exactly this type cross; None if they are not plain."""
+    """Return the form for objects of exactly this type; None if they are not plain."""
     return _FORMS.get(kind) or _other_form(kind)
 
 
@@ -215,7 +216,7 @@ def _library_forms(library: str) -> dict[type, Form]:
 
 
 def _plain_base(kind: type) -> type:
-    """Return the plain type of which a class is a variation that compares and iterates as its base; object if there is none."""
+    """Return the plain base of a class whose objects compare and iterate as those of the base; `object` if there is none."""
     for position, base in enumerate(kind.__mro__):
         if base in NATIVE or (base is not kind and form_of(base) is not None):
             added = {name for extension in kind.__mro__[:position] for name in vars(extension)} - UNCHANGED
@@ -225,7 +226,7 @@ def _plain_base(kind: type) -> type:
 
 
 def _hashable(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the items of a set, or keys of a dict, if it can be built fast: n items of one hash take n * n steps."""
+    """Return the items of a set, or keys of a dict, if it can be built fast: n items with equal hashes take n * n steps."""
     if len(items) > MOST_EQUAL_HASHES and max(Counter(map(hash, items)).values()) > MOST_EQUAL_HASHES:
         raise ValueError
     return items
@@ -309,7 +310,7 @@ def _zone_back(offset: datetime.timedelta, name: str) -> datetime.timezone:
 
 
 def _is_named_tuple(kind: type) -> bool:
-    """Return whether this is a type from `namedtuple` or `typing.NamedTuple` to which no methods were added."""
+    """Return whether this is a type from `namedtuple` or `typing.NamedTuple` without added methods."""
     fields = vars(kind).get("_fields")
     if kind.__bases__ != (tuple,) or type(fields) is not tuple or not all(type(field) is str for field in fields):
         return False
@@ -331,7 +332,7 @@ def _named_tuple_type(name: str, fields: tuple[str, ...]) -> Any:
 
 
 def _class(value: type) -> list[Any]:
-    """Return the name of a class whose objects are plain, or of one of Python's own."""
+    """Return the module and name of a class whose objects are plain, or of a class of Python."""
     home = str(value.__module__).partition(".")[0]
     if getattr(sys.modules.get(home), value.__name__, None) is not value or not _is_plain_class(home, value):
         raise NotPlain(f"the class {value.__name__!s:.80}")

@@ -1,4 +1,4 @@
-"""What processes use of the machine, read from outside: from /proc, as described in proc(5)."""
+"""The resource usage of processes, read from /proc, as described in proc(5)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import NamedTuple
 
 import psutil
 
-SHARED_MAPPING = "/dev/zero (deleted)"  # what the kernel calls shared memory without a file
+SHARED_MAPPING = "/dev/zero (deleted)"  # the kernel's name for shared memory without a file
 
 
 class ProcessUsage(NamedTuple):
-    """What one process uses.
+    """The resource usage of one process.
 
     Attributes:
         parent: the id of its parent.
-        threads: how many it has.
-        resident_bytes: its memory, including what it shares with the process that it was forked from.
-        own_seconds: of processor time, without its children.
-        ended_seconds: of processor time of its children that have ended and that it has waited for.
-        kept_waiting: seconds that its first thread was ready to run, and no processor was free.
+        threads: the number of its threads.
+        resident_bytes: its memory, including memory shared with the process from which it was forked.
+        own_seconds: its processor time, without its children.
+        ended_seconds: the processor time of its children that have ended and for which it has waited.
+        kept_waiting: seconds in which its first thread was ready to run, but no processor was free.
     """
 
     parent: int
@@ -34,7 +34,7 @@ class ProcessUsage(NamedTuple):
 
 
 def child_processes(process: psutil.Process) -> list[psutil.Process]:
-    """Returns all processes below this one; none if it is gone."""
+    """Return all processes below this one; [] if it has ended."""
     try:
         return process.children(recursive=True)
     except psutil.Error:
@@ -42,9 +42,9 @@ def child_processes(process: psutil.Process) -> list[psutil.Process]:
 
 
 def descendants(process: psutil.Process, most: int) -> list[psutil.Process]:
-    """Returns the processes below this one, and stops soon after the first `most`, because a program may make thousands."""
+    """Return the processes below this one, but not many more than `most`, because a program may start thousands."""
     if not Path(f"/proc/{process.pid}/task/{process.pid}/children").exists():
-        return child_processes(process)  # a kernel without these lists: all processes of the machine are looked at
+        return child_processes(process)  # a kernel without these lists: search all processes of the machine
     found: list[int] = []
     waiting = [process.pid]
     while waiting and len(found) <= most:
@@ -67,7 +67,7 @@ def _process(pid: int) -> psutil.Process | None:
 
 
 def usage_of(process: psutil.Process) -> ProcessUsage | None:
-    """Returns what a process uses; None if it is gone."""
+    """Return the resource usage of a process; None if it has ended."""
     try:
         with process.oneshot():
             times = process.cpu_times()
@@ -84,7 +84,7 @@ def usage_of(process: psutil.Process) -> ProcessUsage | None:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Returns the memory of a process that belongs to no file; each page that others map, too, counts in part. 0 if it is gone."""
+    """Return the memory of a process that does not belong to a file, counting shared pages in part; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except OSError:
@@ -94,35 +94,35 @@ def proportional_bytes(pid: int) -> int:
 
 
 def has_shared_mapping(pids: Iterable[int]) -> bool:
-    """Returns whether one of the processes has shared memory without a file, which may hold more than is mapped."""
+    """Return whether one of the processes has shared memory without a file, which may be larger than the mapped part."""
     return any(SHARED_MAPPING in _text(f"/proc/{pid}/maps") for pid in pids)
 
 
 def shared_bytes_of_machine() -> int:
-    """Returns the memory of the whole machine that is shared, or in file systems that are kept in memory."""
+    """Return the memory of the whole machine that is shared, or in file systems in memory."""
     return int(psutil.virtual_memory().shared)
 
 
 def sockets_beside(pid: int) -> int:
-    """Returns how many sockets exist in the network namespace of a process; 0 if it is gone."""
+    """Return the number of sockets in the network namespace of a process; 0 if it has ended."""
     words = _text(f"/proc/{pid}/net/sockstat").split()
     return int(words[2]) if words[:2] == ["sockets:", "used"] else 0
 
 
 def kept_waiting(pid: int) -> float:
-    """Returns for how many seconds the first thread of a process was ready to run, and no processor was free."""
+    """Return the seconds in which the first thread of a process was ready to run, but no processor was free."""
     return _waited(_text(f"/proc/{pid}/schedstat"))
 
 
 def kept_waiting_here() -> float:
-    """Returns the same for this process, at a tenth of the cost: it is asked with every message to a submission."""
+    """Return the same for this process, at a tenth of the cost, because it is needed with every message to a submission."""
     file = _own_statistic(os.getpid())
     return 0.0 if file is None else _waited(os.pread(file, 200, 0).decode())
 
 
 @functools.cache
 def _own_statistic(_: int) -> int | None:
-    """Returns an open file descriptor; each process, as known by its id, has one until it ends."""
+    """Return an open file descriptor; each process, identified by its id, keeps one until it ends."""
     try:
         return os.open("/proc/self/schedstat", os.O_RDONLY)
     except OSError:
@@ -131,14 +131,14 @@ def _own_statistic(_: int) -> int | None:
 
 def _waited(statistic: str) -> float:
     words = statistic.split()
-    return int(words[1]) / 1e9 if len(words) > 1 else 0.0  # a kernel without this statistic does not know
+    return int(words[1]) / 1e9 if len(words) > 1 else 0.0  # kernels without this statistic
 
 
 def _text(path: str) -> str:
     try:
         with open(
             path
-        ) as file:  # Path.read_text takes twice as long, and this is asked a hundred times for each submission
+        ) as file:  # Path.read_text takes twice as long, and this is called a hundred times for each submission
             return file.read()
     except OSError:
         return ""

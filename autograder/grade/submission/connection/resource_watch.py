@@ -1,4 +1,4 @@
-"""Watches, from outside, what a submission's processes use, and ends what uses more than it may."""
+"""Supervision of a submission's processes from outside: resources are measured, and violations of the limits end the submission."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from autograder.grade.wire.channel import TICK, ChannelError
 from autograder.grade.wire.limits import LEAST_WAIT, LONGEST_WAIT, MEBIBYTE, TIME_IS_UP, Limits
 from autograder.locale.translations import in_english
 
-LONGEST_TURN = 3.0  # seconds for which a process may wait for a processor at once
-MOST_SOCKETS = 256  # each may hold half a megabyte that belongs to no process
+LONGEST_TURN = 3.0  # maximum number of seconds for which a process may wait for a processor at a time
+MOST_SOCKETS = 256  # each may use half a megabyte that does not belong to a process
 
 
 class Deadline(NamedTuple):
-    """When the submission hears that its time is up, and when it is ended, on its own clock."""
+    """The times at which the submission is interrupted, and at which it is killed, on its own clock."""
 
     told: float
     ended: float
 
 
 class ResourceWatch:
-    """The processes of one submission: those below a server, but for the ones that hold its namespaces.
+    """The processes of one submission: those below a server, except the holders of its namespaces.
 
     Args:
         server: the process that forks the worker.
-        limits: what the submission may use.
-        holders: how many processes stand between the server and the worker, and run nothing of the submission's.
+        limits: the limits of the submission.
+        holders: the number of processes between the server and the worker, which do not run the submission's code.
 
     Attributes:
-        verdict: which limit was exceeded, in words for the grade's reason; "" if none was.
+        verdict: the exceeded limit, in words for the grade's reason; "" if none was exceeded.
     """
 
     def __init__(self, server: psutil.Process, limits: Limits, holders: int) -> None:
@@ -58,9 +58,9 @@ class ResourceWatch:
         self._deadline = Deadline(math.inf, self._end)
 
     def clock(self) -> float:
-        """Returns seconds on the submission's own clock, which stands still while others keep it waiting for a processor.
+        """Return seconds on the submission's own clock, which stops while other processes keep it waiting for a processor.
 
-        So does a processor that this process waits for: nobody answers the submission, or reads its answer, until then.
+        It also stops while this process waits for a processor, because the submission is not answered during that time.
         """
         most = max(LEAST_WAIT, (LONGEST_WAIT - 1) * self._limits.submission_seconds)
         return time.monotonic() - min(self._kept_waiting + self._grader_waited(), most)
@@ -70,25 +70,25 @@ class ResourceWatch:
 
     @property
     def processor_seconds(self) -> float:
-        """What was used of processor time up to the last look."""
+        """The processor time used up to the last check, in seconds."""
         return self._processor.seconds
 
     @property
     def seconds_left(self) -> float:
-        """What is left of the submission's time."""
+        """The rest of the submission's time, in seconds."""
         return max(0.0, self._end - self.clock())
 
     def deadline(self, seconds: float, grace: float) -> Deadline:
-        """Returns the deadline of an answer that may take so many seconds, and so many more to stop."""
+        """Return the deadline of an answer that may take `seconds`, and `grace` seconds more to stop."""
         now = self.clock()
         return Deadline(now + seconds, min(self._end, now + seconds + grace))
 
     def wait_until(self, deadline: Deadline) -> None:
-        """Sets until when `check` allows the submission to work on its answer."""
+        """Set the deadline of the submission's current answer, which `check` enforces."""
         self._deadline = deadline
 
     def check(self) -> None:
-        """Raises ChannelError if the submission uses more than it may. Looks ten times a second, however often it is called."""
+        """Raise ChannelError if the submission exceeds a limit. It measures at most ten times a second, however often it is called."""
         now = time.monotonic()
         if now - self._looked < TICK:
             return
@@ -107,7 +107,7 @@ class ResourceWatch:
         if threads > most:
             return in_english("it started more than {count} processes or threads", count=self._limits.processes)
         used, waited = self._processor.add(own)
-        # Linux adds a wait to its statistics when it is over, and so perhaps some looks later.
+        # Linux adds a wait to its statistics when the wait is over, which may be several checks later.
         self._idle = min(LONGEST_TURN, self._idle + max(0.0, passed - used))
         waited = min(waited + self._grader_waited(), self._idle)
         self._idle -= waited
@@ -134,7 +134,7 @@ class ResourceWatch:
         return in_english("it used up its time") if now > self._deadline.ended else ""
 
     def _split(self, family: list[psutil.Process]) -> tuple[list[int], dict[int, ProcessUsage]]:
-        """Returns the holders, outermost first, and what each of the other processes uses."""
+        """Return the holders, outermost first, and the usage of each of the other processes."""
         found = {process.pid: usage_of(process) for process in family}
         own = {pid: usage for pid, usage in found.items() if usage is not None}
         holders = [self._server.pid]
@@ -153,7 +153,7 @@ class ResourceWatch:
             return True
         if sum(usage.resident_bytes for usage in own.values()) <= most:
             return False
-        # A fork's pages are the server's until it writes; a holder, which writes nothing, has the same share of them.
+        # A fork shares the server's pages until it writes; a holder, which does not write, has the same share of them.
         inherited = proportional_bytes(holders[-1] if holders else self._server.pid)
         return sum(proportional_bytes(pid) for pid in own) - inherited > most
 
@@ -162,8 +162,8 @@ class _ProcessorTime:
     """The processor time of a changing set of processes.
 
     Attributes:
-        seconds: in all: the larger of two sums, because each misses something: what each process used up to the last look,
-            and what those that exist now used, with their children that have ended.
+        seconds: the total: the larger of two sums, because each omits something. One is the time of each process up to
+            the last check; the other is the time of the existing processes and of their children that have ended.
     """
 
     def __init__(self) -> None:
@@ -172,7 +172,7 @@ class _ProcessorTime:
         self._last: dict[int, ProcessUsage] = {}
 
     def add(self, processes: dict[int, ProcessUsage]) -> tuple[float, float]:
-        """Returns how many seconds were used since the last call, and for how many a process was kept waiting."""
+        """Return the seconds that were used since the last call, and the seconds in which a process was kept waiting."""
         nothing = ProcessUsage(0, 0, 0, 0.0, 0.0, 0.0)
         pairs = [(usage, self._last.get(pid, nothing)) for pid, usage in processes.items()]
         self._last = processes

@@ -32,14 +32,14 @@ OWN_PROCESSES = 4  # the server, the holders of namespaces, and the worker
 
 
 class ServerClient:
-    """A server of a host; a context manager. For one thread, and one submission at a time.
+    """A server of a host; a context manager. It must be used by one thread, for one submission at a time.
 
     Args:
-        level: how submissions are isolated.
+        level: the isolation level.
         limits: the resources that one submission may use.
-        control: the socket to a server that another process has started; None starts a host of its own when it is needed.
-        role: of the server that is started.
-        processors: on which the started server runs; None leaves all of them.
+        control: the socket to a server that another process has started; None starts a separate host when it is needed.
+        role: the role of the server that is started.
+        processors: the processors on which the started server runs; None means all.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ServerClient:
         self.close()
 
     def start(self) -> None:
-        """Starts the server if it is not running, and waits until it is ready.
+        """Start the server if it is not running, and wait until it is ready.
 
         Raises:
             IsolationError: it does not start at this level; the message quotes the last line that it printed.
@@ -88,12 +88,12 @@ class ServerClient:
 
     @property
     def starts_anew(self) -> bool:
-        """Whether each submission needs a new host, because the kernel refuses namespaces inside the host's own."""
+        """Whether each submission needs a new host, because the kernel does not allow namespaces inside the host's own."""
         return self.level.separates_submissions and not self._has_namespaces
 
     @property
     def judges(self) -> ServerClient:
-        """The server of judges beside this one: of the same host, if this one has a host that serves all submissions."""
+        """The server of judges next to this one; on the same host, if this client has a host that serves all submissions."""
         self.start()
         if self._judges is None:
             shares = self._host is not None and not self.starts_anew
@@ -109,13 +109,14 @@ class ServerClient:
         seconds: float | None = None,
         begin: messages.Begin | None = None,
     ) -> Iterator[WorkerClient]:
-        """Yield a new worker with the submission's files in its folder; afterwards it and all that it started is ended.
+        """Yield a new worker with the submission's files in its folder; afterwards, kill it and all its processes.
 
         Args:
-            files: by relative path.
-            modules: that the notebook will make PyTorch import, so that the server imports them once for all workers.
-            seconds: how long it may run; None gives it all the time that a submission has.
-            begin: the first request, without files and limits; None for the plain one.
+            files: the files by relative path.
+            modules: modules that the notebook will make PyTorch import, so that the server imports them once for all
+                workers.
+            seconds: the time limit; None means the whole time of a submission.
+            begin: the first request, without files and limits; None for the default one.
 
         Raises:
             WorkerEnded: its process could not be started.
@@ -144,11 +145,11 @@ class ServerClient:
             yield WorkerClient(ours, limits, watch, first)
 
     def left_over(self) -> list[str]:
-        """Return the names of processes below the server: none, between two submissions."""
+        """Return the names of processes below the server; between two submissions, the list must be empty."""
         return [process.name() for process in child_processes(self._process)] if self._process else []
 
     def close(self) -> None:
-        """Ends the server, and its host if it has one of its own, with every process below it."""
+        """End the server, its own host if it has one, and every process below it."""
         if self._judges is not None:
             self._judges.close()
         if self._control is not None:
@@ -183,8 +184,8 @@ def command(control: socket.socket, order: Greet | Start | Stop, seconds: float,
     """Return a server's answer to an order.
 
     Raises:
-        ChannelError: the server is gone, or does not answer within the seconds.
-        OSError: the server is gone.
+        ChannelError: the server has ended, or does not answer in time.
+        OSError: the server has ended.
     """
     _send(control, order, *descriptors)
     return receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
@@ -196,14 +197,14 @@ def _send(control: socket.socket, order: Greet | Start | Stop, *descriptors: int
 
 
 def greeting(control: socket.socket) -> tuple[psutil.Process, bool]:
-    """Return a server's process, as numbered for this process, and whether workers get namespaces of their own.
+    """Return a server's process, as numbered in this process's namespace, and whether workers get their own namespaces.
 
     Raises:
-        ChannelError: the server is gone, or does not get ready.
-        OSError: the server is gone.
+        ChannelError: the server has ended, or does not become ready.
+        OSError: the server has ended.
     """
     credentials = struct.Struct("3i")
-    control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel says which process is at the other end
+    control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel reports the process at the other end
     _send(control, Greet())
     control.settimeout(START_SECONDS)
     _, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(credentials.size))
@@ -218,8 +219,8 @@ def greeting(control: socket.socket) -> tuple[psutil.Process, bool]:
 def process_group(
     server: psutil.Process, limits: Limits, processors: frozenset[int] | None = None
 ) -> ProcessGroup | None:
-    """Return a control group around a server, and let the server run on its share of the processors; None without such groups."""
+    """Put a server into a control group and on its share of the processors; return the group, None if groups are unavailable."""
     if processors:
-        with contextlib.suppress(OSError):  # fewer than before: another program took them from the server
+        with contextlib.suppress(OSError):  # another program may have reduced the available processors
             os.sched_setaffinity(server.pid, processors)
     return ProcessGroup.around(server.pid, limits.processes + OWN_PROCESSES)

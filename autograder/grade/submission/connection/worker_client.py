@@ -19,7 +19,7 @@ from autograder.locale.translations import in_english
 
 
 def received_outputs(data: bytes, received: ReceivedOutputs) -> list[NotebookNode]:
-    """Returns outputs that a worker sent, in nbformat's form and nothing else."""
+    """Return outputs that a worker sent, restricted to nbformat's form."""
     try:
         return [nbformat.from_dict(output) for output in received.read(data)]
     except ValueError:
@@ -27,11 +27,11 @@ def received_outputs(data: bytes, received: ReceivedOutputs) -> list[NotebookNod
 
 
 def ended_output(reason: str) -> NotebookNode:
-    """Returns the output to show below a cell that did not run to its end."""
+    """Return the output to show below a cell that did not finish."""
     return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason])
 
 
-GRACE_SECONDS = 2.0  # between the interrupt, which a cell may swallow, and the end of its process
+GRACE_SECONDS = 2.0  # between the interrupt, which a cell may catch, and the end of its process
 TEST_TIME_FACTOR = 4  # a test may make several calls, and each may take as long as a cell
 
 Answer = TypeVar("Answer", bound=messages.Answer)
@@ -39,15 +39,15 @@ OnAsked = Callable[[messages.Asked], messages.Replied]
 
 
 class WorkerEnded(UnfinishedError):
-    """The submission's process is gone; the message says why, in words for the grade's reason."""
+    """The submission's process has ended; the message gives the reason, in words for the grade."""
 
 
 class WorkerClient:
     """One submission's process, or its judge: sends requests, and receives an answer to each.
 
     Attributes:
-        ended: why the process is gone; None while it is there.
-        received: reads the outputs that its cells show.
+        ended: the reason why the process has ended; None while it runs.
+        received: reads the outputs of its cells.
     """
 
     def __init__(self, connection: socket.socket, limits: Limits, watch: ResourceWatch, begin: messages.Begin) -> None:
@@ -71,7 +71,8 @@ class WorkerClient:
         """Yield the answer to each request, in order. The process works on the next one while the caller handles an answer.
 
         Raises:
-            WorkerEnded: the process is gone, too slow or too large, or it sent something else. So does every later request.
+            WorkerEnded: the process has ended, is too slow or too large, or sent an invalid answer. Later requests
+                raise it too.
         """
         self._send(list(requests))
         for request in requests:
@@ -81,17 +82,17 @@ class WorkerClient:
         """Return the answer to a request.
 
         Raises:
-            WorkerEnded: as `answers`.
-            KeyError: the process has no such name, or could not answer; it continues to run.
+            WorkerEnded: see `answers`.
+            KeyError: the process does not have such a name, or could not answer; it continues to run.
         """
         (answer,) = self.answers([request])
         return self._checked(answer, form)
 
     def run_test(self, request: messages.RunTest, on_asked: OnAsked) -> messages.TestRan:
-        """Return the result of a test in a judge; `on_asked` replies to what it asks of the student's process.
+        """Return the result of a test in a judge; `on_asked` replies to its requests to the student's process.
 
         Raises:
-            WorkerEnded: the judge is gone, or too slow.
+            WorkerEnded: the judge has ended, or is too slow.
             KeyError: the judge could not run the test.
         """
         self._send([request])
@@ -136,7 +137,8 @@ class WorkerClient:
                 )
                 if reply.number == self._number:
                     return reply.answer
-                # A late answer from a process that a cell forked; one that keeps sending them runs out of time.
+                # Ignore a late answer from a process that a cell forked; if such answers continue, the time limit ends
+                # the process.
         except (ChannelError, MemoryError) as error:
             raise self._end(error) from None
 

@@ -1,1 +1,1 @@
-"""The teacher's notebook: its cells, its files, and which of its cells a test needs."""
+"""The teacher's notebook: its cells, its files, and the cells that each test needs."""

@@ -1,8 +1,8 @@
-"""Turns AUTOTEST lines into tests with nbgrader's own preprocessor; the model answers run in an isolated worker.
+"""Conversion of AUTOTEST lines to tests with nbgrader's own preprocessor; the model answers run in an isolated worker.
 
     ### AUTOTEST area(3)  ->  assert area(3) == 9, "value of area(3) is not correct"
 
-How a line is turned into tests stands in the course's `autotests.yml`
+The course's `autotests.yml` defines the conversion of a line
 (nbgrader.readthedocs.io/en/stable/user_guide/autotest.html, nbgrader 0.9.6).
 """
 
@@ -28,7 +28,7 @@ from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 
 LONGEST_REASON = 300
-_SILENT = logging.getLogger("autograder.autotests")  # what goes wrong is raised
+_SILENT = logging.getLogger("autograder.autotests")  # errors are raised
 _SILENT.setLevel(logging.CRITICAL + 1)
 
 
@@ -36,7 +36,7 @@ class IsolatedAutotests(AutotestsBy):
     """Runs the code of AUTOTEST lines in a worker.
 
     Attributes:
-        worker: runs the source's cells, too.
+        worker: the worker, which also runs the source's cells.
     """
 
     worker: WorkerClient
@@ -53,10 +53,10 @@ class IsolatedAutotests(AutotestsBy):
             ) from None
 
     def run_code(self, code: str) -> str | None:
-        """Return the displayed value as text, None if there is none.
+        """Return the displayed value as text, None if nothing is displayed.
 
         Raises:
-            UnfinishedError: the code raised.
+            UnfinishedError: the code raised an exception.
         """
         answer = self.worker.ask(messages.RunCell(code), messages.CellRan)
         shown = None
@@ -69,13 +69,13 @@ class IsolatedAutotests(AutotestsBy):
 
 
 class AutotestRunner:
-    """Turns a course's AUTOTEST lines into tests; a context manager. Its server starts when a notebook has such lines.
+    """Converts a course's AUTOTEST lines to tests; a context manager. Its server starts when a notebook has such lines.
 
     Args:
-        level: how the model answers are isolated.
-        limits: what they may use.
+        level: the isolation level of the model answers.
+        limits: their resource limits.
         settings: nbgrader's configuration.
-        course: the folder that has `autotests.yml` where the assignment's own folder has none.
+        course: the folder whose `autotests.yml` is used if the assignment's own folder has none.
     """
 
     def __init__(self, level: IsolationLevel, limits: Limits, settings: Config, course: Path) -> None:
@@ -88,15 +88,15 @@ class AutotestRunner:
         self._server.close()
 
     def instantiate(self, notebook: NotebookNode, folder: Path, files: dict[str, bytes]) -> NotebookNode:
-        """Returns a source notebook with tests instead of AUTOTEST lines; one without such lines as it is.
+        """Return a source notebook with tests instead of AUTOTEST lines; unchanged if it does not contain such lines.
 
         Args:
-            notebook: the source; it is changed.
-            folder: where it lies.
-            files: what lies beside it.
+            notebook: the source, which is modified.
+            folder: its folder.
+            files: the files next to it.
 
         Raises:
-            SourceError: the lines cannot be turned into tests; the message says why.
+            SourceError: the lines cannot be converted; the message gives the reason.
             IsolationError: the server does not start.
         """
         runner = IsolatedAutotests(config=self.settings, log=_SILENT)

@@ -1,9 +1,10 @@
-"""Where each test of a source is judged, as the texts of its cells say without being run.
+"""The kind of each test, which determines the process that judges it, from the text of a source's cells without running them.
 
-A *declarative* test consists of docstrings, imports, definitions and calls of the check family. A *plain data* test reads plain
-values by name and calls the student's functions. Every other test is judged *in process*, beside the student's code. The
-source's validation runs the model answers and moves a test in process if they fail outside; these rules find the tests that a
-model answer passes and a student's right or wrong answer would get another grade for: identity, changes in place, seeds, files.
+A *declarative* test consists of docstrings, imports, definitions and calls of the check family. A *plain data* test
+reads plain values by name and calls the student's functions. Every other test is judged *in process*, together with the
+student's code. The source's validation runs the model answers and moves a test in process if they fail outside. These
+rules detect tests which a model answer passes outside, but which would grade a student's right or wrong answer
+differently: they use identity, changes in place, seeds or files.
 """
 
 from __future__ import annotations
@@ -50,17 +51,17 @@ CALLS = {
         "it looks for files, which an answer may write",
     ),
 }  # fmt: skip
-"""Why a test that calls a function of this name is judged in process."""
+"""Function name → the reason why a test that calls it is judged in process."""
 SETTINGS = {
     "chdir", "disable", "enable_grad", "filterwarnings", "no_grad", "putenv", "reset_defaults", "set_default_device",
     "set_default_dtype", "set_default_tensor_type", "set_grad_enabled", "set_num_threads", "set_option", "set_printoptions",
     "set_float_precision", "setcontext", "seterr", "setlocale", "setrecursionlimit", "simplefilter", "use_deterministic_algorithms",
 }  # fmt: skip
-"""Functions that change a setting of the process in which a student's function is called, too."""
+"""Functions that change a setting of the process, which also affects the student's functions."""
 PLAIN_CONTEXTS = {
     "assertRaises", "assertRaisesRegex", "nullcontext", "open", "raises", "redirect_stdout", "subTest", "suppress",
 }  # fmt: skip
-"""Context managers that change nothing for the functions that are called in them, but the place of their output."""
+"""Context managers that do not affect the functions called in them, except for the destination of output."""
 ATTRIBUTES = {
     "__code__", "__closure__", "__globals__", "__defaults__", "__kwdefaults__", "__dict__", "__class__", "__wrapped__",
     "base", "data_ptr", "environ", "flags", "grad_fn", "is_leaf", "modules", "rcParams", "stdin", "strides", "user_ns", "_version",
@@ -73,18 +74,18 @@ SEEDS = {"default_rng", "seed", "manual_seed", "set_state", "setstate", "set_rng
 RANDOM = re.compile(
     r"rand|rng|shuffle|sample|choice|normal|uniform|permut|dropout|poisson|binomial|multinomial|^(nn|init|seed|fit)$"
 )
-"""Words of answers that may draw random numbers, or make objects that do."""
+"""Words in answers that may draw random numbers, or create objects that do."""
 
 
 @dataclass(frozen=True)
 class CellKind:
-    """How one test is judged.
+    """The way in which one test is judged.
 
     Attributes:
-        kind: as the text says.
-        reason: why it is judged in process, as a clause; "" if it is not.
-        outside_kind: the kind if the teacher wants it judged outside the submission's process.
-        names: that the test needs from the submission.
+        kind: the kind, from the text.
+        reason: the reason for judging it in process, as a clause; may be "".
+        outside_kind: the kind if the teacher requires judging it outside the submission's process.
+        names: the names that the test needs from the submission.
         setup: indices of the teacher's cells that have to run before it, in order.
         modules: names that an answer binds to an installed module, with the module.
         uses_tests: ids of earlier tests that bind a name which it uses.
@@ -103,7 +104,7 @@ def cell_kinds(cells: Sequence[SourceCell], student_files: Iterable[str] = ()) -
     """Return the kind of each test of a source, by its id.
 
     Args:
-        cells: of the source, in order.
+        cells: the cells of the source, in order.
         student_files: names of files that a student submits and tests read.
     """
     reader = _Source(cells, frozenset(PurePath(name).name for name in student_files))
@@ -124,7 +125,7 @@ def cell_kinds(cells: Sequence[SourceCell], student_files: Iterable[str] = ()) -
 def with_dependents(kinds: dict[str, CellKind], tests: Iterable[str]) -> frozenset[str]:
     """Return the ids of these tests, and of all that use a name which one of them binds."""
     found = set(tests)
-    for name, kind in kinds.items():  # in order: a test uses names of earlier ones
+    for name, kind in kinds.items():  # in order, because a test uses names of earlier tests
         if kind.uses_tests & found:
             found.add(name)
     return frozenset(found)
@@ -139,7 +140,7 @@ def with_binders(kinds: dict[str, CellKind], tests: Iterable[str]) -> frozenset[
 
 
 class _Source:
-    """The cells of a source, and which of them own the names that a test uses."""
+    """The cells of a source, and the owners of the names that tests use."""
 
     def __init__(self, cells: Sequence[SourceCell], student_files: frozenset[str]) -> None:
         self.cells = cells
@@ -154,7 +155,7 @@ class _Source:
         self.files = student_files | {text for cell in cells if _is_answer(cell) for text in _file_names(cell.full)}
 
     def owner(self, name: str, before: int) -> int | None:
-        """Return the index of the last cell before another one that binds a name; an answer owns what it changes, too."""
+        """Return the index of the last earlier cell that binds a name; an answer also owns the objects that it changes."""
         for index in reversed(range(before)):
             names = self.names[index]
             if name in names.binds or (_is_answer(self.cells[index]) and name in names.changes):
@@ -185,7 +186,7 @@ class _Source:
     def _collect(
         self, wanted: Collection[str], before: int, setup: set[int], tests: set[str], students: set[str]
     ) -> str | None:
-        """Sorts names by their owners; returns why the test is judged in process, if a teacher's cell uses the student's names."""
+        """Sort names by their owners; return the reason for judging in process if a teacher's cell uses the student's names."""
         reason: str | None = None
         for name in sorted(wanted):
             index = self.owner(name, before)
@@ -195,7 +196,7 @@ class _Source:
                 students.add(name)
             elif self.cells[index].kind == "test":
                 tests.add(self.cells[index].id)
-                # The teacher's cells that the earlier test needs have run before it.
+                # The teacher's cells that the earlier test needs have already run.
             elif index not in setup:
                 for needed in [index, *self._changing(self.names[index].binds, index, before)]:
                     reason = reason or self._collect_setup(needed, before, setup, tests, students)
@@ -204,7 +205,7 @@ class _Source:
     def _collect_setup(
         self, index: int, before: int, setup: set[int], tests: set[str], students: set[str]
     ) -> str | None:
-        """Adds a teacher's cell and all that it needs; returns why the test is judged in process, if it uses the student's names."""
+        """Add a teacher's cell and all that it needs; return the reason for judging in process if it uses the student's names."""
         if index in setup:
             return None
         setup.add(index)
@@ -357,20 +358,20 @@ def _changes_settings(nodes: list[ast.AST], functions: Collection[str]) -> str |
 
 
 def _changed_results(nodes: list[ast.AST], students: Collection[str]) -> str | None:
-    """Return a name whose object comes from an answer and is changed in place: parts of it may be one object, or the answer's own."""
+    """Return a name whose object comes from an answer and is changed in place, because it may share parts with the answer's own."""
     results = set(students)
     while True:
         found = {name for node in nodes for name in _names_from(node, results)} - results
         if not found:
             break
         results |= found
-    # A number that is added to is a new object: `total += f(x)`.
+    # adding to a number creates a new object: `total += f(x)`
     changes = [name for node in nodes if not _adds_to_name(node) for name in changed_names(node)]
     return next((name for name in changes if name in results - set(students)), None)
 
 
 def _names_from(node: ast.AST, sources: Collection[str]) -> Iterator[str]:
-    """Yield the names that an assignment or a loop binds to what is computed from some names."""
+    """Yield the names that an assignment or a loop binds to values computed from some names."""
     if isinstance(node, ast.Assign):
         targets, value = node.targets, node.value
     elif isinstance(node, (ast.For, ast.comprehension)):
@@ -413,7 +414,7 @@ def _calls_for_effect(text: str, modules: set[str]) -> bool:
 
 
 def _not_plain(call: ast.Call, functions: Collection[str]) -> str | None:
-    """Return a description of an argument that is not plain data; None if all may be."""
+    """Return a description of an argument that is not plain data, or None."""
     for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
         for node in ast.walk(argument):
             if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
@@ -434,7 +435,7 @@ def _not_plain(call: ast.Call, functions: Collection[str]) -> str | None:
 
 
 def _reason_of(node: ast.AST) -> str | None:
-    """Return why a node keeps its test in process; None if it does not."""
+    """Return the reason why a node requires judging its test in process, or None."""
     if isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)):
         return "it awaits"
     if isinstance(node, ast.Global):
@@ -470,7 +471,7 @@ def _compares_identity(node: ast.Compare) -> bool:
 
 
 def _is_known(node: ast.expr) -> bool:
-    """Return whether an operand of `is` is the same object everywhere: a constant, a class, or the type of a value."""
+    """Return whether an operand of `is` is the same object in every process: a constant, a class, or the type of a value."""
     if isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in BUILTINS):
         return True
     if isinstance(node, ast.Attribute):

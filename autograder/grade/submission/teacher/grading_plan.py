@@ -1,4 +1,4 @@
-"""How each test of a source is judged: as the text of the source says, unless its validation or the teacher says otherwise."""
+"""The grading plan: how each test of a source is judged, from its text, its validation and the teacher's settings."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """How the tests of one source are judged.
+    """The way in which the tests of one source are judged.
 
     Attributes:
-        kinds: of each test, by its id; a test that is missing is judged in process.
-        nobody: ids of the tests that give points to nobody until a teacher has looked, with the reason.
+        kinds: the kind of each test, by its id; a missing test is judged in process.
+        nobody: id of a test → the reason why it gives no points until a teacher has looked at it.
     """
 
     kinds: dict[str, Kind] = {}
@@ -47,11 +47,11 @@ class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_of_source(source: AssignmentSource, *, forbid_in_process: bool = False) -> GradingPlan:
-    """Return the plan that a source's text makes, with what the metadata of its cells say: `{"autograder": {"process": "one"}}`.
+    """Return the plan from a source's text and the metadata of its cells: `{"autograder": {"process": "one"}}`.
 
     Args:
         source: the teacher's notebook.
-        forbid_in_process: whether only the metadata may let a test be judged in process.
+        forbid_in_process: whether tests are judged in process only if the metadata request it.
     """
     plan = GradingPlan(kinds={cell.id: source.kinds[cell.id].kind for cell in source.tests})
     inside = frozenset(cell.id for cell in source.tests if cell.process == "one" or plan.kinds[cell.id] == "in process")
@@ -66,5 +66,5 @@ def plan_of_source(source: AssignmentSource, *, forbid_in_process: bool = False)
 
 
 def plan_all_in_process(source: AssignmentSource) -> GradingPlan:
-    """Return the plan of `--one-process`: every test runs beside the answers, as in nbgrader."""
+    """Return the plan of `--one-process`: every test runs in the process of the answers, as in nbgrader."""
     return GradingPlan(kinds={cell.id: "in process" for cell in source.tests})

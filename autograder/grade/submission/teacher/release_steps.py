@@ -1,4 +1,4 @@
-"""A source as nbgrader would release it, by the course's own settings and list of preprocessors; nothing is written."""
+"""Conversion of a source as nbgrader would release it, with the course's own settings and preprocessors; no file is written."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from autograder.errors import InputError
 from autograder.grade.submission.teacher.source_cells import BundledCell, SourceBundle, SourceError, is_authors
 
 NUMBER = "autograder_cell"
-"""The metadata by which a cell is found again after a preprocessor; it is removed at the end."""
+"""The metadata key that identifies a cell after a preprocessor; it is removed at the end."""
 
-_SILENT = logging.getLogger("autograder.release_steps")  # what goes wrong is raised
+_SILENT = logging.getLogger("autograder.release_steps")  # errors are raised
 _SILENT.setLevel(logging.CRITICAL + 1)
 
 Cells = Mapping[int, NotebookNode]
@@ -33,13 +33,13 @@ Cells = Mapping[int, NotebookNode]
 
 @dataclass(frozen=True)
 class CourseRules:
-    """What a course says about its sources.
+    """A course's settings for its sources.
 
     Attributes:
         settings: nbgrader's configuration.
-        root: the course's folder, from which the paths of header and footer start.
+        root: the course's folder, to which the paths of header and footer are relative.
         source: the folder of the assignment's source; its name is the assignment's.
-        instantiate: turns AUTOTEST lines into tests; None leaves them as they are.
+        instantiate: converts AUTOTEST lines to tests; None leaves them unchanged.
     """
 
     settings: Config
@@ -50,7 +50,7 @@ class CourseRules:
 
 @dataclass(frozen=True)
 class _Stages:
-    """The cells of a notebook at four moments, by number: as read, before solutions are cleared, in the gradebook, released."""
+    """The cells of a notebook at four stages, by number: as read, before solutions are cleared, in the gradebook, released."""
 
     read: Cells
     written: Cells
@@ -70,10 +70,10 @@ def bundle_of(
 
     Args:
         name: nbgrader's notebook id.
-        notebook: the source; it is not changed.
-        files: everything that lies beside it.
-        changes: what may differ between two students' notebooks.
-        rules: the course's.
+        notebook: the source, which is not modified.
+        files: all files next to it.
+        changes: the declared differences between two students' notebooks.
+        rules: the course's settings.
 
     Raises:
         SourceError: nbgrader would not release it.
@@ -99,7 +99,7 @@ def bundle_of(
 
 
 def excluded_files(settings: Config, assignment: str) -> frozenset[str]:
-    """Return the files beside a source that the student's replace, by relative path (`Autograde.exclude_overwriting`)."""
+    """Return the files next to a source that the student's files replace, by relative path (`Autograde.exclude_overwriting`)."""
     return frozenset(str(PurePath(name)) for name in Autograde(config=settings).exclude_overwriting.get(assignment, ()))
 
 
@@ -118,7 +118,7 @@ def _stages(notebook: NotebookNode, name: str, steps: Iterable[Any], rules: Cour
     }
     read, written, known = cells(), None, None
     for step in steps:
-        if isinstance(step, SaveCells):  # writes the gradebook, so that its text is what is graded
+        if isinstance(step, SaveCells):  # writes the gradebook, so its text is graded
             known = cells()
         elif isinstance(step, InstantiateTests):
             notebook = rules.instantiate(notebook) if rules.instantiate and step.enabled else notebook
@@ -133,7 +133,7 @@ def _stages(notebook: NotebookNode, name: str, steps: Iterable[Any], rules: Cour
 
 
 def _taken(step: Any, notebook: NotebookNode, resources: Any, name: str) -> tuple[NotebookNode, Any]:
-    """Return what a preprocessor makes of a notebook."""
+    """Return the result of a preprocessor for a notebook."""
     try:
         return step(notebook, resources)
     except InputError:
@@ -146,7 +146,7 @@ def _taken(step: Any, notebook: NotebookNode, resources: Any, name: str) -> tupl
 
 
 def _first_error(error: BaseException) -> BaseException:
-    """Return the first of the errors that followed each other: nbgrader raises a general one for most of them."""
+    """Return the first of a chain of errors, because nbgrader converts most errors to a general one."""
     while error.__context__ is not None:
         error = error.__context__
     return error

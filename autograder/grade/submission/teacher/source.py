@@ -1,4 +1,4 @@
-"""The teacher's source notebook: which cells are graded, by whom, and what lies beside it."""
+"""The teacher's source notebook: the cells that are graded, automatically or manually, and the files next to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LARGEST_FILE = 2**30  # bytes
 
 
 def files_beside(folder: Path) -> tuple[dict[str, bytes], list[str]]:
-    """Returns the files that a teacher hands out beside the notebooks, and a note for each that is left out."""
+    """Return the files that a teacher hands out with the notebooks, and a note for each that is left out."""
     from nbgrader.utils import find_all_files  # imports all of nbgrader
 
     found: dict[str, bytes] = {}
@@ -42,7 +42,7 @@ def files_beside(folder: Path) -> tuple[dict[str, bytes], list[str]]:
 
 
 def write_files(files: dict[str, bytes], folder: Path) -> None:
-    """Writes files into a folder that exists."""
+    """Write files to an existing folder."""
     for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def write_files(files: dict[str, bytes], folder: Path) -> None:
 
 
 def files_digest(files: dict[str, bytes]) -> str:
-    """Returns a hash of the files' names and contents."""
+    """Return a hash of the files' names and contents."""
     whole = [(name, hashlib.sha256(data).hexdigest()) for name, data in sorted(files.items())]
     return hashlib.sha256(repr(whole).encode()).hexdigest()
 
@@ -62,16 +62,16 @@ __all__ = ["AssignmentSource", "SourceBundle", "SourceCell", "SourceError"]
 
 
 class AssignmentSource:
-    """A source notebook, and the files beside it.
+    """A source notebook, and the files next to it.
 
     Attributes:
         name: nbgrader's notebook id, which is the file's name without its suffix.
-        metadata: the notebook's.
-        files: data files and helper modules beside the notebook, by relative path; they replace a student's.
-        student_files: those that a student's replace (`Autograde.exclude_overwriting`), as the teacher has them.
-        cells: all cells but the author's.
+        metadata: the notebook's metadata.
+        files: data files and helper modules next to the notebook, by relative path; they replace a student's.
+        student_files: the teacher's versions of files that a student's replace (`Autograde.exclude_overwriting`).
+        cells: all cells except the author's.
         by_id: the cells that nbgrader knows, by grade_id.
-        is_variant: whether one student got this notebook, or a group.
+        is_variant: whether the notebook was given only to one student or group.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class AssignmentSource:
         changes: DeclaredChanges = NOTHING,
         settings: Config | None = None,
     ) -> None:
-        """Take a notebook that no course's folder holds; `settings` are nbgrader's.
+        """Convert a notebook outside of a course's folder; `settings` are nbgrader's.
 
         Raises:
             SourceError: nbgrader would not release it, or a cell cannot be graded.
@@ -101,23 +101,23 @@ class AssignmentSource:
 
     @classmethod
     def from_bundle(cls, bundle: SourceBundle) -> AssignmentSource:
-        """Return the source that was made into plain data."""
+        """Return the source from its plain data."""
         source = cls.__new__(cls)
         source._take(bundle)
         return source
 
     def bundle(self) -> SourceBundle:
-        """Return the source as plain data; its settings are applied already."""
+        """Return the source as plain data, to which its settings are already applied."""
         return self._bundle
 
     @classmethod
     def read(cls, path: Path, autotests: AutotestRunner, files: dict[str, bytes] | None = None) -> AssignmentSource:
-        """Return the source at a path, with what lies in its folder unless `files` are given.
+        """Return the source at a path, with the other files of its folder unless `files` are given.
 
         Raises:
             NotebookError: the file is not a notebook.
             SourceError: nbgrader would not release it, or a cell cannot be graded.
-            VariantError: variants.toml beside the sources cannot be used.
+            VariantError: variants.toml next to the sources cannot be used.
             IsolationError: the source has AUTOTEST lines, and the server that runs its answers does not start.
         """
         from autograder.grade.submission.teacher.release_steps import CourseRules, bundle_of
@@ -134,13 +134,13 @@ class AssignmentSource:
         return cls.from_bundle(bundle_of(path.stem, read(path), beside, changes, rules=rules))
 
     def variant(self, seed: int) -> AssignmentSource:
-        """Return the source of the notebook that a student with this seed was handed."""
+        """Return the source of the notebook that a student with this seed was given."""
         return self.from_bundle(varied(self._bundle, seed))
 
     @cached_property
     def digest(self) -> str:
-        """A hash of everything in the notebook and the files that decides a grade."""
-        # The model solution is hashed too: it decides which names are the student's.
+        """A hash of everything in the notebook and the files that affects a grade."""
+        # The model solution is hashed too, because it determines the student's names.
         deciding = [
             (cell.id, cell.kind, cell.text, cell.visible, cell.full, cell.points, cell.process, cell.counts)
             for cell in self.cells
@@ -150,7 +150,7 @@ class AssignmentSource:
 
     @cached_property
     def kinds(self) -> dict[str, CellKind]:
-        """How each test is judged, by its id, as the texts of the cells say."""
+        """The kind of each test, by its id, from the texts of the cells."""
         return cell_kinds(self.cells, self.student_files)
 
     @cached_property
@@ -161,7 +161,7 @@ class AssignmentSource:
 
     @cached_property
     def late_modules(self) -> tuple[str, ...]:
-        """What the cells will make PyTorch import."""
+        """The modules that the cells will make PyTorch import."""
         return late_modules(cell.text for cell in self.cells if cell.cell.cell_type == "code")
 
     @property
@@ -183,7 +183,7 @@ class AssignmentSource:
         return with_binders(self.kinds, tests)
 
     def has_model(self, test: SourceCell) -> bool:
-        """Return whether the source answers what a test asks: the cells between it and the test before all have a model answer."""
+        """Return whether a test has a model answer: all answer cells between it and the previous test have one."""
         before = self.cells[: self.cells.index(test)]
         since = itertools.takewhile(lambda cell: cell.kind != "test", reversed(before))
         return all(cell.has_model for cell in since if cell.is_learners and cell.cell.cell_type == "code")
@@ -191,6 +191,6 @@ class AssignmentSource:
     def for_students(self, cell: SourceCell) -> str:
         """Return the part of a test cell that the student's process may run: the definitions in its visible part.
 
-        What stands in for an answer does so from where the test says, and not before it.
+        Replacements for an answer are not included, because they take effect only from their place in the test.
         """
         return definitions(cell.visible, self.answer_names)

@@ -1,4 +1,4 @@
-"""The cells of a source notebook, one by one: of which kind each is, what is released of it, and what it is worth."""
+"""The cells of a source notebook: the kind of each, its released text, and its points."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ Process = Literal["", "one", "two"]
 
 
 class SourceError(InputError):
-    """The source notebook cannot be used for grading; the message names the cell and says what to do."""
+    """The source notebook cannot be used for grading; the message names the cell and suggests a solution."""
 
 
 class BundledCell(msgspec.Struct, frozen=True, kw_only=True):
     """A cell of the source as plain data.
 
     Attributes:
+        cell_type: nbformat's type.
+        metadata: the metadata.
+        attachments: the attachments, if any.
         full: the text as the teacher wrote it, with the model solution.
-        text: as nbgrader's gradebook has it: without the solution, with hidden tests.
-        visible: as it was released; "" for a cell that was not.
+        text: the text in nbgrader's gradebook: without the solution, with hidden tests.
+        visible: the released text; "" for a cell that is not released.
     """
 
     cell_type: str
@@ -45,13 +48,13 @@ class SourceBundle(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: nbgrader's notebook id, which is the file's name without its suffix.
-        metadata: the notebook's.
-        cells: all that are graded or released, and the author's, which are not.
-        files: data files and helper modules beside the notebook, by relative path; they replace a student's.
-        student_files: those that a student's replace, as the teacher has them.
-        changes: what may differ between two students' notebooks.
-        hidden_mark: the course's `ClearHiddenTests.begin_test_delimeter`, which the name of a hidden test follows.
-        is_variant: whether one student got this notebook, or a group.
+        metadata: the notebook's metadata.
+        cells: all cells that are graded or released, and the author's, which are not.
+        files: data files and helper modules next to the notebook, by relative path; they replace a student's.
+        student_files: the teacher's versions of files that a student's replace.
+        changes: the declared differences between two students' notebooks.
+        hidden_mark: the course's `ClearHiddenTests.begin_test_delimeter`, which precedes the name of a hidden test.
+        is_variant: whether the notebook was given only to one student or group.
     """
 
     name: str
@@ -65,7 +68,7 @@ class SourceBundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HiddenPart(msgspec.Struct, frozen=True, array_like=True):
-    """A part of a cell that students do not see: its first and last line, from 1, and what the teacher calls it."""
+    """A part of a cell that students do not see: its first and last line, from 1, and the teacher's name for it."""
 
     first: int
     last: int
@@ -77,16 +80,16 @@ class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: nbgrader's grade_id, "" for a cell that nbgrader does not know.
-        kind: "test" is graded by running it, "manual" and "task" by a person, "answer" is the student's, "teacher" is other
-            code, "text" other text.
-        text: includes hidden tests; of an answer, what was released.
-        visible: the text that was released.
+        kind: "test" is graded by running it, "manual" and "task" manually; "answer" is the student's, "teacher" is
+            other code, and "text" other text.
+        text: the text with hidden tests; for an answer, the released text.
+        visible: the released text.
         points: the maximum; 0 for a cell that is not graded.
-        cell: as nbgrader would release it, but with hidden tests; its metadata decide points.
+        cell: the cell as nbgrader would release it, but with hidden tests; its metadata determine the points.
         full: the text as the teacher wrote it, with the model solution.
         hidden: the parts of the text that were not released.
-        process: what the cell's own metadata say of the process that judges it; "" if they say nothing.
-        counts: whether the cell's own metadata say that it counts although the model answer fails it.
+        process: the process that the cell's own metadata request; "" without a request.
+        counts: whether the cell's own metadata make it count although the model answer fails it.
     """
 
     id: str
@@ -102,17 +105,17 @@ class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_learners(self) -> bool:
-        """Whether students write it: an answer that tests look at, or one that a person grades."""
+        """Whether students write it: an answer for tests, or one that is graded manually."""
         return self.kind == "answer" or (self.kind == "manual" and self._known("solution"))
 
     @property
     def is_locked(self) -> bool:
-        """Whether its text is the teacher's (`nbgrader.utils.is_locked`, 0.9.6); a task's always is."""
+        """Whether its text is the teacher's (`nbgrader.utils.is_locked`, 0.9.6); a task is always locked."""
         return not self._known("solution") and (self._known("grade") or self._known("locked") or self.kind == "task")
 
     @property
     def has_model(self) -> bool:
-        """Whether the source holds an answer that is not simply what was handed out."""
+        """Whether the source contains an answer that differs from the text that was handed out."""
         return self.full != self.text
 
     @property
@@ -122,9 +125,10 @@ class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hidden_lines(self) -> tuple[tuple[int, int], ...]:
-        """The first and last lines of the hidden parts, from 1, as IPython counts the lines of the cell when it runs.
+        """The first and last lines of the hidden parts, from 1, in IPython's numbering when the cell runs.
 
-        IPython removes blank lines before the first one. If it makes other lines of magics, every line may be hidden.
+        IPython removes empty lines at the beginning. If it changes the number of lines by converting magics, every line
+        may be hidden.
         """
         blank = self.text[: len(self.text) - len(self.text.lstrip())].count("\n")
         same = transformed(self.text).rstrip("\n").count("\n") + blank == self.text.rstrip("\n").count("\n")
@@ -136,10 +140,10 @@ class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def source_cells(bundle: SourceBundle) -> Iterator[SourceCell]:
-    """Yield the cells that are graded or released. Of a program handed out for repair, the author's answer below is the model.
+    """Yield the cells that are graded or released. For a program to fix, the author's answer below it is the model.
 
     Raises:
-        SourceError: one of them cannot be graded.
+        SourceError: a cell cannot be graded.
     """
     for index, cell in enumerate(bundle.cells):
         if not is_authors(cell.metadata):
@@ -153,9 +157,9 @@ def is_authors(metadata: Mapping[str, Any]) -> bool:
 
 
 def varied(bundle: SourceBundle, seed: int) -> SourceBundle:
-    """Return the source of the notebook that a student with this seed was handed.
+    """Return the source of the notebook that a student with this seed was given.
 
-    A variant of the release is the release of the variant, so each of a cell's texts is varied for itself.
+    A variant of the release is the release of the variant, so each of a cell's texts is converted separately.
     """
     from autograder.course.variants.variant import vary  # imports libcst, which few classes need
 
@@ -209,7 +213,7 @@ def _kind(cell: BundledCell, known: Mapping[str, Any]) -> Kind:
 
 
 def _settings(own: Any, name: str) -> tuple[Process, bool]:
-    """Return what a cell's metadata say under "autograder": "process" and "counts"."""
+    """Return the values of "process" and "counts" in a cell's metadata under "autograder"."""
     process, counts = (own.get("process", ""), own.get("counts", False)) if isinstance(own, dict) else (own, False)
     if process not in ("", "one", "two") or not isinstance(counts, bool):
         raise SourceError(
@@ -229,7 +233,7 @@ def _authors_answer(cells: tuple[BundledCell, ...]) -> str:
 
 
 def _hidden_parts(text: str, visible: str, mark: str) -> Iterator[HiddenPart]:
-    """Yield the parts of a text that are not in what was released of it; each begins where the mark stands, if it does."""
+    """Yield the parts of a text that were not released; a line with the mark begins a new part."""
     lines = text.split("\n")
     shown = _certainly_shown(lines, visible.split("\n")) if visible != text else range(len(lines))
     parts: list[list[int]] = []
@@ -246,7 +250,7 @@ def _hidden_parts(text: str, visible: str, mark: str) -> Iterator[HiddenPart]:
 def _certainly_shown(lines: list[str], shown: list[str]) -> set[int]:
     """Return the numbers of the lines that were released, whichever of several equal lines a preprocessor removed.
 
-    A line is shown for certain if it stands at the same place when the lines are found from the start and from the end.
+    A line is certainly shown if the search from the start and the search from the end find it at the same place.
     """
     first = _found(lines, shown)
     last = [len(lines) - 1 - number for number in reversed(_found(lines[::-1], shown[::-1]))]
@@ -254,7 +258,7 @@ def _certainly_shown(lines: list[str], shown: list[str]) -> set[int]:
 
 
 def _found(lines: list[str], wanted: list[str]) -> list[int]:
-    """Return where the wanted lines stand, one after another; nothing where they are not all there."""
+    """Return the indices of the wanted lines, in order; [] if some are missing."""
     found: list[int] = []
     for line in wanted:
         start = found[-1] + 1 if found else 0
