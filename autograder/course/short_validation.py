@@ -1,8 +1,7 @@
 """The *Validate* button of `autograder lab`: nbgrader's run of the notebook, with a short result.
 
 nbgrader 0.9.6 shows the source of every check that did not pass. The checks of a lesson are long and would hide their
-messages;
-here each is shown by its exercise's name, and all exercises that were not attempted share one entry.
+messages; here each is shown by its exercise's name, and all exercises that were not attempted share one entry.
 """
 
 from __future__ import annotations

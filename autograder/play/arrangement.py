@@ -16,8 +16,8 @@ def arrangements(program: PlayProgram, most: int = MOST) -> list[Arrangement]:
     """Return the arrangements that are offered, the given one first.
 
     For a program with spare cards, these are all orders of cards in which each name is bound before it is read, and
-    that return.
-    For other programs, each line is moved to each such place in each of its forms, with the other lines as given.
+    that return. For other programs, each line is moved to each such place in each of its forms, with the other lines as
+    given.
     """
     found = _orders(program) if program.spare else _moves(program)
     return list(islice(_once_each(found), most))

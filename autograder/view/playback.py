@@ -224,8 +224,7 @@ class Playback:
         """Return the condition of a saved tensor.
 
         "" means unchanged; "stale" is at another version, so that backward raises an error; "silent" has other values
-        at the same version;
-        "freed" was freed by backward.
+        at the same version; "freed" was freed by backward.
         """
         if self.version_of(edge) != edge.saved_version:
             return "stale"

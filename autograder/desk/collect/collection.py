@@ -59,7 +59,7 @@ class Collection(NamedTuple):
         questions: the open questions.
         table: the table with the questions; None if everything is decided.
         notes: the files of the download that were left out, one line each.
-        zone: the time zone of times without one; "" if the course has none.
+        zone: the time zone of times without one; "" if the course does not set it.
     """
 
     platform: str

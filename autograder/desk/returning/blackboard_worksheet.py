@@ -1,8 +1,7 @@
 """Blackboard's "Work Offline" file: commas or tabs, UTF-8 or UTF-16; the heading of a grade column ends with `|` and its id.
 
 Headings as public programs read them: `Title [Total Pts: 10 Score] |1281892`. The keys are the username and the
-column's id.
-Blackboard does not import feedback, so the folders in our zip are named for the people who hand it out.
+column's id. Blackboard does not import feedback, so the folders in our zip are named for the people who hand it out.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ class WorksheetForm(NamedTuple):
         name: the platform's name in the option `--to`.
         grade_column: finds the column of an assignment, or of the name that a teacher gave.
         feedback_name: takes the student's id, the identifiers and the name in the worksheet's row, and the upload name
-            from `collect`;
-            returns the beginning of a feedback file's path in the zip, "" if the platform could not map it back.
+            from `collect`; returns the beginning of a feedback file's path in the zip, "" if the platform could not map
+            it back.
     """
 
     name: str

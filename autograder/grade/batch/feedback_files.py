@@ -113,7 +113,7 @@ def _page(path: Path, classroom: Classroom, student: str, book: Gradebook, cover
 
 
 def told_of_hidden_test(level: str, name: str, message: str) -> str:
-    """Return the text about a hidden test that failed, at a level of `HIDDEN_TEST_LEVELS`; `name` is "" if the test has none."""
+    """Return the text about a hidden test that failed, at a level of `HIDDEN_TEST_LEVELS`; `name` is "" for an unnamed test."""
     told = translated("A hidden test did not pass.")
     if level != "none" and name:
         told = translated("A hidden test did not pass: {name}.", name=name)

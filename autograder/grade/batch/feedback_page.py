@@ -193,7 +193,7 @@ def as_mathml(latex: str, *, block: bool = False) -> str:
         if len(latex) > LONGEST:
             raise ValueError
         found = convert(_known_environments(latex), display="block" if block else "inline")
-    except Exception:  # latex2mathml raises errors of many kinds for what it cannot read
+    except Exception:  # latex2mathml raises errors of many kinds for formulas that it cannot read
         return f"<code>{escape(latex)}</code>"
     # latex2mathml copies the text of a formula into its elements unchanged, and creates attributes for some commands.
     return nh3.clean(found, tags=TAGS, attributes=ATTRIBUTES, clean_content_tags={"script", "style"})

@@ -177,7 +177,7 @@ class GradingRecords:
         """Compute late penalties again by the current policy.
 
         Args:
-            timestamps: the time of submission of each student, in UTC; None if there is none.
+            timestamps: the time of submission of each student, in UTC; None if it is unknown.
         """
         with self._transaction():
             submissions = self._book.assignment_submissions(self._assignment)

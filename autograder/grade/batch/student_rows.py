@@ -38,7 +38,7 @@ class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0  # duration of grading
     name: str = ""  # in the gradebook
     former_penalty: float | None = None  # the late penalty before this run, if another one applies to an earlier grade
-    is_untimed: bool = False  # whether the platform says that it was late, and nobody when
+    is_untimed: bool = False  # whether the platform reports it as late without a time
 
 
 class MovedGrade(msgspec.Struct, frozen=True):
@@ -138,7 +138,7 @@ def look_here(rows: list[StudentRow]) -> list[str]:
 
 
 def print_report(rows: list[StudentRow], *, everyone: bool = False) -> None:
-    """Write a table of the changed and remarkable rows, or of all, then the summary and what to look at, to standard output."""
+    """Write a table of the changed and remarkable rows, or of all rows, the summary, and the problems to standard output."""
     console = Console()
     if shown := [row for row in rows if everyone or _is_remarkable(row)]:
         console.print(as_table(shown), highlight=False)
@@ -154,7 +154,7 @@ def _is_remarkable(row: StudentRow) -> bool:
 
 
 def summary(rows: list[StudentRow]) -> str:
-    """Return the numbers of a run in one line: graded, unchanged, the mean score, and the submissions to think of."""
+    """Return the numbers of a run in one line: graded, unchanged, the mean score, and the submissions that need attention."""
     scores = [row.score for row in rows if row.score is not None and not row.excused]
     most = max((row.max_points for row in rows), default=0.0)
     stopped = sum(bool(row.ended) or any(_timed_out(row)) for row in rows)

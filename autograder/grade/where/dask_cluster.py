@@ -102,7 +102,7 @@ def worker_report(plugin: str, dask_worker: Any) -> dict[str, Any] | None:
 
 
 def grade_on_worker(plugin: str, job: bytes) -> tuple[str, bytes | str]:
-    """Return the worker's address, and an encoded JobResult or the reason why there is none.
+    """Return the worker's address, and an encoded JobResult or the reason of the failure.
 
     This is the task of Dask; its arguments and results are plain data.
     """

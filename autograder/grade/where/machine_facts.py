@@ -56,7 +56,7 @@ def _code_version(files: Iterable[Path]) -> str:
 
 
 def difference(theirs: dict[str, str]) -> str:
-    """Return the differences between another machine's `handshake_versions` and ours; "" if there are none."""
+    """Return the differences between another machine's `handshake_versions` and ours; "" if they are equal."""
     ours = handshake_versions()
     names = [name for name in ours if theirs.get(name) != ours[name]]
     return "; ".join(f"{name} {theirs.get(name, 'missing')} there, {ours[name]} here" for name in names)

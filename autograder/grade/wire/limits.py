@@ -56,7 +56,7 @@ class Limits:
         attachment_count: number of submitted files and folders other than the notebooks.
         reply_bytes: size of one answer of the worker.
         picture_seconds: time for recording the wrong answers of one submission for the pictures in its feedback; 0
-            records none.
+            disables them.
         reply_items: number of values in one answer: numbers, strings, keys, lists and maps; an array of NumPy or
             PyTorch counts as one value.
     """

@@ -216,7 +216,7 @@ def _library_forms(library: str) -> dict[type, Form]:
 
 
 def _plain_base(kind: type) -> type:
-    """Return the plain base of a class whose objects compare and iterate as those of the base; `object` if there is none."""
+    """Return the plain base of a class whose objects compare and iterate as those of the base; `object` if no base is plain."""
     for position, base in enumerate(kind.__mro__):
         if base in NATIVE or (base is not kind and form_of(base) is not None):
             added = {name for extension in kind.__mro__[:position] for name in vars(extension)} - UNCHANGED

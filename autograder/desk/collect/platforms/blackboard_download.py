@@ -1,12 +1,9 @@
 """Blackboard's "Assignment File Download": one folder of files, whose names contain the assignment, the user and the attempt.
 
 Sources: the README of kwurst/bb-file-cleanup and nbgrader's help on zip_collect (nbgrader/plugins/zipcollect.py,
-0.9.6):
-`{assignment}_{username}_attempt_{YYYY-MM-DD-HH-MM-SS}_{file}`, and a `.txt` without a file name for each attempt, whose
-first
-line is `Name: {name} ({username})` (the reader of CodeGra-de/CodeGra.de). A download may contain all attempts of a
-person.
-The times are those of the server.
+0.9.6): `{assignment}_{username}_attempt_{YYYY-MM-DD-HH-MM-SS}_{file}`, and a `.txt` without a file name for each
+attempt, whose first line is `Name: {name} ({username})` (the reader of CodeGra-de/CodeGra.de). A download may contain
+all attempts of a person. The times are those of the server.
 """
 
 from __future__ import annotations

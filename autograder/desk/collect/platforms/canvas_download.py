@@ -4,9 +4,8 @@ Source: lib/content_zipper.rb of instructure/canvas-lms. Names have the form `{s
 name}[_LATE]_{user}_{attachment}_{file}`, with the name in lower case and only word characters;
 `[LATE_]anon_{id}_{attachment}_{file}` if grading is anonymous; and `…_text.html` or `…_link.html` for a submission
 without a file. Names before 2016 contain hyphens, and some contain "late". The entry of a group has the group's name
-and the number of one member. The zip contains each person's latest submission,
-without its time: its entries have the time of the download. Attachment numbers increase, so of two downloads the later
-submission has the higher number.
+and the number of one member. The zip contains each person's latest submission, without its time: its entries have the
+time of the download. Attachment numbers increase, so of two downloads the later submission has the higher number.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class AutotestRunner:
         level: the isolation level of the model answers.
         limits: their resource limits.
         settings: nbgrader's configuration.
-        course: the folder whose `autotests.yml` is used if the assignment's own folder has none.
+        course: the folder whose `autotests.yml` is used if the assignment's own folder does not have the file.
     """
 
     def __init__(self, level: IsolationLevel, limits: Limits, settings: Config, course: Path) -> None:
