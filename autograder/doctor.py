@@ -18,9 +18,9 @@ from autograder.installation.requirements import CLONE, install_command, torch_a
 # Package -> the extra that installs it; every installation includes torch.
 PACKAGES = {"jupyterlab": "course", "nbgrader": "course", "ipywidgets": "course", "matplotlib": "course"}
 
-GENEROUS = 10_000  # processes: a limit that nobody reaches
+GENEROUS = 10_000  # number of processes that is never reached
 
-# Ends with status 0 if this process may make namespaces of its own and then give up everything.
+# A trial exits with status 0 if this process may create namespaces and then give up all privileges.
 TRIALS = {
     "system calls": """
 from autograder.grade.sandbox import namespaces, seccomp
@@ -90,7 +90,7 @@ def _isolation() -> Finding:
 
 
 def _walls() -> list[Finding]:
-    """Returns every part, tried now; none on a system without these walls."""
+    """Return the findings on every isolation layer, each tried now; an empty list on other systems than Linux."""
     if sys.platform != "linux":
         return []
     return [*(_tried(what) for what in TRIALS), _processes(), _memory(), _waiting()]
@@ -105,7 +105,11 @@ def _tried(what: str) -> Finding:
 
 
 def _processes() -> Finding:
-    """The kernel refuses too many: root's by a control group, others' by a limit of each user namespace (Linux 5.14)."""
+    """Check how the number of processes is limited.
+
+    The kernel limits root's processes by a control group, and other users' by a limit of each user namespace (Linux
+    5.14).
+    """
     if os.getuid() != 0:
         return Finding("processes", "limited for each submission")
     with subprocess.Popen(["sleep", "5"]) as trial:
@@ -121,7 +125,7 @@ def _processes() -> Finding:
 
 
 def _memory() -> Finding:
-    """Memory is counted from outside, ten times a second; what that takes stands in /proc."""
+    """Check how memory is limited: it is measured from outside, ten times a second, by files in /proc."""
     found = Path("/proc/self/smaps_rollup")
     if os.access(found, os.R_OK) and "Pss_Anon" in found.read_text():
         return Finding("memory", "all processes counted")
