@@ -18,7 +18,7 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.run.time_limit import TimeUp, time_limit
 from autograder.view.notebook import RECORDING_TYPE, ShownRecording, drawn_mimebundle
 
-SHORT, SECONDS = 2_000, 2.0
+SHORT, RENDER_SECONDS = 2_000, 2.0
 """The number of characters that are always rendered fast enough, and the limit of processor time for a longer text."""
 
 PLAIN_TAGS = re.compile(r"<br ?/?>|<(b|i|em|strong|u|sub|sup|kbd|code)>[^<>\n]{0,500}</\1>", re.IGNORECASE)
@@ -63,7 +63,7 @@ def _is_fast(text: str) -> bool:
     if len(text) < SHORT:
         return True
     try:
-        with time_limit(SECONDS, clock=time.process_time):
+        with time_limit(RENDER_SECONDS, clock=time.process_time):
             MarkdownWithMath(renderer=IPythonRenderer(escape=False)).render(text)
     except (Exception, TimeUp):  # or a form that it cannot read: a diagram, say
         return False
