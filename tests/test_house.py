@@ -177,6 +177,19 @@ def test_no_two_modules_import_each_other():
     assert {} == {module: sorted(needed & set(waiting)) for module, needed in waiting.items()}
 
 
+def test_a_module_binds_each_constant_once():
+    """A second binding of a constant at the top of a module would change the value that earlier functions read."""
+
+    def constants(file: Path) -> list[str]:
+        statements = [node for node in ast.parse(file.read_text("utf-8")).body if isinstance(node, ast.Assign)]
+        targets = [part for node in statements for target in node.targets for part in ast.walk(target)]
+        return [part.id for part in targets if isinstance(part, ast.Name) and part.id.isupper()]
+
+    bound = {name: constants(file) for name, file in FILES.items()}
+    assert sum(map(len, bound.values())) > 500
+    assert {} == {name: found for name, found in bound.items() if len(found) > len(set(found))}
+
+
 def test_every_room_has_tests_that_import_it():
     """An error in a folder fails a test of that folder, and not only tests of the verdict."""
     tested = set().union(
