@@ -252,7 +252,7 @@ def test_the_text_names_the_file_of_a_line_that_stands_elsewhere(package):
         (["-m", "job.train", "--steps=2"], "explicit argument '2'. Words for the program itself stand behind `--`"),
         (["job/train.py", "--steps", "2"], "unrecognized arguments: 2. Words for the program itself stand behind `--`"),
         (["job/train.py", "--step", "2"], "arguments: --step 2. Words for the program itself stand behind `--`"),
-        (["-m", "job.train", "--budget", "long"], "long is no time to work with"),
+        (["-m", "job.train", "--budget", "long"], "long is not a valid time"),
         (["-m", "job.train", "--only-step", "last"], "there is no step last"),
         (["-m", "job.train", "job/train.py"], "not allowed with"),
     ],

@@ -12,9 +12,11 @@ def add_to(verbs: Any) -> None:
     """Add the command and its options to the parser."""
     atlas = verbs.add_parser("atlas", help=translated("show which tensors a PyTorch operation saves for backward"))
     which = atlas.add_mutually_exclusive_group()
-    which.add_argument("operation", nargs="?", metavar="OP", help="such as exp, torch.exp, Tensor.exp_, F.relu, @")
-    which.add_argument("--json", action="store_true", help="the whole table, as one JSON object")
-    which.add_argument("--diff", nargs=2, metavar=("A", "B"), help="what changed between two releases of PyTorch")
+    which.add_argument(
+        "operation", nargs="?", metavar="OP", help="operation, such as exp, torch.exp, Tensor.exp_, F.relu, @"
+    )
+    which.add_argument("--json", action="store_true", help="print the whole table as one JSON object")
+    which.add_argument("--diff", nargs=2, metavar=("A", "B"), help="show the changes between two releases of PyTorch")
     atlas.set_defaults(run=_atlas)
 
 

@@ -22,13 +22,13 @@ def add_to(verbs: Any) -> None:
         type=Path,
         default=Path("site"),
         metavar="DIR",
-        help=translated("a new folder, or an older book (default: site)"),
+        help=translated("folder to create, or an older book to update (default: site)"),
     )
     book.add_argument(
         "--language",
         default=SOURCE,
         help=translated(
-            "one of {known}; all for every one (default: {default})",
+            "language of the book: one of {known}, or all (default: {default})",
             known=translated(", ").join(LANGUAGES),
             default=SOURCE,
         ),
@@ -39,12 +39,14 @@ def add_to(verbs: Any) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help=translated("a program of your own, or a recording (.json)"),
+        help=translated("program or recording (.json) to add to the book"),
     )
     book.add_argument(
-        "--address", default="", metavar="URL", help=translated("where it will be published, for link previews")
+        "--address", default="", metavar="URL", help=translated("address of the published book, for link previews")
     )
-    book.add_argument("--repository", default="", metavar="URL", help=translated("where readers can clone the project"))
+    book.add_argument(
+        "--repository", default="", metavar="URL", help=translated("address from which readers can clone the project")
+    )
     book.add_argument("--afresh", action="store_true", help=translated("do not use or write cached recordings"))
     book.set_defaults(run=_book)
 

@@ -20,15 +20,15 @@ TOTAL = translatable("{points} of {most} points, for the notebook as it was save
 
 def add_to(verbs: Any) -> None:
     """Add the commands and their options to the parser."""
-    lab = verbs.add_parser("lab", help=translated("open JupyterLab at the course"))
+    lab = verbs.add_parser("lab", help=translated("open the course in JupyterLab"))
     lab.add_argument("lesson", nargs="?", help=translated("a lesson's name, or its beginning, such as 02"))
-    lab.add_argument("--port", type=int, help=translated("where to serve (default: the first free port from 8888)"))
-    lab.add_argument("--no-browser", action="store_true", help=translated("only print the address"))
-    lab.add_argument("--teacher", action="store_true", help=translated("the sources, with nbgrader's tools"))
-    lab.add_argument("--language", default="en", help=translated("en, or zh-CN for 简体中文"))
+    lab.add_argument("--port", type=int, help=translated("port to serve on (default: the first free port from 8888)"))
+    lab.add_argument("--no-browser", action="store_true", help=translated("print the address; do not open a browser"))
+    lab.add_argument("--teacher", action="store_true", help=translated("open the sources, with nbgrader's tools"))
+    lab.add_argument("--language", default="en", help=translated("language of the course: en, or zh-CN for 简体中文"))
     lab.set_defaults(run=_lab)
 
-    errors = verbs.add_parser("errors", help=translated("say which lesson explains an error message of PyTorch"))
+    errors = verbs.add_parser("errors", help=translated("show which lesson explains an error message of PyTorch"))
     errors.add_argument("message", nargs="+", help=translated("the message, or a part of it"))
     errors.set_defaults(run=_errors)
 
@@ -36,8 +36,10 @@ def add_to(verbs: Any) -> None:
     check.add_argument("notebook", type=Path)
     check.set_defaults(run=_check)
 
-    new = verbs.add_parser("new", help=translated("make a small nbgrader course that works, to begin with"))
-    new.add_argument("folder", type=Path, metavar="DIR", help=translated("is made; has to be empty"))
+    new = verbs.add_parser("new", help=translated("create a small working nbgrader course to start from"))
+    new.add_argument(
+        "folder", type=Path, metavar="DIR", help=translated("folder to create; if it exists, it must be empty")
+    )
     new.set_defaults(run=_new)
 
 
@@ -85,5 +87,5 @@ def _new(chosen: argparse.Namespace) -> int:
 
     make_course(chosen.folder, configuration_lines())
     there = shlex.quote(printable(str(chosen.folder)))
-    print(f"{there} holds a course. Grade its hand-ins: autograder grade {ASSIGNMENT} --course {there}")
+    print(f"Created a course in {there}. Grade its submissions: autograder grade {ASSIGNMENT} --course {there}")
     return 0

@@ -28,34 +28,36 @@ def add_to(verbs: Any) -> None:
     collect = verbs.add_parser("collect", help=translated("import a platform's download as submissions for nbgrader"))
     collect.add_argument("download", type=Path, metavar="ZIP", help="the platform's zip, or a folder")
     _add_class(collect)
-    collect.add_argument("--from", dest="platform", choices=PLATFORMS, default="auto", help="where it was downloaded")
+    collect.add_argument("--from", dest="platform", choices=PLATFORMS, default="auto", help="platform of the download")
     collect.add_argument(
         "--roster",
         type=Path,
         metavar="CSV",
-        help=f"who is in the class: the platform's own file (default: {ROSTER} in the course)",
+        help=f"class list, as exported by the platform (default: {ROSTER} in the course)",
     )
-    collect.add_argument("--student-column", metavar="NAME", help="the roster's column that becomes nbgrader's id")
+    collect.add_argument(
+        "--student-column", metavar="NAME", help="column of the roster to use as nbgrader's student id"
+    )
     collect.add_argument(
         "--timezone",
         type=_zone,
         metavar="NAME",
-        help="of times without one, such as Europe/Berlin (default: that of policy.toml)",
+        help="time zone of timestamps that have none, such as Europe/Berlin (default: that of policy.toml)",
     )
     collect.add_argument("--json", action="store_true", help="one JSON object on standard output")
     collect.set_defaults(run=_collect)
 
-    back = verbs.add_parser(
-        "return", help=translated("fill grades into a platform's own worksheet, and zip the feedback for it")
-    )
+    back = verbs.add_parser("return", help=translated("fill grades into a platform's worksheet and zip the feedback"))
     _add_class(back)
     back.add_argument(
-        "--to", choices=("canvas", "moodle", "blackboard", "csv"), required=True, help="whose worksheet it is"
+        "--to", choices=("canvas", "moodle", "blackboard", "csv"), required=True, help="platform of the worksheet"
     )
-    back.add_argument("--worksheet", type=Path, metavar="CSV", required=True, help="as downloaded; is not changed")
-    back.add_argument("--out", type=Path, metavar="DIR", required=True, help="for grades.csv and feedback.zip")
     back.add_argument(
-        "--column", metavar="NAME", help="the grade's column (default: the one named like the assignment)"
+        "--worksheet", type=Path, metavar="CSV", required=True, help="worksheet as downloaded; not modified"
+    )
+    back.add_argument("--out", type=Path, metavar="DIR", required=True, help="folder for grades.csv and feedback.zip")
+    back.add_argument(
+        "--column", metavar="NAME", help="column for the grades (default: the one named like the assignment)"
     )
     back.add_argument(
         "--scale",
@@ -65,22 +67,26 @@ def add_to(verbs: Any) -> None:
         metavar="N",
         help="scale the points to a maximum of N (without N: the platform's)",
     )
-    back.add_argument("--roster", type=Path, metavar="CSV", help=f"as for `collect` (default: {ROSTER} in the course)")
+    back.add_argument(
+        "--roster", type=Path, metavar="CSV", help=f"class list, as for `collect` (default: {ROSTER} in the course)"
+    )
     back.set_defaults(run=_return)
 
     report = verbs.add_parser(
         "report", help=translated("write a one-page class report: misconceptions and discussion questions")
     )
-    report.add_argument("assignment", help="a lesson's name, or `all` for the last one and the whole course")
-    report.add_argument("--course", type=Path, metavar="DIR", help="its folder (default: class/ in a clone, else here)")
-    report.add_argument("--out", type=Path, metavar="PAGE.html", help="where to write the page")
+    report.add_argument("assignment", help="a lesson's name, or `all` for the last lesson and the whole course")
+    report.add_argument(
+        "--course", type=Path, metavar="DIR", help="course folder (default: class/ in a clone, else here)"
+    )
+    report.add_argument("--out", type=Path, metavar="PAGE.html", help="file to write the page to")
     report.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    report.add_argument("--language", default=language(), help=f"of the page: {', '.join(LANGUAGES)}")
+    report.add_argument("--language", default=language(), help=f"language of the page: {', '.join(LANGUAGES)}")
     report.set_defaults(run=_report)
 
     similar = verbs.add_parser("similar", help=translated("show pairs of unusually similar answers"))
     _add_class(similar)
-    similar.add_argument("--out", type=Path, metavar="PAGE.html", help="where to write the page")
+    similar.add_argument("--out", type=Path, metavar="PAGE.html", help="file to write the page to")
     similar.set_defaults(run=_similar)
 
     reading = verbs.add_parser("read", help=translated("export written answers as a table without names"))
@@ -89,34 +95,41 @@ def add_to(verbs: Any) -> None:
     reading.set_defaults(run=_read)
 
     harness = verbs.add_parser("harness", help=translated("build the zip with which Gradescope grades submissions"))
-    harness.add_argument("platform", choices=("gradescope",), help="whose form it has")
+    harness.add_argument("platform", choices=("gradescope",), help="target platform")
     _add_class(harness)
+    harness.add_argument("--out", type=Path, metavar="ZIP", help="file to write (default: ASSIGNMENT-gradescope.zip)")
     harness.add_argument(
-        "--out", type=Path, metavar="ZIP", help="where to write it (default: ASSIGNMENT-gradescope.zip)"
+        "--isolation",
+        choices=tuple(LEVELS),
+        default="user",
+        help="required isolation level; grade nothing if the container cannot provide it",
     )
     harness.add_argument(
-        "--isolation", choices=tuple(LEVELS), default="user", help="grade nothing if the container does not reach it"
-    )
-    harness.add_argument(
-        "--feedback", choices=("none", "name", "message"), default="name", help="what to show of hidden tests"
+        "--feedback", choices=("none", "name", "message"), default="name", help="details to show of failed hidden tests"
     )
     harness.add_argument(
         "--hidden-tests",
         choices=("visible", "after_due_date", "after_published", "hidden"),
         default="visible",
-        help="when students see the results of exercises that have some, and their total",
+        help="when students see their total and the results of exercises with hidden tests",
     )
-    harness.add_argument("--requirements", type=Path, metavar="FILE", help="what the lesson imports beside PyTorch")
+    harness.add_argument(
+        "--requirements", type=Path, metavar="FILE", help="pip requirements of the lesson, in addition to PyTorch"
+    )
     harness.set_defaults(run=_harness)
 
-    demo = verbs.add_parser("demo-class", help=translated("make a class of 40 hand-ins, to try these commands on"))
-    demo.add_argument("folder", type=Path, metavar="DIR", help="is made; has to be empty")
+    demo = verbs.add_parser(
+        "demo-class", help=translated("create a demo class of 40 submissions to try these commands on")
+    )
+    demo.add_argument("folder", type=Path, metavar="DIR", help="folder to create; if it exists, it must be empty")
     demo.set_defaults(run=_demo_class)
 
 
 def _add_class(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("assignment", help="a lesson's name")
-    verb.add_argument("--course", type=Path, metavar="DIR", help="its folder (default: class/ in a clone, else here)")
+    verb.add_argument(
+        "--course", type=Path, metavar="DIR", help="course folder (default: class/ in a clone, else here)"
+    )
 
 
 def _scale(words: str) -> float | str:
@@ -127,7 +140,7 @@ def _zone(name: str) -> datetime.tzinfo:
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise argparse.ArgumentTypeError(f"{name!r} is no time zone; they have names such as Europe/Berlin") from None
+        raise argparse.ArgumentTypeError(f"{name!r} is not a time zone; use a name such as Europe/Berlin") from None
 
 
 def _collect(chosen: argparse.Namespace) -> int:
@@ -177,7 +190,7 @@ def _similar(chosen: argparse.Namespace) -> int:
         replace_file(target, similar_html(report).encode())
     except OSError as error:
         raise InputError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
-    print(f"{report.students} hand-ins, {len(report.pairs)} pairs; the page is {target}")
+    print(f"{report.students} submissions, {len(report.pairs)} pairs; the page is {target}")
     return 0
 
 
@@ -186,13 +199,13 @@ def _read(chosen: argparse.Namespace) -> int:
     from autograder.desk.reading.reading import read_answers
 
     done = read_answers(chosen.assignment, chosen.course or CLASS, chosen.sample)
-    print(f"{done.taken} marks taken into the gradebook; {done.waiting} of {done.answers} answers wait for one")
+    print(f"Imported {done.taken} marks into the gradebook; {done.waiting} of {done.answers} answers have no mark yet")
     if done.second:
         print(
             f"A second reader gave {done.second.same} of {done.second.answers} answers the same points; "
             f"the mean difference is {done.second.mean_difference:.2g}"
         )
-    print(f"Fill in points and comments in {done.table}, then give the same command again")
+    print(f"Fill in points and comments in {done.table}, then run the same command again")
     return 0
 
 
@@ -214,7 +227,7 @@ def _harness(chosen: argparse.Namespace) -> int:
             on_step=on_step,
         )
     print("".join(f"{line}\n" for line in [*note_lines(reports), *finding_lines(reports)]), end="")
-    print(f"{target} is what Gradescope's “Configure Autograder” takes")
+    print(f"Upload {target} to Gradescope under “Configure Autograder”")
     return 0
 
 
@@ -224,7 +237,7 @@ def _demo_class(chosen: argparse.Namespace) -> int:
 
     make_demo_class(chosen.folder)
     there = shlex.quote(printable(str(chosen.folder)))
-    print(f"{there} holds a class. First: autograder collect {there}/download.zip {LESSON} --course {there}")
+    print(f"Created a class in {there}. Start with: autograder collect {there}/download.zip {LESSON} --course {there}")
     return 0
 
 

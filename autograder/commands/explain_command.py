@@ -15,7 +15,7 @@ from autograder.commands.partial_answer import PartialAnswer
 from autograder.locale.translations import in_english, translated
 from autograder.run_in_fork import EndedError, LateError, run_in_fork
 
-OWN_WORDS = "Words for the program itself stand behind `--`: `autograder explain FILE -- WORDS`"
+OWN_WORDS = "Write the program's own arguments after `--`: `autograder explain FILE -- ARGUMENTS`"
 
 
 def add_to(verbs: Any) -> None:
@@ -23,7 +23,7 @@ def add_to(verbs: Any) -> None:
     explain = verbs.add_parser(
         "explain",
         help=translated("explain an autograd error or a wrong gradient in a program, and suggest a fix"),
-        epilog=translated("Words after `--` are the program's own arguments."),
+        epilog=translated("Arguments after `--` are passed to the program."),
         allow_abbrev=False,
     )
     program = explain.add_mutually_exclusive_group(required=True)
@@ -33,10 +33,12 @@ def add_to(verbs: Any) -> None:
         metavar="FILE[::FUNCTION]",
         help=translated("a script, one function of it, a notebook (NOTEBOOK.ipynb[::CELL]), or - for standard input"),
     )
-    program.add_argument("-m", dest="module", metavar="MODULE", help=translated("what `python -m MODULE` runs"))
-    program.add_argument("-c", dest="code", metavar="CODE", help=translated("this text"))
+    program.add_argument(
+        "-m", dest="module", metavar="MODULE", help=translated("module to run, as with `python -m MODULE`")
+    )
+    program.add_argument("-c", dest="code", metavar="CODE", help=translated("program to run, as a string"))
     explain.add_argument(
-        "--steps", action="store_true", help=translated("everything that was found, and every step in words")
+        "--steps", action="store_true", help=translated("print all findings, and describe every step in words")
     )
     explain.add_argument("--json", action="store_true", help=translated("one JSON object on standard output"))
     explain.add_argument("--no-repair", action="store_true", help=translated("do not search for fixes"))
@@ -45,7 +47,7 @@ def add_to(verbs: Any) -> None:
         type=_seconds,
         default=60.0,
         metavar="SECONDS",
-        help=translated("answer within this time (default: 60)"),
+        help=translated("time limit in seconds (default: 60)"),
     )
     explain.add_argument(
         "--check-gradients",
@@ -57,7 +59,7 @@ def add_to(verbs: Any) -> None:
         "--only-step",
         type=_step,
         metavar="N",
-        help=translated("record the Nth backward call; of the others, compare the gradients"),
+        help=translated("record the Nth backward call; only compare the gradients of the others"),
     )
     recorded.add_argument(
         "--last-step", dest="only_step", action="store_const", const=0, help=translated("record the last backward call")
@@ -74,7 +76,7 @@ def add_to(verbs: Any) -> None:
         help=translated("with --diff or --apply: allow a fix that changes the computed values"),
     )
     explain.add_argument("--html", type=Path, metavar="FILE", help=translated("write a page that needs no network"))
-    explain.add_argument("--svg", type=Path, metavar="FILE", help=translated("write the picture of the telling step"))
+    explain.add_argument("--svg", type=Path, metavar="FILE", help=translated("write the picture of the decisive step"))
     explain.set_defaults(run=_explain)
 
 
@@ -83,7 +85,7 @@ def _seconds(word: str) -> float:
         if 0 < (seconds := float(word)) < 1e6:
             return seconds
     raise argparse.ArgumentTypeError(
-        in_english("{word} is no time to work with; give a number of seconds such as 60", word=word)
+        in_english("{word} is not a valid time; give a number of seconds such as 60", word=word)
     )
 
 

@@ -31,17 +31,25 @@ LIMIT_OPTIONS = {name: field for name, field in limit_fields().items() if field.
 
 def add_to(verbs: Any) -> None:
     """Add the command and its options to the parser."""
-    grade = verbs.add_parser("grade", help=translated("grade a class: isolated, into nbgrader's gradebook"))
+    grade = verbs.add_parser("grade", help=translated("grade a class in isolation, and write nbgrader's gradebook"))
     grade.add_argument("assignment", help="a lesson's name")
     grade.add_argument(
         "--course",
         type=Path,
         metavar="DIR",
-        help="holds submitted/STUDENT/ASSIGNMENT (default: class/ in a clone, else here)",
+        help="course folder with submitted/STUDENT/ASSIGNMENT (default: class/ in a clone, else here)",
     )
-    grade.add_argument("--jobs", type=positive(int), default=0, help="submissions at once (default: one for each core)")
     grade.add_argument(
-        "--isolation", choices=tuple(LEVELS), default=STRONGEST, help="grade nothing if this machine does not reach it"
+        "--jobs",
+        type=positive(int),
+        default=0,
+        help="number of submissions to grade in parallel (default: one per core)",
+    )
+    grade.add_argument(
+        "--isolation",
+        choices=tuple(LEVELS),
+        default=STRONGEST,
+        help="required isolation level; grade nothing if this machine cannot provide it",
     )
     grade.add_argument(
         "--cluster",
@@ -61,21 +69,28 @@ def add_to(verbs: Any) -> None:
         action="store_true",
         help="update the gradebook if the source gained or lost cells after the class was graded",
     )
-    grade.add_argument("--dry-run", action="store_true", help="only say whose marks would move, by how much and why")
-    grade.add_argument("--one-process", action="store_true", help="run tests beside the answers, as nbgrader does")
+    grade.add_argument(
+        "--dry-run", action="store_true", help="show which marks would change, by how much and why; write nothing"
+    )
+    grade.add_argument(
+        "--one-process", action="store_true", help="run tests in the process of the answers, as nbgrader does"
+    )
     grade.add_argument(
         "--two-processes",
         action="store_true",
-        help="a test that cannot be judged outside the submission's process gives points to nobody",
+        help="never run a test in the submission's process; a test that needs it gives no points",
     )
     grade.add_argument(
-        "--feedback", choices=("off", "none", "name", "message"), default="name", help="what to show of hidden tests"
+        "--feedback",
+        choices=("off", "none", "name", "message"),
+        default="name",
+        help="details to show of failed hidden tests",
     )
     for name, field in LIMIT_OPTIONS.items():
         said = f"{field.setting.help} (default: the course's nbgrader_config.py)"
         grade.add_argument(f"--{name.replace('_', '-')}", type=positive(field.kind), help=said)
     grade.add_argument("--python", metavar="PATH", help="grade with the packages of another Python")
-    grade.add_argument("--all", action="store_true", help="print a line for each submission, also if nothing changed")
+    grade.add_argument("--all", action="store_true", help="print a line for each submission, even if it did not change")
     grade.add_argument("--json", action="store_true", help="one JSON object on standard output")
     grade.set_defaults(run=_grade)
 
@@ -110,7 +125,7 @@ def _grade(chosen: argparse.Namespace) -> int:
     if chosen.cluster is not None:
         return _grade_on_cluster(chosen, course)
     if chosen.certificates:
-        raise InputError("--certificates goes with --cluster")
+        raise InputError("--certificates requires --cluster")
     level = require_level(chosen.isolation)
     with HostProcess(level) as host:
         if chosen.force or has_pending_work(course, chosen.assignment):

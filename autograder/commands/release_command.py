@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 def add_to(verbs: Any) -> None:
     """Add the command and its options to the parser."""
     release = verbs.add_parser(
-        "release", help=translated("make notebooks/ from solutions/, or a notebook for each student")
+        "release", help=translated("build notebooks/ from solutions/, or a notebook for each student")
     )
-    release.add_argument("--check", action="store_true", help="only say which cells drifted")
+    release.add_argument(
+        "--check", action="store_true", help="list the cells of notebooks/ that are out of date; write nothing"
+    )
     release.add_argument("--seed", type=int, help="write this variant of the lessons to class/variants/SEED instead")
     release.add_argument("--language", help="write a translation, such as zh-CN, to class/languages/LANGUAGE instead")
     release.add_argument("assignment", nargs="?", help="with --for-each: a lesson's name")
@@ -25,7 +27,7 @@ def add_to(verbs: Any) -> None:
         "--for-each",
         type=Path,
         metavar="CSV",
-        help="a class's list: write COURSE/handouts/STUDENT/ASSIGNMENT, another variant for each",
+        help="class list: write COURSE/handouts/STUDENT/ASSIGNMENT, a different variant for each student",
     )
     release.add_argument(
         "--course",
@@ -34,7 +36,9 @@ def add_to(verbs: Any) -> None:
         help="with --for-each: the class's folder (default: class/ in a clone, else here)",
     )
     release.add_argument(
-        "--replace", action="store_true", help="with --for-each: also for students who have another notebook already"
+        "--replace",
+        action="store_true",
+        help="with --for-each: replace the notebooks of students who already have another one",
     )
     release.set_defaults(run=_release)
 
@@ -47,7 +51,7 @@ def _release(chosen: argparse.Namespace) -> int:
     if chosen.assignment is not None or chosen.course is not None:
         from autograder.errors import InputError
 
-        raise InputError("an assignment or --course goes with --for-each ROSTER.csv, which says who gets a notebook")
+        raise InputError("an assignment or --course requires --for-each ROSTER.csv, the list of students")
     if chosen.seed is not None:
         print(f"released to {release_variant(chosen.seed)}")
         return 0
@@ -72,9 +76,9 @@ def _for_each(chosen: argparse.Namespace) -> int:
     from autograder.grade.batch.classroom import open_class
 
     if chosen.assignment is None:
-        raise InputError("which assignment? Write its folder's name before --for-each")
+        raise InputError("--for-each requires an assignment: write its folder's name before the option")
     if chosen.check or chosen.seed is not None or chosen.language is not None:
-        raise InputError("--check, --seed and --language release the lessons for all, and do not go with --for-each")
+        raise InputError("--check, --seed and --language cannot be combined with --for-each")
     people = {person.student: person.group or person.student for person in read_roster(chosen.for_each).people}
     course = chosen.course or CLASS
     if chosen.course is None:
@@ -96,13 +100,11 @@ def _for_each(chosen: argparse.Namespace) -> int:
 def _print_handout(done: Handout, assignment: str) -> None:
     variants = len(set(done.students.values()))
     print(f"{done.folder}/STUDENT/{assignment}/: {len(done.students)} students, {variants} variants")
-    print(
-        f"The answers to all {done.exercises} exercises of every variant were run, and have the verdicts that they should."
-    )
+    print(f"Ran the answers to all {done.exercises} exercises of every variant; each has the expected verdict.")
     if done.shared.pairs:
         (programs, fitting), (words, same) = done.shared.programs, done.shared.predictions
         print(
             f"One student's answers in another's notebook, {done.shared.pairs} pairs tried: {fitting} of {programs} programs "
             f"pass, {same} of {words} predictions."
         )
-    print("Grade with `autograder grade`, which knows each student's own notebook from variants.json.")
+    print("Grade with `autograder grade`, which reads each student's variant from variants.json.")

@@ -16,25 +16,32 @@ def add_to(verbs: Any) -> None:
     validate = verbs.add_parser(
         "validate-source",
         aliases=["rehearse"],
-        help=translated("grade a source's own answers: can each test be judged, and how?"),
+        help=translated("grade a source's model answers, and report how each test is judged"),
     )
     validate.add_argument("assignment", help="a lesson's name")
     validate.add_argument(
-        "--course", type=Path, metavar="DIR", help="holds source/ASSIGNMENT (default: class/ in a clone, else here)"
+        "--course",
+        type=Path,
+        metavar="DIR",
+        help="course folder with source/ASSIGNMENT (default: class/ in a clone, else here)",
     )
-    validate.add_argument("--jobs", type=count, default=0, help="notebooks at once (default: one for each core)")
-    validate.add_argument("--isolation", choices=tuple(LEVELS), default=STRONGEST, help="as for `grade`")
+    validate.add_argument(
+        "--jobs", type=count, default=0, help="number of notebooks to grade in parallel (default: one per core)"
+    )
+    validate.add_argument(
+        "--isolation", choices=tuple(LEVELS), default=STRONGEST, help="isolation level, as for `grade`"
+    )
     validate.add_argument(
         "--two-processes",
         action="store_true",
-        help="a test that cannot be judged outside the submission's process gives points to nobody",
+        help="never run a test in the submission's process; a test that needs it gives no points",
     )
     validate.add_argument(
         "--mutants",
         type=count,
         metavar="N",
         default=40,
-        help="grade N mutants of the model answers, and trivial answers that solve nothing (default: 40; 0: neither)",
+        help="also grade N mutants of the model answers and some trivial answers (default: 40; 0: neither)",
     )
     validate.set_defaults(run=_validate)
 

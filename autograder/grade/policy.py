@@ -153,7 +153,7 @@ def _check(policy: CoursePolicy) -> None:
         zoneinfo.ZoneInfo(policy.timezone or "UTC")
     except (zoneinfo.ZoneInfoNotFoundError, OSError):
         raise ValueError(
-            f"timezone: {policy.timezone!r} is no time zone; they have names such as Europe/Berlin"
+            f"timezone: {policy.timezone!r} is not a time zone; use a name such as Europe/Berlin"
         ) from None
     rules = {"late": policy.late} | {f"assignments.{name}.late": one.late for name, one in policy.assignments.items()}
     for name, rule in rules.items():

@@ -93,7 +93,7 @@ def test_the_kinds_of_choices_are_named(tmp_path, choice):
 
 def test_certificates_without_a_cluster_are_refused(course, capsys):
     """`--certificates` has a meaning only with `--cluster`."""
-    assert "--certificates goes with --cluster" in refused(course, capsys, "--certificates", str(course))
+    assert "--certificates requires --cluster" in refused(course, capsys, "--certificates", str(course))
 
 
 @pytest.mark.parametrize("level", [name for name in LEVELS if name != STRONGEST])

@@ -102,7 +102,7 @@ def collect(
     except OSError as error:
         raise CollectError(
             f"{printable(str(error.filename or classroom.folder))} cannot be written ({error.strerror}); what was placed so far "
-            "stays. Change that, then give the same command again"
+            "stays. Change that, then run the same command again"
         ) from None
 
 
