@@ -14,7 +14,7 @@ from autograder.locale.translations import in_english
 PACKAGE = Path(__file__).resolve().parents[1]
 """The folder of this package."""
 OLDEST_TORCH = (2, 6)
-# Extra -> the packages by their import names; "" are the packages of every installation.
+# Maps an extra to the import names of its packages; "" stands for the packages of every installation.
 MODULES = {
     "": ("igraph", "libcst", "msgspec", "rich"),
     "course": ("anywidget", "IPython", "ipywidgets", "jupyterlab", "matplotlib", "nbclient", "nbgrader"),

@@ -176,7 +176,7 @@ def completeness(spoken: str) -> Completeness:
 
 
 def po_files(spoken: str) -> list[Path]:
-    """Return a language's files, of each lesson and of the package; an empty list if Babel is not installed."""
+    """Return the translation files of a language, for each lesson and for the package; an empty list if Babel is missing."""
     if importlib.util.find_spec("babel") is None:
         return []
     return sorted((FOLDER / spoken.replace("-", "_")).glob("*.po"))

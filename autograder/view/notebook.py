@@ -28,7 +28,7 @@ from autograder.view.text.first_screen import MORE_IN_PYTHON, as_screen
 from autograder.view.text.report import as_text
 
 STEPS, BRIEF = 16, 4
-"""The maximum number of steps in words that a saved notebook contains, below the picture and in its text form."""
+"""The maximum number of steps that a saved notebook describes in words, below the picture and in its text form."""
 
 MOST_BYTES = 30_000
 """The intended maximum size of a saved picture in bytes; a lesson has thirty pictures."""
@@ -46,7 +46,7 @@ class ShownRecording(msgspec.Struct, frozen=True):
 
 
 def mimebundle(recording: Recording, predict: bool = False, place: str = "", counters: bool = False) -> dict[str, str]:
-    """Return the forms that a notebook saves, for IPython's `display(..., raw=True)`.
+    """Return the representations that a notebook saves, for IPython's `display(..., raw=True)`.
 
     These are the forms of `drawn_mimebundle`; in a shell with `takes_recordings` set, the recording itself, as a
     ShownRecording.

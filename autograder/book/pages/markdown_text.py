@@ -53,7 +53,7 @@ def markdown_html(text: str, root: str = "") -> str:
     render: Any = mistune.create_markdown(renderer=renderer, plugins=["table", "strikethrough", "math"])
     renderer.register("inline_math", lambda _, formula: convert(unescape(formula)))
     renderer.register("block_math", lambda _, formula: convert(unescape(formula), display="block"))
-    # the page has its own heading of the first rank
+    # the page has its own level-1 heading
     return re.sub(r"<h1.*?</h1>\n?", "", str(render(text)), count=1)
 
 

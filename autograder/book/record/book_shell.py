@@ -40,7 +40,7 @@ class BookShell(InteractiveShell):
     def run(self, text: str) -> CellResult:
         """Run a cell. Checks draw the same numbers each time, so that the book is reproducible."""
         with use_seed(SEED), capture_output() as captured:
-            # IPython 9 searches for the semicolon that hides a value in its history, which is disabled here.
+            # IPython 9 searches its history, which is disabled here, for the semicolon that hides a value.
             result = self.run_cell(text, store_history=False, silent=text.rstrip().endswith(";"))
         shown = [output.data for output in captured.outputs]
         recordings = [

@@ -77,7 +77,7 @@ def model_answer(exercise: str = "") -> None:
     """Print the model answer with its explanation, if the sources are available.
 
     It is available when the exercise has passed, or after three hints and three wrong answers. In the second case it is
-    marked as seen, and a variant of the exercise is put into a new cell, to pass instead.
+    marked as seen, and a variant of the exercise, to be passed instead, is put into a new cell.
 
     Args:
         exercise: the exercise's id, as in its check cell.

@@ -16,7 +16,7 @@ from autograder.tape.recording.verdict_types import Outcome
 
 
 def check_numbers(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) -> None:
-    """Run the programs whose numbers a variant replaces, and compare their outcomes.
+    """Run the programs in which a variant replaces numbers, and compare their outcomes.
 
     Raises:
         VariantError: the outcome of a program depends on its numbers.

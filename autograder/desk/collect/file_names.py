@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-LONGEST = 120  # bytes of one name
+LONGEST = 120  # maximum length of a file name in bytes
 RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # Microsoft, "Naming Files, Paths, and Namespaces"
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from autograder.desk.collect.downloaded_hand_in import DownloadedHandIn
 from autograder.desk.roster import Person, Roster, id_from_name, is_student_id, joined, words_of
 
-# columns of the roster that answer a kind of `DownloadedHandIn.identities`, and kinds that are only names
+# columns of the roster that match a kind of `DownloadedHandIn.identities`, and kinds that are only names
 SAME_AS = {"words without group": "words"}
 BY_NAME = ("words", "joined")
 WITHOUT_ROSTER = ("student", "login", "number", "email", "canvas", "anonymous")

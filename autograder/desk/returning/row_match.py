@@ -63,7 +63,7 @@ def _known(
         marks = (listed[0].known if listed else {}) | (entry.known if entry else {}) | {"student": student}
         if (
             entry and entry.platform == "canvas" and "canvas" not in marks
-        ):  # a group's hand-in has the number of one member
+        ):  # a group's submission has the ID of one member
             marks["canvas"] = entry.key
         known |= {
             (kind, same_word(value)): student

@@ -118,7 +118,9 @@ def _pair(
     found: Mapping[str, Fingerprints],
     counted: Mapping[int, int],
 ) -> SimilarPair:
-    together = sum(bits[mark] for mark in marks)  # neighbors overlap: LENGTH of them are one statement
+    together = sum(
+        bits[mark] for mark in marks
+    )  # neighbors overlap: every LENGTH consecutive marks count as one statement
     first, second = (frozenset(found[one].lines[mark] for mark in marks) for one in students)
     smaller = min(own[one] for one in students)
     return SimilarPair(

@@ -29,7 +29,7 @@ LONGEST_REASON = 300
 
 
 class GetGradesAndWaiting(NbGraderPreprocessor):
-    """For nbgrader's own command: adds the grades, and for each graded cell whether a person still has to grade it."""
+    """For nbgrader's own command: adds the grades, and marks each cell that a person still has to grade."""
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Return the notebook with scores and comments in the metadata of its cells."""

@@ -345,7 +345,7 @@ def _gives_points(cell: NotebookNode) -> bool:
 class GradedExercise:
     """One exercise of a graded notebook."""
 
-    name: str  # the heading above it, or else the words of the name of its first graded cell
+    name: str  # the heading above it, or else the words in the name of its first graded cell
     answers: list[NotebookNode]  # the student's cells, including those that a person grades
     tests: list[NotebookNode]
 

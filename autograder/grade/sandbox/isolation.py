@@ -285,7 +285,7 @@ class SecondUserLevel(IsolationLevel):
                 group=SUBMISSION_ID,
                 extra_groups=[],
             )
-        except OSError as error:  # a folder above Python is not readable for others
+        except OSError as error:  # a folder above Python's is not readable by other users
             return advice.format(error.strerror)
         if tried.returncode:
             reason = (tried.stderr.strip().splitlines() or ["no reason given"])[-1]

@@ -131,7 +131,7 @@ BINARY_TREE = 2
 MASKED_EQUAL = 7
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 INSTRUCTION_BYTES = 8
-LARGEST_NUMBER = 1023  # Linux 6.18 has calls up to 470
+LARGEST_NUMBER = 1023  # Linux 6.18 has system calls with numbers up to 470
 MISSING = "libseccomp is missing; install it: `sudo apt install libseccomp2`"
 
 

@@ -128,7 +128,7 @@ def warm_up() -> None:
     """Import the modules that submissions use, run the rehearsal, and leave a clean shell."""
     from autograder.grade.sandbox.shell import make_shell
 
-    os.environ[EXECUTION] = AUTOGRADE  # permanent: this process and its forks only grade
+    os.environ[EXECUTION] = AUTOGRADE  # permanent: this process and its forks do nothing but grade
     shell = make_shell(1 << 20)  # first, because matplotlib looks for it at import, to show figures below their cell
     import_modules(WARM)
     import torch

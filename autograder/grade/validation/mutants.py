@@ -69,7 +69,7 @@ def mutants(source: str, *, tensors: bool = True) -> list[Mutant]:
 
 def _edited(tree: ast.Module, node: ast.AST, replacement: ast.AST | list[ast.stmt]) -> str:
     if isinstance(replacement, list):
-        replacement = ast.Module(replacement or [ast.Pass()], [])  # a module's text is that of its statements
+        replacement = ast.Module(replacement or [ast.Pass()], [])  # the text of a module is the text of its statements
     edited = copy.deepcopy(tree, {id(node): replacement})  # the copy of the node is its replacement
     return ast.unparse(ast.fix_missing_locations(edited))
 

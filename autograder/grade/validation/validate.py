@@ -90,7 +90,7 @@ class _Decision:
     """The way in which one test is judged."""
 
     kind: Kind | None  # None if it does not give points to anyone
-    why: str | None = None  # the reason, if the runs moved the test in process or took away its points
+    why: str | None = None  # the reason, if the runs moved the test in process or left its points to a person
     finding: str | None = None
 
 

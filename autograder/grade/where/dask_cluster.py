@@ -215,7 +215,7 @@ def _connected(address: str, security: Security) -> Iterator[Client]:
         hands = asyncio.wait_for(connect(address, timeout=CONNECT_SECONDS, **options), CONNECT_SECONDS + 2)
         asyncio.run(hands).abort()
         client = Client(address, security=security, timeout=CONNECT_SECONDS, set_as_default=False)
-    except Exception as error:  # Dask raises what the network and OpenSSL do, wrapped in various ways
+    except Exception as error:  # Dask passes on errors of the network and OpenSSL, wrapped in various ways
         reason = f"{_first_line(error)}). Start one with `dask scheduler`, or correct the address"
         raise InputError(f"no Dask scheduler can be used at {address} ({reason}") from None
     with contextlib.closing(client):
@@ -247,7 +247,7 @@ def _stopped(reason: str) -> UnfinishedError:
 class _Worker:
     name: str
     slots: int
-    problem: str | None  # reason why it gets no job
+    problem: str | None  # reason why it is given no jobs
     failures: int = 0  # in a row
 
 

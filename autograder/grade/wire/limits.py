@@ -22,7 +22,7 @@ class Setting:
         help: the unit, and the limited quantity.
         least: the smallest allowed value.
         unit: number of bytes per unit of the setting; 1 if the limit is not an amount of memory.
-        is_option: whether `grade` has an option for the setting, and the configuration of a new course a line.
+        is_option: whether `grade` has an option for the setting, and the configuration of a new course has a line for it.
     """
 
     name: str

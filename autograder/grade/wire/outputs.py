@@ -143,7 +143,7 @@ class Outputs:
 
 
 class ReceivedOutputs:
-    """Reads the outputs that a worker reports, up to a multiple of the budget, which a forged worker may ignore."""
+    """Reads the outputs that a worker reports, up to a multiple of the budget; a worker that was taken over may ignore it."""
 
     def __init__(self, budget: int) -> None:
         self._left = MARGIN * budget

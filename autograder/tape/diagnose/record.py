@@ -41,7 +41,7 @@ from autograder.tape.run.refused_runs import CompilingTookTooLong, is_out_of_tim
 
 # Shares of the remaining time: of the first run, and of the run with private copies after it.
 FIRST, SECOND = 0.4, 0.6
-PATIENCE = 0.8  # share of the remaining time for a run in which no backward call has ended
+PATIENCE = 0.8  # share of the remaining time that a run without a finished backward call gets
 # Share of the remaining time; if a run with an error took more, other runs do not continue beyond the error.
 SLOW = 0.05
 TWO_MORE = 1 / 3  # share of the remaining time; if a run takes more, there is no time for two more

@@ -22,7 +22,7 @@ class LeafNames:
         self._known: set[int] = set()
 
     def note(self, call: Backward) -> None:
-        """Store expressions for the targets that no earlier call had, from the frames that called backward."""
+        """Store expressions for targets that are new in this call, taken from the frames that called backward."""
         new = {number for number in call.numbers if number not in self._known}
         if new:
             self._known |= new

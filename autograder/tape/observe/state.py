@@ -63,7 +63,7 @@ class RunState:
         self.shared_buffers: list[tuple[Place, TrackedTensor, TrackedTensor]] = []
         self.shared_since: int | None = None
         self.visited: list[list[int]] = []
-        self.targets: dict[int, TrackedTensor] = {}  # by the number of the target in the backward calls
+        self.targets: dict[int, TrackedTensor] = {}  # indexed by the number of the target in the backward calls
         self.read_again: dict[Memory, Place] = {}
         # Number of nodes that existed before the program began, created by earlier cells of a notebook.
         self.inherited = 0

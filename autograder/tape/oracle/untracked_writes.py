@@ -20,7 +20,7 @@ from autograder.tape.run.refused_runs import is_out_of_time
 
 # Number of elements whose derivatives are computed one by one, with two runs each; larger gradients are not corrected.
 ENTRIES = 64
-SHARE = 0.5  # share of the remaining time for one random direction per leaf; else all leaves share a direction
+SHARE = 0.5  # share of the remaining time for one random direction per leaf; otherwise all leaves share a direction
 # Share if there is a suspect modification, because the search for fixes needs the rest of the time.
 SHARE_OF_WRITES = 0.15
 CHOICE = in_english("A custom Function's backward is a choice of its own, so finite differences do not apply.")

@@ -37,7 +37,7 @@ class BrokenProgram:
     """A broken program: its source, and the verdict on it.
 
     Attributes:
-        failures: errors of the kinds of fix on this program, each as a sentence.
+        failures: errors that kinds of fix raised on this program, each as a sentence.
     """
 
     def __init__(self, source: EditableSource, verdict: Verdict, file: str):

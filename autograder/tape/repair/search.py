@@ -41,7 +41,7 @@ MEANT = 0.15  # share of the remaining time for the run as intended; each trial 
 DEEPER = 6  # number of sources with one fault less that are searched for a second change
 # Ratio of the durations of a proof and a trial, and the share of the remaining time that a proof may take.
 PROOF, ROOM = 8, 1 / 3
-RESERVE = 0.25  # share of the time for proofs of changes of the computation
+RESERVE = 0.25  # share of the time that is reserved for proving changes of the computation
 KEPT = 5  # maximum number of fixes that are offered
 CHANGING = 3  # maximum number of changes of the computation that are offered, if there is no fix
 STOPPED = in_english("PyTorch stopped the program before its next backward, so there is no loss to compare with.")
@@ -240,7 +240,7 @@ class Search:
         return left < self.time / 2 or PROOF * self.longest > ROOM * left
 
     def is_almost_late(self) -> bool:
-        """Return whether the remaining time is reserved for proofs of changes of the computation."""
+        """Return whether the remaining time is reserved for proving changes of the computation."""
         return self.is_late() or (bool(self.changing) and budget_in_force().left < RESERVE * self.time)
 
     def is_late(self) -> bool:

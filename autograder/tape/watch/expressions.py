@@ -1,4 +1,4 @@
-"""Find in the source of a call the expression of the modified tensor, and of the tensors that its node saved."""
+"""Find the expressions of the modified tensor and of the saved tensors in the source of a call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autograder.tape.watch.call_sites import CallSite
 
 @functools.lru_cache(maxsize=64)
 def _nodes_at(file: str, text: str) -> dict[tuple[int, int, int, int], list[ast.AST]]:
-    """Return the expressions and statements of a file by their position, for equal positions the outermost first."""
+    """Return the expressions and statements of a file, sorted by position; at equal positions, the outermost comes first."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):  # for example a magic command of a notebook

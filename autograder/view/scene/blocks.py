@@ -113,7 +113,7 @@ def row_height(edge: SavedEdge, index: RecordingIndex) -> float:
 
 
 def row_label(edge: SavedEdge, index: RecordingIndex) -> str:
-    """Return PyTorch's name of a saved tensor with the program's: "self: d"."""
+    """Return PyTorch's name of a saved tensor together with its name in the program: "self: d"."""
     return clip(f"{edge.name}: {index.saved_names.get(edge.id, translated('(no name)'))}", LONGEST)
 
 

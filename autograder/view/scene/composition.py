@@ -71,7 +71,7 @@ class Scene(msgspec.Struct):
     """The complete input of a front end; it does not contain code or markup.
 
     Attributes:
-        id: the same for the same run in the same language, so that a page counts a prediction once.
+        id: identifier, equal for the same run in the same language, so that a page counts each prediction once.
         outcome: the outcome of the run.
         title: the outcome and its meaning, in one line.
         programs: the code pane.

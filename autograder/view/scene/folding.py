@@ -108,7 +108,7 @@ class FoldPlanner:
         return rounds
 
     def _chunks(self, entries: list[Node | Fold]) -> list[Node | Fold]:
-        """Return the entries as about CHUNKS folds of neighbors; each fold is divided in the same way."""
+        """Group neighboring entries into about CHUNKS folds, and divide each fold in the same way."""
         nodes = Fold("", entries).nodes
         if len(nodes) <= LIMIT:
             return list(nodes)

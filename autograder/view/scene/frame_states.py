@@ -57,7 +57,7 @@ class StateTracker:
         return Key("line", place.line, program=self._programs.get(place.file, 0))
 
     def _version(self, key: Key, tensor: int) -> States:
-        """Return the version of a part's tensor: the counter's mark and its count."""
+        """Return the version of a part's tensor: the counter's symbol and its value."""
         known = self.playback.tensors[tensor]
         count = self.versions[key.text("version")] = self.playback.versions.get(known.counter)
         mark = counter_mark(self.index.counter(known))

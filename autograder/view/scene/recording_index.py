@@ -25,7 +25,7 @@ class RecordingIndex:
         values: block → columns of its longest values.
         saved_names: saved edge → the name of its tensor when it was saved.
         counters: version counter → its index in order of appearance.
-        harmed: saved edges that some write harms.
+        harmed: saved edges whose tensor was modified by at least one harmful write.
         shown: the nodes that some frame shows; nodes that a check creates around an answer do not belong to a step.
         layers: node → the module whose parameters it uses, such as "critic.0".
     """

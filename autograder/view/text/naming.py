@@ -13,7 +13,7 @@ MOST = 3
 
 
 def join_few(things: list[str]) -> str:
-    """Return the things; if there are more than MOST + 1, the first ones and the number of the others: "a, b, c and 5 more"."""
+    """Return the names, joined; of more than MOST + 1, the first ones and the number of the others: "a, b, c and 5 more"."""
     more = len(things) - MOST
     return join_names(things) if more <= 1 else join_names([*things[:MOST], translated("{count} more", count=more)])
 

@@ -31,7 +31,7 @@ def ended_output(reason: str) -> NotebookNode:
     return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason])
 
 
-GRACE_SECONDS = 2.0  # between the interrupt, which a cell may catch, and the end of its process
+GRACE_SECONDS = 2.0  # the time between the interrupt, which a cell may catch, and the end of its process
 TEST_TIME_FACTOR = 4  # a test may make several calls, and each may take as long as a cell
 
 Answer = TypeVar("Answer", bound=messages.Answer)

@@ -35,7 +35,7 @@ def find(evidence: Evidence) -> Iterator[Harm]:
 
 
 def _by_counter(state: RunState, now: int, then: int) -> Iterator[Harm]:
-    """Yield the harm to the counter that changed between two versions, or to the last modified of several counters.
+    """Yield the harm through the counter that changed between two versions; of several, through the last modified.
 
     Others may have changed as much without harm, such as that of an initialized parameter.
     """

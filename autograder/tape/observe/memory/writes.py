@@ -19,7 +19,7 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True)
 class FoundWrite:
-    """A modification before it is added to the state of the run.
+    """A detected modification, before it is added to the state of the run.
 
     Attributes:
         interval: range [start, stop) of modified bytes in `memory`.

@@ -1,4 +1,4 @@
-"""Import files of the project with a changed source, without writing files."""
+"""Import the project's files with a changed source text, without writing to them."""
 
 from __future__ import annotations
 
