@@ -42,7 +42,7 @@ class Start(msgspec.Struct, frozen=True, tag="start"):
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
-    """An order to a server to end the worker and every process that the worker has left."""
+    """An order to a server to end the worker and every process that the worker left behind."""
 
 
 class Order(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ class TrackedSave:
         checked: whether backward compares versions: not for saved-tensor hooks, and not for attributes of ctx.
         stashed: whether it is an attribute of ctx, which autograd does not check.
         content: fingerprint of its values when it was saved.
-        generation: number of changes of its memory when it was saved.
+        generation: how often its memory had been modified when it was saved.
         writes_before: number of modifications in the run before it was saved.
         until: number of modifications in the run before a backward used it.
         call: number of that backward.
