@@ -31,7 +31,7 @@ def program_from_text(name: str, text: str, before: Iterable[str] = ()) -> PlayP
     lines = list(statements(text, name))
     if len(lines) < 2:
         raise Unplayable(
-            in_english("{name} has fewer than two lines, so none can be moved. Give a longer program.", name=name)
+            in_english("{name} has fewer than two lines, so no line can be moved. Give a longer program.", name=name)
         )
     cards = [LineCard(f"{number}", forms_of(line)) for number, line in enumerate(lines, len(fixed))]
     return PlayProgram(name, (*fixed, *cards))
@@ -52,7 +52,7 @@ def program_from_function(name: str, source: str, before: Iterable[str] = ()) ->
     function = next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)
     if function is None:
         raise Unplayable(
-            in_english("{name} is no function, so it has no lines that could be moved. Name a function.", name=name)
+            in_english("{name} is not a function, so it has no lines that can be moved. Name a function.", name=name)
         )
     body = function.body[1:] if ast.get_docstring(function) else function.body
     lines = textwrap.dedent(source).splitlines()

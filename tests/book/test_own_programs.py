@@ -46,7 +46,7 @@ def test_a_recording_is_shown_as_it_is(program):
     newer = json.loads(to_json(recording)) | {"version": VERSION + 1}
     with pytest.raises(OwnProgramError, match=r"newer\.json cannot be shown.*Update autograder"):
         own_question(program(json.dumps(newer), "newer.json"))
-    with pytest.raises(OwnProgramError, match=r"other\.json cannot be shown. This is no recording: it has no"):
+    with pytest.raises(OwnProgramError, match=r"other\.json cannot be shown. This is not a recording: it has no"):
         own_question(program('{"a": 1}', "other.json"))
     assert from_json(to_json(recording)) == recording
 

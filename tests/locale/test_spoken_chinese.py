@@ -134,8 +134,8 @@ def test_the_index_of_errors_is_searched_in_both() -> None:
     [
         "mine.py, line 3: the program was still running after 14.3 of the 60 seconds. Make the run shorter.",
         "mine.py: the program was still running after 2 seconds. Make the run shorter.",
-        "mine.py: another process that the program started called backward, and nothing can be said of it, because only "
-        "this process is followed. Explain that part in one process: call its function itself, or set num_workers=0.",
+        "mine.py: another process that the program started called backward, and explain cannot check it, because it "
+        "follows only this process. Explain that part in one process: call its function directly, or set num_workers=0.",
         "There is no step 9 to record; backward calls of the program: 3. Name one of these.",
     ],
 )

@@ -134,7 +134,7 @@ def test_what_cannot_be_played_with_says_why():
         program_from_text("early", "h = (")
     with pytest.raises(Unplayable, match="fewer than two lines"):
         program_from_text("early", "h = 1")
-    with pytest.raises(Unplayable, match="is no function"):
+    with pytest.raises(Unplayable, match="is not a function"):
         program_from_function("Net", "class Net:\n    pass")
     program = program_from_text("early", "h = 1\nk = 2")
     with pytest.raises(ProgramError, match="is not Python"):

@@ -254,7 +254,7 @@ def test_it_is_said_where_the_time_was_too_short():
     little = CountedRuns()
     little.most = 6
     notes = explain_program(factory_of_text(MANY_CHANGES), budget=little).verdict.notes
-    assert any("No repair was proven in the time that was given" in note for note in notes)
+    assert any("The time was up before a fix was verified" in note for note in notes)
 
 
 def test_a_time_that_is_measured_is_no_change():
@@ -284,7 +284,7 @@ def test_a_kind_that_fails_does_not_cost_the_others(monkeypatch):
 def test_the_reason_says_nothing_about_members_of_an_empty_list(monkeypatch):
     """Without a known change that applies, none was tried."""
     monkeypatch.setattr(candidates, "KINDS", ())
-    assert "No repair was found: no known change applies." == repairs_of(BROKEN).reason
+    assert "No fix was found: no known change applies." == repairs_of(BROKEN).reason
 
 
 METHOD_WRITES_SELF = """
@@ -456,7 +456,7 @@ def test_the_time_is_named_where_an_error_is_of_another_kind():
     little = CountedRuns()
     little.most = 5
     notes = explain_program(factory_of_text(CARRIED), budget=little).verdict.notes
-    assert any("No repair was proven in the time that was given" in note for note in notes)
+    assert any("The time was up before a fix was verified" in note for note in notes)
 
 
 def test_what_vmap_maps_over_has_no_values_to_compare():

@@ -24,12 +24,14 @@ def sentence(operation: Operation) -> str:
         told.append(translated("{what}: write into a copy, or out of place.", what=kept))
     if read:
         told.append(
-            translated("{what}: a write in place before backward gives a wrong gradient and no error.", what=read)
+            translated(
+                "{what}: an in-place modification before backward gives a wrong gradient and no error.", what=read
+            )
         )
     if told:
         return join_sentences(told)
     return translated(
-        "{name} keeps nothing: you may write into its arguments and its output.", name=_short_name(operation)
+        "{name} saves no tensor: you may modify its arguments and its output in place.", name=_short_name(operation)
     )
 
 
@@ -46,7 +48,7 @@ def _kept_and_read(operation: Operation) -> tuple[str, str]:
     name = _short_name(operation)
     return (
         translated("{name} keeps {kept}", name=name, kept=join_names(guarded)) if guarded else "",
-        translated("{name} reads {kept} without a guard", name=name, kept=join_names(silent)) if silent else "",
+        translated("{name} reads {kept} without a version check", name=name, kept=join_names(silent)) if silent else "",
     )
 
 

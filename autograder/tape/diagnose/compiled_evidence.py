@@ -101,12 +101,13 @@ def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
     elif evidence.plain.problem is not None and evidence.eager.outcome == "raises-backward" and error is not None:
         if evidence.outcome == "raises-forward":
             yield in_english(
-                "The compiler traces backward while it compiles the forward, and meets there what eager meets in backward, "
-                "in {place}: {message}.", place=_line_of(error, evidence), message=_first_sentence(error.message),
+                "The compiler traces backward while it compiles the forward, and gets the error that eager "
+                "raises in backward, in {place}: {message}.", place=_line_of(error, evidence), message=_first_sentence(error.message),
             )  # fmt: skip
     elif evidence.outcome == "silently-wrong" and evidence.eager.outcome == "correct":
         yield in_english(
-            "Run eagerly, the gradients are right: the compiled program gives others, and no write explains it."
+            "Run eagerly, the gradients are right: the compiled program gives different ones, and no "
+            "in-place modification explains the difference."
         )
     yield in_english(
         "Functions made by torch.compile ran compiled to find the outcome, "

@@ -48,15 +48,16 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
         forward, backward = one.found.forward, one.found.backward
         if one.found.answer == "wrong":
             told = in_english(
-                "the backward of {name} is not the slope of its forward: along a random direction its output "
-                "changes by {forward}, and its backward says {backward} ({ratio}). Where that is meant, nothing is wrong.",
+                "the backward of {name} does not match the derivative of its forward: along a random direction "
+                "its output changes by {forward}, but its backward returns {backward} ({ratio}). If that is "
+                "intended, ignore this note.",
                 name=one.name, forward=f"{forward:.4g}", backward=f"{backward:.4g}", ratio=_ratio(forward, backward),
             )  # fmt: skip
             yield told_of_line(one.place, evidence.file, told)
         elif one.found.answer == "choice":
             told = in_english(
-                "the backward of {name} is a choice of its own (its forward is flat, or gives its input back): "
-                "no slope to compare it with.", name=one.name,
+                "the backward of {name} cannot be checked: its forward is constant or returns its input, so it "
+                "has no derivative to compare with.", name=one.name,
             )  # fmt: skip
             yield told_of_line(one.place, evidence.file, told)
     for one in evidence.untracked_effect.twice:
@@ -73,8 +74,8 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
         )
     for wrong in evidence.untracked_effect.operations:
         told = in_english(
-            "PyTorch {version}'s own derivative of {name} is not its slope, as finite differences of this call "
-            "alone show. No write of the program does that; use another operation.",
+            "PyTorch {version}'s derivative of {name} does not match finite differences of this call alone. "
+            "No in-place modification of the program causes this; use another operation.",
             version=torch.__version__.partition("+")[0], name=wrong.name,
         )  # fmt: skip
         yield told_of_line(wrong.place, evidence.file, told)
@@ -102,7 +103,7 @@ def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
 def _ratio(forward: float, backward: float) -> str:
     if abs(forward) > 1e-9:
         return in_english("{factor} times it", factor=f"{backward / forward:.3g}")
-    return in_english("where it is flat")
+    return in_english("its forward is constant here")
 
 
 def _of_copies(evidence: Evidence) -> tuple:

@@ -39,9 +39,9 @@ def refuse_unfollowed(file: str, evidence: Evidence) -> None:
     if children.called_backward:
         raise UnknownOutcomeError(
             in_english(
-                "{file}: another process that the program started called backward, and nothing can be said of it, because "
-                "only this process is followed. Explain that part in one process: call its function itself, or set "
-                "num_workers=0.",
+                "{file}: another process that the program started called backward, and explain cannot check it, "
+                "because it follows only this process. Explain that part in one process: call its function "
+                "directly, or set num_workers=0.",
                 file=file,
             )
         )
@@ -87,8 +87,8 @@ def refuse_inherited(file: str, evidence: Evidence) -> None:
     if evidence.outcome == "correct" and changed:
         raise UnknownOutcomeError(
             in_english(
-                "{file}: {node}, which an earlier cell made, keeps a tensor whose values were changed here, and the right "
-                "gradient is not known. Explain the cells together, as one.",
+                "{file}: {node}, which an earlier cell created, keeps a tensor whose values were changed here, "
+                "and the right gradient is not known. Explain both cells together, as one.",
                 file=file,
                 node=changed[0].node.name,
             )
@@ -113,17 +113,18 @@ def refuse_unrepeated(file: str, evidence: Evidence, again: Callable[[], Run]) -
     if is_out_of_time(evidence.observed.error):
         raise UnknownOutcomeError(
             in_english(
-                "{file}: the gradients are not those of a run with private copies of what is saved, and the time was up before "
-                "it could be told whether a write or a random number without a seed did that. Make the run shorter, or give it "
-                "more time with --budget.",
+                "{file}: the gradients differ from those of a run with private copies of the saved tensors, and "
+                "the time was up before explain could decide whether an in-place modification or an unseeded "
+                "random number is the cause. Make the run shorter, or give it more time with --budget.",
                 file=file,
             )
         )
     if not evidence.repeats or first_difference(evidence.got, gradients_of(again()), UNWITNESSED) is not None:
         raise UnknownOutcomeError(
             in_english(
-                "{file}: two runs of the program differ though each began with the same seeds, and no write did harm, so no "
-                "outcome can be named. Give its random numbers a seed.",
+                "{file}: two runs of the program differ although both started with the same seeds, and no "
+                "in-place modification broke backward, so explain cannot determine the outcome. Set a seed for "
+                "its random numbers.",
                 file=file,
             )
         )

@@ -46,7 +46,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             failure=repr(evidence.observer.failure),
         )
     if not plain.calls and plain.error is None:
-        yield in_english("The program never called backward; nothing here says what it would have given.")
+        yield in_english("The program never called backward, so its gradients were not checked.")
     if is_out_of_time(evidence.observed.error):
         yield in_english("The time was up before a backward call was recorded; --budget gives more.")
     elif not evidence.repeats:
@@ -69,8 +69,8 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
 def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[str]:
     if evidence.outcome == "raises-backward" and harms and not any(harm.bytes_changed for harm in harms):
         yield in_english(
-            "The error was not needed: no saved value changed. "
-            "PyTorch counts writes to a storage, not changes of its values."
+            "The error was not needed: no saved value changed. PyTorch counts in-place modifications of a "
+            "storage, not changes of its values."
         )
     yield from unrecorded_write_notes(evidence)
     yield from notes_on_formulas(evidence)
@@ -83,14 +83,15 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
     yield from shortcomings()
     if evidence.plain.gave_up_compiling:
         yield in_english(
-            "Compiling took too long, so the outcome is that of the program run eagerly: compiled, a check may be lost. "
-            "A second try finds what was compiled so far; `--budget` gives it more time."
+            "Compiling took too long, so the outcome is that of the program run eagerly: the compiled "
+            "program may skip a check. A second run reuses the code compiled so far; `--budget` gives it "
+            "more time."
         )
     yield from _notes_on_excerpt(evidence)
     if evidence.plain.children.called_backward:
-        yield in_english("Another process that the program started called backward; nothing is said of that one.")
+        yield in_english("Another process that the program started called backward; its gradients were not checked.")
     elif evidence.plain.children.pythons:
-        yield in_english("The program started another Python program, of which nothing is known.")
+        yield in_english("The program started another Python program, which was not checked.")
     if (scratch := evidence.observer.statements.program.scratch) is not None:
         yield from scratch.notes()
     if evidence.observer.statements.threads:
@@ -100,20 +101,18 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
         )
     if evidence.outcome == "correct" and state.has_used_inherited:
         yield in_english(
-            "Backward used a graph that an earlier cell made: what was written between the two is not known. "
-            "Explain the cells together to know."
+            "Backward used a graph that an earlier cell created: modifications between the two cells are not "
+            "known. Explain both cells together to include them."
         )
     if state.transforms:
         yield in_english(
-            "What torch.func differentiates keeps its own saved tensors, which cannot be copied: a write into one of them "
-            "that no version counter shows goes unseen."
+            "Functions that torch.func differentiates keep their own saved tensors, which cannot be copied: "
+            "a modification of one of them is not detected if no version counter counts it."
         )
     if any(memory.sampled for memory in state.memories.all):
-        yield in_english("Storages over 64 MiB were only sampled; a small write into one may have been missed.")
+        yield in_english("Storages over 64 MiB were only sampled; a small modification of one may have been missed.")
     if state.skipped:
-        yield in_english(
-            "{count} statements in which PyTorch was not called are not listed.", count=f"{state.skipped:,}"
-        )
+        yield in_english("{count} statements that did not call PyTorch are not listed.", count=f"{state.skipped:,}")
     if len(state.finished_steps) >= STEPS:
         yield in_english("Only the first {count} statements are listed one by one.", count=f"{STEPS:,}")
 

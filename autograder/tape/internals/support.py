@@ -74,13 +74,15 @@ def checkpoints_by_hooks() -> bool:
 
 SHORTCOMINGS: dict[Callable[[], bool], str] = {
     names_saved_tensors: in_english(
-        "This PyTorch does not tell what a node saved, so the saving line and the harmful line are not named."
+        "This PyTorch does not expose the saved tensors of a node, so explain cannot name the line that "
+        "saved one and the line that modified it."
     ),
     tells_storages_apart: in_english(
         "This PyTorch does not tell storages apart, so memory shared through NumPy or DLPack is not named as such."
     ),
     sets_versions: in_english(
-        "This PyTorch does not let a version be set, so tensors made before the program show versions that are too high."
+        "This PyTorch cannot set a version counter, so tensors created before the program show versions "
+        "that are too high."
     ),
     checkpoints_by_hooks: in_english(
         "This PyTorch's checkpoint cannot be made to compute only once, so a recomputed value may go unnoticed."

@@ -155,7 +155,7 @@ class NominalReplay(Hearing, Listener):
         ):
             self.nominal.results[event] = [result]
         if self.nominal.bytes > HEAVY:
-            raise NotApplicable(in_english("its first run holds too much to be repeated"))
+            raise NotApplicable(in_english("its first run needs too much memory to be repeated"))
         return result
 
     def _repeated(self, event: int, inputs: list[torch.Tensor], result: object) -> object:

@@ -101,7 +101,7 @@ def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float)
     generator = torch.Generator().manual_seed(0)
     outputs = _outputs(function, inputs)
     if not outputs:
-        raise ValueError("nothing that it returns can be differentiated")
+        raise ValueError("none of its outputs is differentiable")
     weights = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in outputs]
     directions = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in inputs]
     total = weighted_sum(zip(outputs, weights, strict=True))

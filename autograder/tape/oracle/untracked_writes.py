@@ -23,14 +23,15 @@ ENTRIES = 64
 SHARE = 0.5  # share of the remaining time for one random direction per leaf; otherwise all leaves share a direction
 # Share if there is a suspect modification, because the search for fixes needs the rest of the time.
 SHARE_OF_WRITES = 0.15
-CHOICE = in_english("A custom Function's backward is a choice of its own, so finite differences do not apply.")
+CHOICE = in_english("A custom Function defines its own backward, so finite differences do not apply.")
 LATE = in_english("The time was up before finite differences could decide; --budget gives more.")
 
 # Finite differences also include a hook that scales gradients, a gradient penalty, or weights that a lookup
 # renormalizes, but cannot tell whether these are intended.
 UNEXPLAINED = in_english(
-    "Finite differences of the losses are not what the gradients say, and no write, operation or custom Function explains it: "
-    "hooks, gradients of gradients, or values that the program changes on purpose may."
+    "Finite differences of the losses do not match the gradients, and no in-place modification, "
+    "operation or custom Function explains it. Possible causes are hooks, gradients of gradients, or "
+    "values that the program changes on purpose."
 )
 
 

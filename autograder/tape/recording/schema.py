@@ -256,11 +256,11 @@ def from_json(text: str | bytes) -> Recording:
         version = msgspec.json.decode(text, type=dict).get("version")
     except msgspec.DecodeError as error:
         raise RecordingError(
-            in_english("This is no recording: {reason}. Record the program again.", reason=str(error))
+            in_english("This is not a recording: {reason}. Record the program again.", reason=str(error))
         ) from None
     if not isinstance(version, int):
         reason = in_english("it has no version number")
-        raise RecordingError(in_english("This is no recording: {reason}. Record the program again.", reason=reason))
+        raise RecordingError(in_english("This is not a recording: {reason}. Record the program again.", reason=reason))
     if version > VERSION:
         raise RecordingError(
             in_english(

@@ -56,7 +56,7 @@ def proposals(kind: Kind, program: BrokenProgram) -> list[Candidate]:
     except Exception as error:
         program.failures.append(
             in_english(
-                "The kind of repair {kind} stopped early: {error}. Please report it with this program.",
+                "The kind of fix {kind} stopped early: {error}. Please report it with this program.",
                 kind=kind.__name__,
                 error=repr(error),
             )

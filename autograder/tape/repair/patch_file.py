@@ -40,7 +40,7 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix], *, unproven
     if not path.endswith((".py", ".ipynb")) or not os.path.isfile(path):
         raise InputError(
             in_english(
-                "{file} is no Python file and no notebook, so no repair can be written into it. Use --diff.",
+                "{file} is neither a Python file nor a notebook, so a fix cannot be applied to it. Use --diff.",
                 file=factory.file,
             )
         )
@@ -77,7 +77,7 @@ def prepare(path: str, name: str, changed: str) -> None:
     except OSError as error:
         raise UnfinishedError(
             in_english(
-                "{name} cannot be repaired ({reason}). Use --diff, and apply it elsewhere.",
+                "A fix cannot be applied to {name} ({reason}). Use --diff, and apply it elsewhere.",
                 name=name,
                 reason=error.strerror,
             )

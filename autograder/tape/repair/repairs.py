@@ -120,24 +120,24 @@ def _why_none(searches: list[Search]) -> str:
     tried = tried if count else in_english("no known change applies")
     if budget_in_force().is_spent:
         return in_english(
-            "No repair was proven in the time that was given: {tried}. `--budget` gives it more.", tried=tried
+            "The time was up before a fix was verified: {tried}. Use `--budget` for more time.", tried=tried
         )
     error = searches[0].verdict.error
     if error and "inplace" not in error.message.replace("-", ""):
         place = error.place(searches[0].factory.original.file)
         told = {"tried": tried, "error": error.type}
         if place is None:
-            return in_english("No repair was found ({tried}): {error} does not come from an in-place write.", **told)
+            return in_english("No fix was found ({tried}): an in-place modification did not cause {error}.", **told)
         return in_english(
-            "No repair was found ({tried}): {error} in {place} does not come from an in-place write.",
+            "No fix was found ({tried}): an in-place modification did not cause {error} in {place}.",
             **told, place=line_of(place, searches[0].factory.original.file),
         )  # fmt: skip
     if not count:
-        return in_english("No repair was found: {tried}.", tried=tried)
+        return in_english("No fix was found: {tried}.", tried=tried)
     return counted_in_english(
         count,
-        "No repair was found: {tried}, and it does not give the right gradients or does not keep the values.",
-        "No repair was found: {tried}, and none of them gives the right gradients and keeps the values.",
+        "No fix was found: {tried}, and it does not give the right gradients or does not keep the values.",
+        "No fix was found: {tried}, and none of them gives the right gradients and keeps the values.",
         tried=tried,
     )
 

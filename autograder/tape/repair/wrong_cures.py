@@ -22,7 +22,8 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
     for node in every(ast.Call, program.source.tree):
         if called(node) == "allow_mutation_on_saved_tensors":
             yield in_english(
-                "Line {line}: allow_mutation_on_saved_tensors() does not see every write (offset views, NumPy): {seen}",
+                "Line {line}: allow_mutation_on_saved_tensors() does not detect every in-place modification "
+                "(offset views, NumPy): {seen}",
                 line=node.lineno,
                 seen=seen,
             )
@@ -42,13 +43,15 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
         line = write.statement.lineno
         if "data" in write.path or is_data_alias(program, write):
             yield in_english(
-                "Line {line}: a write through .data does not move the version counter, and does the same harm: {seen}",
+                "Line {line}: a modification through .data does not increment the version counter, and breaks "
+                "backward in the same way: {seen}",
                 line=line,
                 seen=seen,
             )
         elif any(is_under_no_grad(one) for one in program.source.ancestors(write.statement)):
             yield in_english(
-                "Line {line}: torch.no_grad() does not undo the harm of the write inside it: {seen}",
+                "Line {line}: torch.no_grad() does not protect saved tensors from the in-place modification "
+                "inside it: {seen}",
                 line=line,
                 seen=seen,
             )
@@ -67,7 +70,7 @@ def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
                 got=short(gradient.got),
                 true=short(true),
             )
-    return in_english("a gradient is wrong, and nothing says so.")
+    return in_english("a gradient is wrong, and no error is raised.")
 
 
 def short(value: object) -> str:

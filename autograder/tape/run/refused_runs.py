@@ -88,8 +88,8 @@ def refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: b
     if error is None and not all(map(has_values, gradients)):
         raise ProgramError(
             in_english(
-                "{at}: the gradients have no values (device meta, or fake tensors), so nothing can be said of "
-                "them. Run the program on the CPU.",
+                "{at}: the gradients have no values (device meta, or fake tensors), so they cannot be checked. "
+                "Run the program on the CPU.",
                 at=at,
             )
         )
@@ -103,7 +103,7 @@ def refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: b
         reason = in_english("{at}: the run was interrupted.", at=at)
     elif isinstance(error, EOFError):
         reason = in_english(
-            "{at}: the program reads input, and there is nobody to answer. Give it the value in the source.", at=at
+            "{at}: the program reads input, which explain cannot provide. Set the value in the source.", at=at
         )
     elif isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text:
         reason = in_english(

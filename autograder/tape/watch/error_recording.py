@@ -16,8 +16,8 @@ from autograder.tape.watch.call_sites import is_own
 from autograder.tape.watch.watch_session import KEPT_HARMS
 
 _NO_REPAIR = in_english(
-    "This is what a watch saw of a running job; whether the bytes changed was not looked at. "
-    "`autograder explain FILE` runs a program by itself, and looks for repairs."
+    "A watch recorded this in a running job; it did not check whether the bytes changed. `autograder "
+    "explain FILE` runs a program by itself and searches for fixes."
 )
 
 
@@ -31,8 +31,8 @@ def recording_of_error(error: BaseException) -> Recording:
     if harms is None:
         raise InputError(
             in_english(
-                "This {error} says nothing of a write in place: no watch was open when backward raised it. Put "
-                "`with autograder.watch():` around forward and backward, and run it again.",
+                "This {error} contains no record of in-place modifications: no watch was open when backward "
+                "raised it. Put `with autograder.watch():` around forward and backward, and run it again.",
                 error=type(error).__name__,
             )
         )

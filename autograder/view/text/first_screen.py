@@ -257,8 +257,8 @@ def _repair_title(best: Fix, others: int) -> list[str]:
     kind = kind_of_fix(best)
     if not best.proven:
         none = translated(
-            "No change was shown to keep every loss and gradient. This one, {kind}, has right gradients of what it "
-            "computes: {changes}", kind=kind, changes=retold(best.changes),
+            "No fix keeps every loss and gradient. This one, {kind}, computes something else, with correct "
+            "gradients: {changes}", kind=kind, changes=retold(best.changes),
         )  # fmt: skip
         return _wrapped(none, 3)
     known = {"place": where_fixed(best), "kind": kind, "effect": translated(best.effect), "count": others}

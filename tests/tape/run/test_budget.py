@@ -329,7 +329,7 @@ def test_a_loop_of_slow_steps_gets_a_repair():
 @pytest.mark.slow
 def test_that_the_time_was_up_is_not_called_chance():
     """A gradient differs from that of private copies, and no further run ends: neither a write nor a missing seed is blamed."""
-    with Budget(5).in_force(), pytest.raises(UnknownOutcomeError, match="time was up before it could be told"):
+    with Budget(5).in_force(), pytest.raises(UnknownOutcomeError, match="time was up before explain could decide"):
         record_program(from_source(LATE.format(start=1.9, pause=0, write="h.data.mul_(2)")))
 
 

@@ -103,7 +103,7 @@ def test_a_harm_is_named_where_runs_differ():
 
 def test_what_differs_is_an_error_of_the_family():
     """`record` and the functions built on it raise an error that their callers report in one sentence."""
-    with pytest.raises(ProgramError, match="no outcome"):
+    with pytest.raises(ProgramError, match="cannot determine the outcome"):
         record(PROGRAM.format(draw=OTHER_EACH_TIME))
 
 

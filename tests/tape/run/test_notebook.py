@@ -71,7 +71,7 @@ def test_the_graph_of_an_earlier_cell_can_still_be_used(shell, capsys):
     shell.run_cell_magic("explain", "", "loss.backward()")
 
     assert [0.0, 0.0] == gradient
-    assert "an earlier cell made" in said
+    assert "an earlier cell created" in said
     assert ["raises-backward"] == [one.verdict.outcome for one in shell.shown]
     assert "second time" in shell.shown[0].verdict.error.message
 
@@ -156,13 +156,13 @@ def graph_of_an_earlier_cell() -> dict:
 
 def test_a_graph_of_an_earlier_cell_is_not_called_unharmed():
     """The saved tensors of an earlier cell's graph are not copied: if they changed, no outcome is named; else a note says so."""
-    with pytest.raises(UnknownOutcomeError, match="ExpBackward0, which an earlier cell made"):
+    with pytest.raises(UnknownOutcomeError, match="ExpBackward0, which an earlier cell created"):
         record_cell("n[:] = 0\nloss.backward()", graph_of_an_earlier_cell())
 
     verdict = record_cell("loss.backward()", graph_of_an_earlier_cell()).recording.verdict
 
     assert ("correct", [math.e] * 3) == (verdict.outcome, pytest.approx(verdict.gradients["w"].got))
-    assert any("an earlier cell made" in note for note in verdict.notes)
+    assert any("an earlier cell created" in note for note in verdict.notes)
 
 
 def test_a_cell_that_runs_again_tells_nothing_of_its_first_run():

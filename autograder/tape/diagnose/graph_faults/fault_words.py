@@ -50,7 +50,7 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
             "{call} takes the values of {name} without their history: for backward they are constants", **known
         )
     sign = COMPARISONS.get(cut.how, cut.how)
-    return in_english("{sign} has no gradient, so what it makes of {name} has no history", sign=sign, name=name)
+    return in_english("{sign} has no gradient, so its result for {name} has no history", sign=sign, name=name)
 
 
 def switch_of(state: RunState) -> str:
@@ -73,18 +73,18 @@ def change_of(cut: Cut, state: RunState) -> str:
             return in_english("Pass use_reentrant=False, or an input that requires grad.")
         return in_english("Compute it while recording is on.")
     if cut.how in ALIASES and cut.how not in cut.place.text:
-        return in_english("Use the tensors themselves, if what comes before it is to be trained.")
+        return in_english("Use the tensors themselves, if you want to train the operations before it.")
     if cut.how in NUMBERS:
         return in_english("Compute with the tensor itself, and use {call} only to print it.", call=called(cut))
     if cut.how == "tensor":
         return in_english("Use the tensor itself, or torch.stack(...) for a list of tensors.")
     if cut.how in LEAVES:
-        return in_english("Use the tensor itself, if what comes before it is to be trained.")
+        return in_english("Use the tensor itself, if you want to train the operations before it.")
     if cut.how in COPIES:
         return in_english("Compute it with PyTorch's own functions.")
     if cut.how in ALIASES:
-        return in_english("Take {call} out, if what comes before it is to be trained.", call=called(cut))
-    return in_english("Compute the loss from what comes before it, by something that has a slope.")
+        return in_english("Remove {call}, if you want to train the operations before it.", call=called(cut))
+    return in_english("Compute the loss from the values before it, with differentiable operations.")
 
 
 def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:

@@ -68,7 +68,11 @@ def _untrained(state: RunState) -> Iterator[GraphFault]:
             without -= kept_from
             names = name_of(state, [flow.held[number] for number in sorted(kept_from)], in_english("a parameter"))
             yield _fault(
-                state, cut, in_english("The optimizer holds {names}, and no backward reaches it.", names=names)
+                state,
+                cut,
+                in_english(
+                    "The optimizer updates {names}, but no backward call computes a gradient for it.", names=names
+                ),
             )
 
 
@@ -87,7 +91,7 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
         statement = statement_at(trees, cut.place)
         place = _where_added(statement, cut, made, trees)
         if place is None and cut.place in made and any(tracked.leaf for tracked, _ in cut.sources.values()):
-            yield _fault(evidence.state, cut, in_english("what this line computes with it has no gradient for it."))
+            yield _fault(evidence.state, cut, in_english("the result of this line has no gradient for it."))
         if place is not None:
             follows = in_english(
                 "it is added to a loss at {place} and does not change its gradient.",

@@ -64,10 +64,11 @@ def _fault(trees: dict[str, ast.Module], name: str, place: Place, statement: ast
         )
     else:
         told = in_english(
-            "{name} is then another tensor, which is no leaf that requires grad: the next backward does not reach it.",
+            "{name} is then another tensor, which is not a leaf that requires grad: the next backward call "
+            "computes no gradient for it.",
             name=name,
         )
-    change = in_english("Write into the leaf, under torch.no_grad(): `{name} -= {step}`.", name=name, step=step)
+    change = in_english("Modify the leaf in place, under torch.no_grad(): `{name} -= {step}`.", name=name, step=step)
     return GraphFault(KIND, place, told, change)
 
 

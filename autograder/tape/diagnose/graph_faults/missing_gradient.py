@@ -23,8 +23,8 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
                 KIND,
                 place,
                 in_english(
-                    "{name}.grad is None: {name} is no leaf, since {place} computed it; "
-                    "backward fills the .grad of leaves.",
+                    "{name}.grad is None: {name} is not a leaf, because {place} computed it; backward fills only the "
+                    ".grad of leaves.",
                     name=name,
                     place=line_of(made, place.file),
                 ),

@@ -34,8 +34,8 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
         told.add(call.place)
         if all(node is None for node in call.nodes):
             follows = in_english(
-                "backward is called under no_grad; the loss was computed there too, so it has no history, "
-                "and backward has nowhere to go."
+                "backward is called under no_grad; the loss was also computed there, so it has no history and "
+                "backward raises an error."
             )
         else:
             follows = in_english(

@@ -26,7 +26,8 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
     for suspect in effect.suspects:
         write, name = suspect.write, evidence.state.name_of(suspect.tracked) or in_english("a tensor with history")
         told = in_english(
-            "it writes into {name}, and autograd does not record it ({operation}): the graph is not what was computed.",
+            "it modifies {name}, and autograd does not record it ({operation}): the graph does not match the "
+            "computation.",
             name=name, operation=write.operation,
         )  # fmt: skip
         through = alias([write], name)

@@ -11,9 +11,7 @@ from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.source.edits import Edit, EditableSource, Edits, before, every, insert, replace
 from autograder.tape.repair.source.inplace_finder import called, find_writes
 
-ONLY_HERE = in_english(
-    "What the hook returns is the gradient of its own tensor alone; other nodes receive theirs unchanged."
-)
+ONLY_HERE = in_english("The hook changes only the gradient of its own tensor; other nodes receive theirs unchanged.")
 
 
 def mark_dirty(program: BrokenProgram) -> Iterator[Candidate]:

@@ -14,10 +14,11 @@ from autograder.tape.repair.source.edits import EditableSource, Edits, after, be
 from autograder.tape.repair.source.inplace_finder import called, calls
 
 AGAIN = in_english(
-    "The loss is computed again after the write, so its value and gradients are those of the new values."
+    "The loss is computed again after the in-place modification, so its value and gradients are "
+    "those of the new values."
 )
 PER_BACKWARD = in_english("Each backward starts from a loss that is computed again, with the values at that point.")
-EARLIER = in_english("The write comes before the operation, which then uses the new values.")
+EARLIER = in_english("The in-place modification runs before the operation, which then uses the new values.")
 ACTS = {
     "step",
     "sample",

@@ -97,7 +97,7 @@ def detach_view(source: EditableSource, write: InPlaceWrite) -> Iterator[Candida
     """Remove the underscore of `m[:1].detach_()`, for which PyTorch raises an error if it is a view."""
     if called(write.node) == "detach_":
         not_cut = in_english(
-            "`detach()` returns a cut tensor beside {name}, which keeps its own history.", name=source.of(write.root)
+            "`detach()` returns a new tensor without history; {name} keeps its own.", name=source.of(write.root)
         )
         yield Candidate("detach, not in place", drop_underscores(source, write), not_cut)
 

@@ -17,14 +17,15 @@ def obstacle_in_cell(source: str, space: dict) -> str | None:
     """
     if "get_ipython()" in source:
         return in_english(
-            "No repair was searched for: the cell holds a magic or a shell command, which every trial would run again."
+            "explain did not search for a fix: the cell contains a magic or a shell command, which every "
+            "trial would run again."
         )
     for name in names_read(source):
         held = Snapshot((space[name],)).tensors if name in space else []
         if any(node_of(tensor) is not None for tensor in held):
             return in_english(
-                "No repair was searched for: {name} has a graph from another cell, and a trial would free it. "
-                "Put both cells into one.", name=name,
+                "explain did not search for a fix: {name} has a graph from another cell, and a trial would free "
+                "it. Put both cells into one.", name=name,
             )  # fmt: skip
     return None
 

@@ -49,9 +49,7 @@ class LiveFunctions:
                 variables.
         """
         if _outside(source) != self._outside:
-            raise ProgramError(
-                in_english("The change is outside of the functions, and what stands there has already run.")
-            )
+            raise ProgramError(in_english("The change is outside of the functions, and that code has already run."))
         changed, before = _codes(source, self.file), [(one, one.__code__) for one in self.functions]
         pairs = [(one, changed[key]) for one in self.functions if (key := self._key(one)) in changed]
         if any(one.__code__.co_freevars != code.co_freevars for one, code in pairs):

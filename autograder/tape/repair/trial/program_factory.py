@@ -145,7 +145,7 @@ def factory_of_function(function: Callable, names: dict | None = None) -> Progra
         ProgramError: if the function has no Python code.
     """
     original, code = from_function(function, names=names), code_of(function)
-    what = f"No repair was searched for: the source text of {code.co_name} "
+    what = f"explain did not search for a fix: the source text of {code.co_name} "
     if not original.source:
         return ProgramFactory(original, lambda _: original, f"{what}cannot be read.")
     live = LiveFunctions(original.source, code.co_filename)

@@ -56,7 +56,7 @@ def module_file(name: str) -> tuple[str, str]:
     if found is None:
         raise ProgramError(
             in_english(
-                "There is no module {name} here. Start in the folder that holds its outermost package.", name=name
+                "There is no module {name} here. Start in the folder that contains its outermost package.", name=name
             )
         )
     if folders:

@@ -78,7 +78,7 @@ def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, gu
     try:
         exec(code, module.__dict__)
     except ImportError as error:
-        cure = in_english("Install what it imports, or correct the name.")
+        cure = in_english("Install the missing package, or correct the name.")
         if "relative import" in message_of(error):
             cure = in_english("Start it as a module of its package: `autograder explain -m PACKAGE.MODULE`.")
         raise ProgramError(

@@ -37,7 +37,7 @@ def _code_cells(content: str, file: str) -> list[dict[str, Any]]:
         return [cell for cell in cells if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError):
         raise ProgramError(
-            in_english("{file} is no notebook of format 4. Open and save it in JupyterLab.", file=file)
+            in_english("{file} is not a notebook of format 4. Open and save it in JupyterLab.", file=file)
         ) from None
 
 

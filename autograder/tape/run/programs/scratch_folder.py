@@ -16,8 +16,8 @@ MOST_FILES = 5_000  # larger directories are not copied
 # Limits in bytes for a copied file and for all copied files; the others are linked.
 LARGE, MOST_BYTES = 32 << 20, 256 << 20
 TOO_MANY = in_english(
-    "The working folder holds more than {count} files, so it was not copied: where the program writes files, each run wrote "
-    "them there. Start in a smaller folder.", count=f"{MOST_FILES:,}",
+    "The working folder contains more than {count} files, so it was not copied: if the program "
+    "writes files, each run wrote them there. Start in a smaller folder.", count=f"{MOST_FILES:,}",
 )  # fmt: skip
 
 Look = tuple[int, int, int]
