@@ -69,7 +69,7 @@ def _refuse_unknown(path: Path, named: list[_Named], known: Iterator[Iterable[st
             near = difflib.get_close_matches(name, sorted(seen), n=1)
             meant = f" (is “{printable(near[0])}” meant?)" if near else ""
             raise PolicyError(
-                f"{printable(str(path))}: {setting} has “{printable(name)}”{meant}, which is no known {kind}"
+                f"{printable(str(path))}: {setting} has “{printable(name)}”{meant}, which is not a known {kind}"
             )
         seen.update(more)
 

@@ -173,7 +173,7 @@ def _columns(table: TableFile) -> dict[str, int]:
         found |= _moodle_columns(table, found)
     if not {"name", "last name", "student", "login", "participant", "email"} & found.keys():
         raise TableError(
-            f"{table.name} is no list of students that is known: no column says a name, a login, an email or a student_id; "
+            f"{table.name} is not a class list: no column contains a name, a login, an email or a student_id; "
             f"its columns are {', '.join(map(printable, table.header[:8]))}"
         )
     return found

@@ -105,7 +105,7 @@ class TableFile:
     def _split(self) -> list[list[Cell]]:
         rows = [row for row in _rows(self._text, self.delimiter) if len(row) > 1 or row[0].text.strip()]
         if not rows or len(rows[0]) < 2:
-            raise TableError(f"{self.name} holds no table: one line of column names, then a line for each student")
+            raise TableError(f"{self.name} contains no table: one line of column names, then a line for each student")
         return [self._of_width(len(rows[0]), row, number) for number, row in enumerate(rows, 1)]
 
     def _of_width(self, width: int, row: list[Cell], number: int) -> list[Cell]:
@@ -115,7 +115,7 @@ class TableFile:
         if is_cut_off or any(cell.text.strip() for cell in row[width:]):
             raise TableError(f"{self.name}: row {number} has {len(row)} cells, the first has {width}")
         if any(not cell.is_closed for cell in row):
-            raise TableError(f"{self.name}: a quote begins in row {number} and never ends")
+            raise TableError(f"{self.name}: the quote that begins in row {number} is not closed")
         return row[:width] + [Cell(end, end, "", True, missing) for missing in range(1, width - len(row) + 1)]
 
 
@@ -127,7 +127,7 @@ def read_table(path: Path) -> TableFile:
     """
     try:
         if path.stat().st_size > LARGEST:
-            raise TableError(f"{printable(path.name)} has more than {LARGEST // 2**20} MiB, which is no class list")
+            raise TableError(f"{printable(path.name)} has more than {LARGEST // 2**20} MiB, too many for a class list")
         return TableFile(path, path.read_bytes())
     except OSError as error:
         raise TableError(f"{printable(str(path))} cannot be read ({error.strerror})") from None

@@ -46,7 +46,7 @@ def files(folder):
         ),
         pytest.param(
             '[assignments.second.extensions]\n"who else" = "2 days"',
-            r"assignments.second.extensions has “who else”, which is no known student",
+            r"assignments.second.extensions has “who else”, which is not a known student",
             id="nobody like it",
         ),
         pytest.param('[assignments.first]\nexcused = ["U00001"]', "has “U00001”", id="another case"),

@@ -57,7 +57,7 @@ def test_the_column_for_ids_can_be_chosen(tmp_path):
             "Add a column student_id",
             id="no column tells them apart",
         ),
-        pytest.param([["colour", "shape"], ["red", "round"]], "no list of students", id="no students"),
+        pytest.param([["colour", "shape"], ["red", "round"]], "is not a class list", id="no students"),
         pytest.param([["student_id", "name"]], "lists no student", id="empty"),
     ],
 )

@@ -63,10 +63,10 @@ def test_bytes_around_a_change_stay(tmp_path):
     [
         pytest.param("Name;Größe\nJörg;1\n".encode("cp1252"), "is not UTF-8", id="another encoding"),
         pytest.param(b"a,b\n1,2,3\n", "row 2 has 3 cells, the first has 2", id="rows of several lengths"),
-        pytest.param(b"", "holds no table", id="empty"),
+        pytest.param(b"", "contains no table", id="empty"),
         pytest.param(b"\x89PNG\r\n\x1a\n\xff", "is not UTF-8", id="no text"),
-        pytest.param(b"just words\n", "holds no table", id="no columns"),
-        pytest.param(b'a,b\n"open,2\n', "never ends", id="a quote that never ends"),
+        pytest.param(b"just words\n", "contains no table", id="no columns"),
+        pytest.param(b'a,b\n"open,2\n', "is not closed", id="a quote that never ends"),
     ],
 )
 def test_what_is_no_table_is_said_in_one_sentence(tmp_path, data, sentence):
@@ -81,5 +81,5 @@ def test_a_missing_or_huge_file_is_said(tmp_path, monkeypatch):
     with pytest.raises(TableError, match="cannot be read"):
         read_table(tmp_path / "nothing.csv")
     monkeypatch.setattr("autograder.desk.table_file.LARGEST", 10)
-    with pytest.raises(TableError, match="no class list"):
+    with pytest.raises(TableError, match="too many for a class list"):
         read_table(downloads.write_csv(tmp_path / "a.csv", [["abcdef", "abcdef"]]))
