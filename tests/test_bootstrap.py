@@ -50,6 +50,7 @@ def begun(clone, made_once):
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["grade", "--help"], []], ids=" ".join)
 def test_help_and_version_need_no_package(clone, words):
     """With the standard library alone the parser prints its help or the version, and no environment is created."""
+    (clone / "solutions").mkdir()  # which a clone has and a wheel does not
     command = [sys.executable, "-S", "-m", "autograder", *words]
     done = subprocess.run(command, cwd=clone, capture_output=True, text=True)
     expected = {"--version": "autograder 0.1.0\n", "": "autograder: the following arguments are required"}
