@@ -38,7 +38,7 @@ def test_an_update_renews_what_nobody_touched_and_keeps_answers(clone):
     """A new release replaces an unchanged copy; a copy with answers is kept, and one line reports that."""
     lab.hand_out()
     touched, untouched = lessons(clone / "work")[:2]
-    touched.write_text(touched.read_text().replace("You need", "I need", 1))
+    touched.write_text(touched.read_text().replace(" a ", " my ", 1))
     mine = touched.read_text()
     for copy in (touched, untouched):
         released = clone / "notebooks" / copy.relative_to(clone / "work")
