@@ -80,7 +80,7 @@ class Explanation:
             known = ", ".join(_FORMATS)
             raise InputError(
                 in_english(
-                    "{file} names no format that is known here. End it in one of {known}.",
+                    "{file} does not have a known suffix. Use one of {known}.",
                     file=os.fspath(path),
                     known=known,
                 )

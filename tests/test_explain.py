@@ -239,8 +239,8 @@ def test_the_text_names_the_file_of_a_line_that_stands_elsewhere(package):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-m", "job.train"], "the following arguments are required: --steps. Give it its arguments after `--`."),
-        (["-m", "job.train", "--", "--steps", "x"], "invalid int value: 'x'. Give it its arguments after `--`."),
+        (["-m", "job.train"], "the following arguments are required: --steps. Pass its arguments after `--`."),
+        (["-m", "job.train", "--", "--steps", "x"], "invalid int value: 'x'. Pass its arguments after `--`."),
         (["job/train.py"], "`autograder explain -m PACKAGE.MODULE`"),
         (["-m", "job.missing"], "There is no module job.missing here."),
         (["-m", "job"], "There is no module job.__main__ here."),

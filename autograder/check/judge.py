@@ -75,7 +75,8 @@ def _where_parameters_differ(more: list[str], less: list[str], attempt: Attempt)
     line = attempt.name_line(line_of_parameter, more[0]) if more else ""
     if not less:
         return line or translated(
-            "{name}: an optimizer would train it, too; a tensor that is not trained is no parameter", name=more[0]
+            "{name}: an optimizer would train it as well; a tensor that is not trained must not be an nn.Parameter",
+            name=more[0],
         )
     told = translated("{name}: a parameter that saved weights and the caller know by this name", name=less[0])
     return translated("{line}; {told}", line=line, told=told) if line else told
@@ -137,7 +138,7 @@ def _where_values_differ(name: str, got: Array, right: Array, expected: Expected
         return told
     line = attempt.name_value(name)
     if expected.gradients:
-        return line or translated("what the task asks for: a repair keeps the values")
+        return line or translated("the task: a fix must keep the values")
     told = translated("this function runs backward itself, so a wrong gradient is a wrong value")
     return translated("{line}; {told}", line=line, told=told) if line else told
 

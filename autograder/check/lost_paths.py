@@ -59,7 +59,7 @@ def find_detached(recording: Recording) -> NamedLine | None:
     for step in recording.steps:
         lost = [state for state in step.states if state.node is None and state.tensor in nodes]
         if lost:
-            told = in_english("takes the history of a tensor in place, and the graph holds that tensor")
+            told = in_english("replaces the history of a tensor in place, although the graph uses that tensor")
             return NamedLine(step.place, told, "lost")
         nodes |= {state.tensor: state.node for state in step.states if state.node is not None}
     return None

@@ -57,9 +57,11 @@ def line_of_memory(recording: Recording, argument: str) -> NamedLine | None:
     if written and written[-1] not in swapped:
         return NamedLine(written[-1], in_english("the last write into the memory of {name}", name=argument))
     if others := [*swapped, *(place for storage, place in bound if storage != own)]:
-        told = in_english("from here on {name} has other memory, and the caller's keeps what it holds", name=argument)
+        told = in_english(
+            "from here on {name} refers to other memory; the caller's tensor keeps its values", name=argument
+        )
         return NamedLine(others[0], told)
-    told = in_english("this writes into other memory than that of {name}", name=argument)
+    told = in_english("this writes to memory other than that of {name}", name=argument)
     elsewhere = list(_writes(recording, set(storages.values()) - {own}))
     return NamedLine(elsewhere[-1], told) if elsewhere else None
 

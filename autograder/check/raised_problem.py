@@ -35,7 +35,7 @@ BY_PHRASE = {
     "does not have a grad_fn": NO_START,
     "returns multiple views": Meaning(
         translatable("one of several views is modified in place"),
-        translatable("a write into the base, or into a view that was made alone"),
+        translatable("a write to the base, or to a view that was created on its own"),
     ),
     "is no nn.Module": Meaning(
         translatable("the class is not a module"),

@@ -153,7 +153,7 @@ def _page(lesson: str | None) -> str:
     if len(found) != 1:
         known = {"lesson": repr(wanted), "names": ", ".join(page.stem for page in pages)}
         if found:
-            raise LabError(in_english("{lesson} names more than one lesson. Choose one of: {names}.", **known))
+            raise LabError(in_english("{lesson} matches more than one lesson. Choose one of: {names}.", **known))
         raise LabError(in_english("{lesson} names no lesson. Choose one of: {names}.", **known))
     return str(found[0])
 

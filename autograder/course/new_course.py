@@ -94,7 +94,7 @@ def make_course(folder: Path, limits: str = "") -> None:
     shown = printable(str(folder))
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise NewCourseError(f"{shown} is not an empty folder. Name a new one, such as {shown}-2")
+            raise NewCourseError(f"{shown} is not an empty folder. Choose another name, such as {shown}-2")
         for name, text in _files(folder, limits).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, "utf-8")

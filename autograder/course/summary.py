@@ -35,7 +35,7 @@ ALIASES = ("a[0]", "a.view(-1)", "a.detach()", "a.data", "torch.from_numpy(a.num
 
 KEEPS = {
     (True, False): translatable("keep an <b>input</b>: do not write into it before backward"),
-    (False, True): translatable("keep their <b>output</b>: do not write into what they return"),
+    (False, True): translatable("backward needs their <b>output</b>: do not modify it in place"),
     (True, True): translatable("keep <b>input and output</b>: do not write into either"),
     (False, False): translatable("keep <b>neither</b>: as far as they are concerned, you can write into both"),
 }

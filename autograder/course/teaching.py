@@ -76,7 +76,7 @@ def _texts(folder: Path) -> dict[str, Teaching]:
         texts = msgspec.convert(tomllib.loads(file.read_text("utf-8")), dict[str, Teaching])
     except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise AuthorError(
-            f"{file} cannot be read: {error}. Each lesson needs timing, ask, shorten and misconceptions."
+            f"{file} cannot be read: {error}. Each lesson needs the keys `timing`, `ask`, `shorten` and `misconceptions`."
         ) from None
     for name in sorted({lesson.name for lesson in catalogue.lessons()} ^ texts.keys()):
         raise AuthorError(f"{file} and the catalogue differ in the lesson {name}. Add it to the one that lacks it.")
@@ -118,7 +118,7 @@ def _every_answer_exists(lesson: str, text: Teaching, found: dict[str, AuthorExe
             known = {answer.name for answer in found[name].of_kind("wrong")} if name in found else set()
             for missing in sorted(set(wrong) - known):
                 raise AuthorError(
-                    f"teaching.toml: {lesson} has no wrong answer {missing!r} to {name}. Use the words of the cell's first line."
+                    f"teaching.toml: {lesson} has no wrong answer {missing!r} to {name}. Use the text of the cell's first line."
                 )
 
 

@@ -49,7 +49,7 @@ def continue_in(python: str, words: Sequence[str]) -> None:
     found = shutil.which(python)
     if found is None:
         raise PythonError(
-            f"--python {python!r}: there is no such program. Name a Python, such as course/.venv/bin/python"
+            f"--python {python!r}: there is no such program. Specify a Python interpreter, such as course/.venv/bin/python"
         )
     # not resolved: an environment's `python` is often a link to the Python that created it
     path = os.path.abspath(found)

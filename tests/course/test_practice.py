@@ -174,7 +174,7 @@ def test_a_quiz_goes_on_where_it_stopped_and_is_counted(kept, shown, tmp_path):
         quiz(export=tmp_path / "mine.json")
     exported = json.loads((tmp_path / "mine.json").read_text())
     assert {"answer": "raises-backward", "outcome": "correct"} == exported["before"]["name_rebound"]
-    assert "no name is in it" in said.getvalue()
+    assert "the file contains no names" in said.getvalue()
     quiz("before", again=True)
     assert len(practice_items()) == len(shown[3]._questions)
 

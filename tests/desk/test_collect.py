@@ -151,7 +151,7 @@ def test_an_ambiguous_time_is_refused_with_the_expected_form(tmp_path, course, c
     before = contents(course)
     capsys.readouterr()
     assert 2 == cli.main([*command, "--timezone", "UTC"])
-    assert "10/4/2026 9:00 is no time; write it as 2026-10-03 14:10" in capsys.readouterr().err
+    assert "10/4/2026 9:00 is not a valid time; write it as 2026-10-03 14:10" in capsys.readouterr().err
     assert before == contents(course)
 
 

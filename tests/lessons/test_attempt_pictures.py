@@ -418,7 +418,7 @@ OTHER_LINES = {
         "drain",
         "def drain(buffer, total):\n    out = total + buffer\n    buffer.data = torch.zeros_like(buffer)\n    return out",
         3,
-        "has other memory",
+        "refers to other memory",
     ),
     "a history from __init__": (
         "AnchoredScale",

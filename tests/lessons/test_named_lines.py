@@ -100,7 +100,7 @@ LINES = {
         "swish_in_place",
         "def swish_in_place(h):\n    h = h * h.sigmoid()\n    return h",
         "h = h * h.sigmoid()",
-        "from here on h has other memory",
+        "from here on h refers to other memory",
     ),
     "a declared write, and a slope saved too late": (
         "swish_in_place",

@@ -72,7 +72,7 @@ def test_the_first_harm_is_told_in_a_sentence_with_its_code(recorded):
         in told
     )
     assert "> 9 | d.data[:] = 1" in told
-    assert "w2.grad is off" in told or "[1] where [4] is right" in told
+    assert "w2.grad is off" in told or "[1]; the right value is [4]" in told
 
 
 def test_every_line_that_does_harm_is_named(recorded):
@@ -92,7 +92,7 @@ def test_every_line_that_does_harm_is_named(recorded):
         (0.75, 4.0, "off by 75 %"),
         (0.004, 4.0, "off by 0.4 %"),
         (12.0, 4.0, "off by 1200 %"),
-        (None, 0.0, "w.grad is [1] where [0] is right"),
+        (None, 0.0, "w.grad is [1]; the right value is [0]"),
     ],
 )
 def test_how_far_off_is_a_percentage(recorded, off, true, words):

@@ -45,7 +45,9 @@ def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTa
     tried = [found for one in offered[:MOST] if (found := _try(shell, program, one, check))]
     shell.run(stub)
     if not any(one.passes for one in tried):
-        raise NoRightOrderError(f"{exercise}: no order of at most {MOST} passes its check. Repair the lesson.")
+        raise NoRightOrderError(
+            f"{exercise}: its check passes for no order of its lines; at most {MOST} are tried. Correct the lesson."
+        )
     return PlayTable(program, tuple(tried))
 
 

@@ -149,7 +149,7 @@ class ValuePrediction(_Prediction):
         told = message(
             translated("{name}: something else happened", name=self.name),
             saw=translated("you predicted {guess}", guess=_shown(guess)),
-            expected=translated("{value}, which this program gives", value=_shown(value)),
+            expected=translated("{value}, the value of this program", value=_shown(value)),
             look_at=translated("the picture of the run: go on step by step until it surprises you"),
         )
         self._refuse(told, _shown(guess))

@@ -57,7 +57,7 @@ def find_error(message: str = "") -> None:
     if not found:
         print(
             translated(
-                "No lesson is about this message. `python3 -m autograder explain script.py` may still say what happened."
+                "No lesson is about this message. `python3 -m autograder explain script.py` may still explain it."
             )
         )
 

@@ -68,7 +68,7 @@ def reset(exercise: str = "") -> None:
     shell.set_next_input(stubs[exercise])
     print(
         translated(
-            "The original exercise is in the cell below. Your own cell is kept; copy what you want to hand in into it."
+            "The original exercise is in the cell below. Your own cell is kept; copy your answer into it to hand it in."
         )
     )
 

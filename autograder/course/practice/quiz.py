@@ -107,7 +107,7 @@ def _export(store: PracticeStore, target: Path) -> None:
         ) from None
     print(
         translated(
-            "{target}: the answers to {count} of 2 quizzes, by item; no name is in it.",
+            "{target}: the answers to {count} of 2 quizzes, by item; the file contains no names.",
             target=target,
             count=len(answers),
         )

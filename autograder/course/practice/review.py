@@ -84,7 +84,7 @@ def _conclusion(wrong: list[PracticeItem], asked: int) -> str:
     known = {lesson.name: lesson for lesson in lessons()}
     rows = "".join(_to_look_at(item, known[item.lesson]) for item in wrong)
     again = translated(
-        "{right} of {count}. To look at again; these come back tomorrow:", right=asked - len(wrong), count=asked
+        "{right} of {count}. To look at again (these questions return tomorrow):", right=asked - len(wrong), count=asked
     )
     return f"<p>{again}</p><ul>{rows}</ul>"
 

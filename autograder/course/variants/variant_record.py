@@ -58,7 +58,7 @@ class VariantRecord(msgspec.Struct, frozen=True):
         if handed_out.changes != changes.digest:
             raise VariantError(
                 f"{DECLARED} says something else of {assignment} than when its variants were handed out, so nobody's own "
-                f"notebook can be made again. Put back what it said; or hand out again, and take {assignment} out of "
+                f"notebook can be made again. Restore its earlier content; or remove {assignment} out of "
                 f"{FILE} before"
             )
         return handed_out.students
@@ -105,5 +105,5 @@ def read_record(course: Path) -> VariantRecord:
         return VariantRecord(str(secrets.randbits(63)))
     except (OSError, msgspec.MsgspecError) as error:
         raise VariantError(
-            f"{course / FILE} cannot be read ({error}), and it says who got which variant. Put a copy of it back"
+            f"{course / FILE} cannot be read ({error}), and it contains the students' variants. Restore a copy of the file"
         ) from None

@@ -99,5 +99,7 @@ def _plain(text: str) -> str:
 def _time(row: MatchQuestion, path: Path, zone: datetime.tzinfo) -> datetime.datetime:
     time = parse_time(row.handed_in, zone)
     if time is None:
-        raise TableError(f"{printable(str(path))}: {printable(row.handed_in)} is no time; write it as 2026-10-03 14:10")
+        raise TableError(
+            f"{printable(str(path))}: {printable(row.handed_in)} is not a valid time; write it as 2026-10-03 14:10"
+        )
     return time

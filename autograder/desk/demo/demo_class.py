@@ -106,7 +106,7 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
     shown = printable(str(folder))
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise DemoError(f"{shown} is not an empty folder. Name a new one, such as {shown}-2")
+            raise DemoError(f"{shown} is not an empty folder. Choose another name, such as {shown}-2")
     except OSError as error:
         raise DemoError(f"{shown} cannot be read ({error.strerror})") from None
     try:

@@ -79,7 +79,7 @@ def read_course(folder: Path) -> CourseFolders:
     if course.directory_structure != CourseDirectory.directory_structure.default_value:
         raise CourseConfigError(
             f"{folder / FILE}: the directory_structure is {course.directory_structure!r}; `grade` works with nbgrader's "
-            f"own, STEP/STUDENT/ASSIGNMENT. Grade in a course of that form, or with `nbgrader autograde`"
+            f"own, STEP/STUDENT/ASSIGNMENT. Grade in a course with that layout, or use `nbgrader autograde`"
         )
     gradebook = _absolute(course.db_url, root)
     course_id = course.course_id or "default_course"

@@ -297,7 +297,7 @@ def _check_path(relative: str) -> None:
         raise UnreadableSubmission(in_english("its path is longer than {count} bytes", count=LONGEST_PATH))
     if any(parent.suffix == ".ipynb" for parent in PurePath(relative).parents):
         raise UnreadableSubmission(
-            in_english("it lies in a folder named as a notebook")
+            in_english("it is in a folder with the name of a notebook")
         )  # nbgrader would read the folder as a notebook
 
 

@@ -182,7 +182,7 @@ def _table(choice: str, course: Path, jobs: int) -> dict[str, Any]:
         table |= table.pop("settings", {})
     if not isinstance(table.get("address", table.get("class")), str):
         problem = "neither a scheduler's `address` nor a cluster's `class`, such as dask_jobqueue.SLURMCluster"
-        raise InputError(f"--cluster {choice!r}: {file} names {problem}")
+        raise InputError(f"--cluster {choice!r}: {file} contains {problem}")
     return table
 
 

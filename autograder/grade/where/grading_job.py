@@ -136,7 +136,7 @@ def validated(result: JobResult, source: AssignmentSource) -> JobResult:
             )
     times = [grade.seconds, *(cell.seconds for cell in grade.cells.values())]
     if not all(0 <= seconds < math.inf for seconds in times) or len(grade.notes) > MOST_NOTES:
-        raise ValueError("it has a time that is not a number of seconds, or too many notes")
+        raise ValueError("it contains a time that is not a number of seconds, or too many notes")
     reasons = (cell.reason for cell in grade.cells.values())
     _check_texts([grade.ended, *grade.notes, *reasons, *(text for text in grade.comments.values() if text)])
     if len(grade.notebook) > LARGEST_NOTEBOOK:

@@ -162,7 +162,7 @@ class ReceivedOutputs:
         except (msgspec.MsgspecError, RecursionError, MemoryError) as error:
             raise ValueError(str(error)[:80]) from None
         if len(outputs) > MOST_PARTS + 2:
-            raise ValueError("the cell showed too many things")
+            raise ValueError("the cell produced too many outputs")
         return [_decoded(output) for output in outputs]
 
 

@@ -135,7 +135,7 @@ class _Encoding:
     def parts(self, values: list[Any], depth: int) -> list[Any]:
         self.items -= len(values) + 1
         if self.items < 0 or self.objects < 0:
-            raise NotPlain("a value of too many parts")
+            raise NotPlain("a value with too many parts")
         if len(values) > 50:
             kinds = set(map(type, values))
             if kinds <= SIMPLE or (kinds == {int} and min(values) >= LEAST and max(values) <= MOST):

@@ -94,8 +94,8 @@ def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
         if one.ran is not None:
             ran, true = (values_text(torch.tensor(value)) for value in (one.ran, one.true))
             yield in_english(
-                "{name}.grad, two slopes: {ran} is that of the loss that ran, with the values written past autograd; {true} is "
-                "that of the program as it was recorded, without that write, and is what is called right here.",
+                "{name}.grad has two possible values: {ran} is the gradient of the loss that ran, with the values written past "
+                "autograd; {true} is that of the recorded program, without that write, and is the one called right here.",
                 name=name, ran=ran, true=true,
             )  # fmt: skip
 

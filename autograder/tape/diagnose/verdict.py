@@ -96,8 +96,8 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
         yield from scratch.notes()
     if evidence.observer.statements.threads:
         yield in_english(
-            "The program started threads; their statements are listed as they came in one run, "
-            "and may come otherwise in another."
+            "The program started threads; their statements are listed in the order of one run, "
+            "and another run may have another order."
         )
     if evidence.outcome == "correct" and state.has_used_inherited:
         yield in_english(
@@ -128,7 +128,7 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
         calls = in_english(
             "The time was up before the program's end; backward calls until then: {calls}", calls=f"{excerpt.calls:,}"
         )
-    shown = in_english("number {first} is recorded line by line.", first=excerpt.first)
+    shown = in_english("call number {first} is recorded line by line.", first=excerpt.first)
     if excerpt.last > excerpt.first:
         known = {"first": excerpt.first, "last": excerpt.last}
         shown = in_english("numbers {first} to {last} are recorded line by line.", **known)

@@ -45,7 +45,7 @@ RESERVE = 0.25  # share of the time that is reserved for proving changes of the 
 KEPT = 5  # maximum number of fixes that are offered
 CHANGING = 3  # maximum number of changes of the computation that are offered, if there is no fix
 STOPPED = in_english("PyTorch stopped the program before its next backward, so there is no loss to compare with.")
-UPDATES = in_english("a leaf ends with another value or gradient than it was meant to.")
+UPDATES = in_english("a leaf ends with a value or gradient other than intended.")
 Prove = Callable[[str], Verdict]
 
 

@@ -50,11 +50,11 @@ def refuse_exit(run: Run, program: Program, printed: Printed) -> None:
     known: dict[str, object] = {"at": at, "code": repr(error.code), "message": message}
     known["cure"] = in_english("Let it reach its end")
     if "argument" in message:
-        known["cure"] = in_english("Give it its arguments after `--`")
+        known["cure"] = in_english("Pass its arguments after `--`")
     raise ProgramError(
-        in_english("{at}: the program left with {code}, saying: {message}. {cure}.", **known)
+        in_english("{at}: the program exited with {code} and the message: {message}. {cure}.", **known)
         if said
-        else in_english("{at}: the program left with {code}. {cure}.", **known)
+        else in_english("{at}: the program exited with {code}. {cure}.", **known)
     ) from None
 
 
@@ -95,7 +95,7 @@ def refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: b
         )
     text = message_of(error)
     if isinstance(error, TimeUp):
-        late = in_english("{given}, and no backward call had ended", given=given) if partial else given
+        late = in_english("{given}, and no backward call had finished", given=given) if partial else given
         reason = in_english(
             "{at}: the program was still running after {given}. Make the run shorter.", at=at, given=late
         )

@@ -176,7 +176,7 @@ class _Row:
             )
         made = self.counts.first[counter][0]
         return CounterHint(
-            made, translated("The version of {name} is lower: no line writes into its memory.", name=self.name)
+            made, translated("The version of {name} must be lower: no line writes into its memory.", name=self.name)
         )
 
     def _through(self, write: Write) -> str:

@@ -123,7 +123,7 @@ def how_far_off(gradients: dict[str, Gradient]) -> str:
         "more": _others(len(wrong) - 1),
     }
     if not worst.off:
-        return translated("{name}.grad is {got} where {right} is right{more}.", **known)
+        return translated("{name}.grad is {got}; the right value is {right}{more}.", **known)
     known["off"] = percent(worst.off)
     if worst.true is None:
         return translated("{name}.grad is off by {off}{more}.", **known)

@@ -163,7 +163,9 @@ def test_both_meanings_of_a_hidden_write_are_told():
     torch.testing.assert_close(torch.tensor(gradient.got), 2 * exp)
     torch.testing.assert_close(torch.tensor(gradient.ran), 2 * exp)
     torch.testing.assert_close(torch.tensor(gradient.true), exp)
-    assert any("two slopes: [5.437, 14.78] is that of the loss that ran" in note for note in verdict.notes)
+    assert any(
+        "two possible values: [5.437, 14.78] is the gradient of the loss that ran" in note for note in verdict.notes
+    )
 
 
 @pytest.mark.parametrize(

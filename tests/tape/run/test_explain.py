@@ -154,7 +154,7 @@ def test_a_neighbour_named_like_a_module_that_is_imported_already_comes_first(tm
         pytest.param("def walk(): pass", "run", "has no function run; it has walk", id="no such function"),
         pytest.param("def run(x): pass", "run", "needs x", id="an argument nobody gives"),
         pytest.param("input('name? ')", None, "reads input", id="reads input"),
-        pytest.param("import sys\nsys.exit(3)", None, "left with 3", id="exits"),
+        pytest.param("import sys\nsys.exit(3)", None, "exited with 3", id="exits"),
         pytest.param("import torch\ntorch.empty(10**15)", None, "more memory", id="memory"),
         pytest.param("import torch\ntorch.ones(2, device='cuda')", None, "device", id="a device that is not here"),
     ],

@@ -244,7 +244,7 @@ def test_save_writes_what_the_suffix_says(tmp_path):
     assert "<html" in (tmp_path / "out.html").read_text()[:200].lower()
     assert (tmp_path / "out.svg").read_text().startswith("<svg")
     assert explanation.recording == from_json((tmp_path / "out.json").read_text())
-    with pytest.raises(InputError, match=r"out\.png names no format .* \.html, \.svg, \.json\.$"):
+    with pytest.raises(InputError, match=r"out\.png does not have a known suffix. Use one of \.html, \.svg, \.json\.$"):
         explanation.save(tmp_path / "out.png")
     with pytest.raises(UnfinishedError, match="cannot be written: No such file"):
         explanation.save(tmp_path / "no" / "out.html")

@@ -64,7 +64,7 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:
     carried = _handed_on(state, shared) or shared
     name = _name_of_node(state, carried)
     sentence = in_english(
-        "{name} is computed here, and a later round of the loop uses it again, when the backward of {place} has freed "
+        "{name} is computed here, and a later round of the loop uses it again, after the backward of {place} has freed "
         "its graph.", name=name, place=line_of(at, carried.place.file),
     )  # fmt: skip
     change = in_english("Compute it again in each round, or detach it before the next one.")
