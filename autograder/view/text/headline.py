@@ -53,9 +53,7 @@ def headline(verdict: Verdict) -> str:
     if answers.get("copies of saved tensors") == "not asked":
         return translated("backward was never called, so no gradient was checked")
     if "no" in answers.values():
-        return translated(
-            "no write harmed a saved value; but a custom backward does not match the derivative of its forward"
-        )
+        return translated("no write harmed a saved value; but a custom backward is not the derivative of its forward")
     seen = sorted({fault.place.line for fault in verdict.graph_faults})
     if seen:
         return translated("no write harmed a saved value; but see line {line}", line=seen[0])

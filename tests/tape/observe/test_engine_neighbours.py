@@ -76,5 +76,5 @@ w = torch.ones(3, requires_grad=True)
 """
     ).verdict
     assert "correct" == verdict.outcome
-    assert any("torch.func" in note and "unseen" in note for note in verdict.notes)
+    assert any("torch.func" in note and "not detected" in note for note in verdict.notes)
     assert not any("raised" in note for note in verdict.notes)
