@@ -49,7 +49,7 @@ def parse(data: bytes) -> list[NotebookNode]:
         if not isinstance(cells, list):
             raise TypeError
         found = [cell for item in cells[:MOST_CELLS] if (cell := _cell(item)) is not None]
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
+    except Exception:  # such as an UnboundLocalError: nbformat 5.10 converts old notebooks without checking their form
         raise UnreadableSubmission(in_english("the file is JSON but not a notebook: it has no list of cells")) from None
     if len(cells) > MOST_CELLS:
         raise UnreadableSubmission(

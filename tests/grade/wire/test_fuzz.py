@@ -41,6 +41,14 @@ def test_cells_that_are_no_list_are_told(cells):
     )
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_old_notebook_that_cannot_be_converted_is_told(version):
+    """nbformat 5.10 ends with an UnboundLocalError for a cell of an unknown type in the forms 1 to 3."""
+    cells = [{"cell_type": None}]
+    data = {"nbformat": version, "cells": cells, "worksheets": [{"cells": cells}]}
+    assert (None, "the file is JSON but not a notebook: it has no list of cells") == attempt(json.dumps(data).encode())
+
+
 @pytest.mark.parametrize("version", [-1, 0, 5, 10**30, "4", None, 1.5])
 def test_a_version_that_is_none_loses_no_cell(version):
     """Cells are read as they are, whatever the version number."""
