@@ -27,7 +27,7 @@ def page() -> str:
     for package in map(importlib.import_module, PACKAGES):
         parts += [f"## `{package.__name__}`\n", f"{(inspect.getdoc(package) or '').partition(chr(10))[0]}\n"]
         parts += [_entry(package.__name__, name, getattr(package, name)) for name in package.__all__]
-        if package is importlib.import_module("autograder"):
+        if package.__name__ == "autograder":
             parts += [_explanation()]
     return "\n".join(parts)
 

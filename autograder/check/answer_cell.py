@@ -92,7 +92,7 @@ class NotJudged(Unsolved):
 
     @property
     def told(self) -> str:
-        """The message; it has no line about the judged run, because nothing was judged."""
+        """The message, without the line about the judged run: nothing was judged."""
         return str(self)
 
 

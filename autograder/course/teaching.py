@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import msgspec
+from nbformat import NotebookNode
 from nbgrader.utils import is_grade
 
 from autograder.course import catalogue
@@ -87,7 +88,7 @@ def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
     found = {exercise.id: exercise for exercise in exercises(source)}
     _every_answer_exists(lesson.name, text, found)
     points = _points(source)
-    by_hand = _written_points(source)
+    by_hand = [cell.metadata.nbgrader.points for cell in _by_hand(source)]
     written = f"{sum(by_hand)} for {len(by_hand)} written answers, " if any(by_hand) else ""
     graded = [exercise for exercise in found.values() if exercise.answers]
     return "\n".join(
@@ -124,19 +125,15 @@ def _every_answer_exists(lesson: str, text: Teaching, found: dict[str, AuthorExe
 
 def _written(source: Path) -> list[str]:
     """Return the description of a good answer to each manually graded question."""
-    cells = [cell for cell in read(source).cells if cell.cell_type == "markdown" and is_grade(cell)]
     return [
         f"**A person grades** {_code((cell.metadata.nbgrader.grade_id,))}, {cell.metadata.nbgrader.points} points. "
         f"A good answer: {' '.join(cell.source.split())}\n"
-        for cell in cells
+        for cell in _by_hand(source)
     ]
 
 
-def _written_points(source: Path) -> list[int]:
-    """Return the points of each manually graded question."""
-    return [
-        cell.metadata.nbgrader.points for cell in read(source).cells if cell.cell_type == "markdown" and is_grade(cell)
-    ]
+def _by_hand(source: Path) -> list[NotebookNode]:
+    return [cell for cell in read(source).cells if cell.cell_type == "markdown" and is_grade(cell)]
 
 
 def _points(source: Path) -> dict[str, int]:

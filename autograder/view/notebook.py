@@ -145,9 +145,6 @@ def show(
     if _shell() is None:
         print(as_text(recording), end="")
         return
-    if not recording.steps:
-        show_forms(lambda place: mimebundle(recording), None)
-        return
 
     def alive(place: str) -> Any:
         attach = playground() if playground is not None else None
@@ -156,7 +153,7 @@ def show(
             attach(picture)
         return picture
 
-    show_forms(lambda place: mimebundle(recording, predict, place, counters), alive)
+    show_forms(lambda place: mimebundle(recording, predict, place, counters), alive if recording.steps else None)
 
 
 def show_forms(forms: Callable[[str], dict[str, str]], alive: Callable[[str], Any] | None) -> None:

@@ -9,9 +9,6 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-from latex2mathml import commands
-from latex2mathml.symbols_parser import SYMBOLS
-
 from autograder.installation.requirements import PACKAGE
 
 # Colors (CSI … m) are kept. Hyperlinks (OSC 8), other commands, control characters and changes of the writing direction
@@ -52,6 +49,9 @@ def harmless_tex(text: str) -> str:
 @cache
 def _shown_commands() -> frozenset[str]:
     """Return the names of the commands that latex2mathml converts, without those in `ACTING`."""
+    from latex2mathml import commands  # a tenth of a second, for which the start of a run need not wait
+    from latex2mathml.symbols_parser import SYMBOLS
+
     constants = [value for name, value in vars(commands).items() if name.isupper()]
     texts = [text for value in constants for text in ([value] if isinstance(value, str) else value)]
     names = {text.removeprefix("\\") for text in (*texts, *SYMBOLS) if isinstance(text, str)}

@@ -28,6 +28,10 @@ from autograder.locale.languages import speaking
 from autograder.locale.translations import in_english
 from autograder.tape.recording.schema import Recording
 
+FIRST_GROUP = 1 << 40  # groups of calls of a judge; smaller numbers belong to the lane
+Ask = Callable[[Any], messages.Replied]
+_groups = itertools.count()
+
 
 def points_of(value: Any) -> float | None:
     """Return the points for the value of a test's last expression; None if the value is not a score, which means full points.
@@ -44,11 +48,6 @@ def points_of(value: Any) -> float | None:
     except Exception:  # its `__float__` may be the student's; or an integer of any size
         return None
     return 0.0 if math.isnan(number) or number < 0 else number
-
-
-FIRST_GROUP = 1 << 40  # groups of calls of a judge; smaller numbers belong to the lane
-Ask = Callable[[Any], messages.Replied]
-_groups = itertools.count()
 
 
 class Unreachable(Unsolved):

@@ -29,6 +29,18 @@ from autograder.printable import printable
 MOST_CELLS = 5_000
 """The maximum number of cells of a notebook; each takes a thousand bytes and a millisecond in the grader, even if it is short."""
 
+LONGEST_PATH = (
+    512  # bytes of a file's path inside the submission; it is also written to other folders with longer names
+)
+LARGEST_NOTEBOOK = 256 * 2**20  # bytes of a notebook's file, with its outputs
+MOST_BRACKETS = 3_000_000  # in the outputs of a notebook; each takes a microsecond
+LONGEST_LIST = 20  # notes on files that were left out
+SHOWN = 40  # characters of the beginning and the end of a long name in a note
+
+
+class UnreadableSubmission(InputError):
+    """The file cannot be graded; the message is the reason for the student and the teacher."""
+
 
 def parse(data: bytes) -> list[NotebookNode]:
     """Return the notebook's cells in nbformat 4, with only the claimed grade_id of the metadata, pictures as attachments, no outputs.
@@ -103,19 +115,6 @@ def _cell(item: Any) -> NotebookNode | None:
     if pictures:
         cell["attachments"] = pictures
     return cell
-
-
-LONGEST_PATH = (
-    512  # bytes of a file's path inside the submission; it is also written to other folders with longer names
-)
-LARGEST_NOTEBOOK = 256 * 2**20  # bytes of a notebook's file, with its outputs
-MOST_BRACKETS = 3_000_000  # in the outputs of a notebook; each takes a microsecond
-LONGEST_LIST = 20  # notes on files that were left out
-SHOWN = 40  # characters of the beginning and the end of a long name in a note
-
-
-class UnreadableSubmission(InputError):
-    """The file cannot be graded; the message is the reason for the student and the teacher."""
 
 
 def notebook_bytes(path: Path, limits: Limits) -> bytes:

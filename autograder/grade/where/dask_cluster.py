@@ -65,8 +65,6 @@ class GradingPlugin(WorkerPlugin):
 
     def grade(self, job: bytes) -> bytes:
         """Return the encoded result of an encoded job; the first job starts the processes that grade."""
-        from autograder.grade.where.grading_job import Job
-
         graders = self._free.get()
         try:
             graders = graders or self._graders()
@@ -79,7 +77,6 @@ class GradingPlugin(WorkerPlugin):
         return msgspec.msgpack.encode(result)
 
     def _graders(self) -> Any:
-        from autograder.grade.where.grading_job import CourseBundle
         from autograder.grade.where.local_processes import LocalBackend
 
         terms = msgspec.msgpack.decode(self._course, type=CourseBundle).terms()

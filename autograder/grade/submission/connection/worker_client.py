@@ -17,6 +17,12 @@ from autograder.grade.wire.limits import Limits
 from autograder.grade.wire.outputs import ReceivedOutputs
 from autograder.locale.translations import in_english
 
+GRACE_SECONDS = 2.0  # the time between the interrupt, which a cell may catch, and the end of its process
+TEST_TIME_FACTOR = 4  # a test may make several calls, and each may take as long as a cell
+
+Answer = TypeVar("Answer", bound=messages.Answer)
+OnAsked = Callable[[messages.Asked], messages.Replied]
+
 
 def received_outputs(data: bytes, received: ReceivedOutputs) -> list[NotebookNode]:
     """Return outputs that a worker sent, restricted to nbformat's form."""
@@ -29,13 +35,6 @@ def received_outputs(data: bytes, received: ReceivedOutputs) -> list[NotebookNod
 def ended_output(reason: str) -> NotebookNode:
     """Return the output to show below a cell that did not finish."""
     return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason])
-
-
-GRACE_SECONDS = 2.0  # the time between the interrupt, which a cell may catch, and the end of its process
-TEST_TIME_FACTOR = 4  # a test may make several calls, and each may take as long as a cell
-
-Answer = TypeVar("Answer", bound=messages.Answer)
-OnAsked = Callable[[messages.Asked], messages.Replied]
 
 
 class WorkerEnded(UnfinishedError):
