@@ -156,7 +156,7 @@ def distance(got: object, true: object, size: float = 0.0) -> float | None:
         got: the gradient of the program.
         true: the correct gradient.
         size: the largest 2-norm of a correct gradient of the same backward. A correct gradient that is zero compared with it, up to
-            rounding, is no measure, and the difference is divided by `size`.
+            rounding, is not a measure, and the difference is divided by `size`.
     """
     one, other = _numbers(got), _numbers(true)
     if other is None or not other.any():
