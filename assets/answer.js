@@ -69,7 +69,7 @@ export async function writeAnswer(near, name, text) {
 export function receipt(written, name, text) {
   if (written) return graph.make("p", { className: "receipt", role: "status" }, graph.say("Written into the cell of {name}, and checked below it.", { name }));
   return graph.make("div", { className: "receipt", role: "status" },
-    graph.make("p", {}, graph.say("The cell of {name} is not in this page. Copy this into it, and run it:", { name })), graph.make("pre", { tabIndex: 0 }, text));
+    graph.make("p", {}, graph.say("The cell of {name} is not on this page. Copy this into it, and run it:", { name })), graph.make("pre", { tabIndex: 0 }, text));
 }
 
 /** The buttons of a prediction that is still open. */

@@ -189,7 +189,7 @@ def load_magic(shell: Any) -> None:
         error = getattr(sys, "last_value", None)
         if error is None:
             raise InputError(
-                in_english("No cell has ended in an error, so there is none to explain. %%explain explains a cell.")
+                in_english("No cell has raised an error yet. To explain a cell, write %%explain in its first line.")
             )
         explanation = explain(error)
         shell.user_ns.update(dict.fromkeys(line.split()[:1], explanation))

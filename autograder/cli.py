@@ -31,7 +31,7 @@ class _Parser(TranslatedHelpParser):
     """Prints an error in one sentence, without the usage block."""
 
     def error(self, message: str) -> NoReturn:
-        more = f"`{self.prog} --help` shows what there is"
+        more = f"`{self.prog} --help` lists the commands and options"
         if self.prog == "autograder explain" and any(sign in message for sign in NOT_OURS):
             more = explain_command.OWN_WORDS
         self.exit(WRONG_USE, f"{self.prog}: {message}. {more}.\n")

@@ -39,13 +39,13 @@ namespaces.leave_keyrings(seccomp.call_number("keyctl"))
 }
 FOUND = {
     "system calls": "filtered",
-    "namespaces": "of its own for each submission",
-    "keyring": "of its own for each submission",
+    "namespaces": "a separate one for each submission",
+    "keyring": "a separate one for each submission",
 }
 ADVICE = {
     "system calls": "nothing is graded without it",
     "namespaces": "allow user namespaces, or grade in a virtual machine; without them there is only the level 'process'",
-    "keyring": "nothing is graded where a submission would have your keys",
+    "keyring": "nothing is graded if a submission could read your keys",
 }
 
 
@@ -137,5 +137,5 @@ def _waiting() -> Finding:
     if Path("/proc/self/schedstat").exists():
         return Finding("processors", "waiting for one is measured")
     return Finding(
-        "processors", "unknown", "on a busy machine, grade with fewer --jobs: nobody gets more time for waiting"
+        "processors", "unknown", "on a busy machine, grade with fewer --jobs: waiting does not extend the time limit"
     )

@@ -37,7 +37,7 @@ def being_graded() -> Iterator[None]:
 
 def explain(*_: object, **__: object) -> None:
     """Print that explanations are not available while a submission is graded."""
-    print(in_english("While a hand-in is graded, nothing is explained."))
+    print(in_english("Explanations are off while a submission is graded."))
 
 
 def load_magic(shell: Any) -> None:

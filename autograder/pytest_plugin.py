@@ -19,7 +19,7 @@ NAME = "autograd_guard"
 def pytest_configure(config: Any) -> None:
     """Register the marker."""
     config.addinivalue_line(
-        "markers", f'{NAME}(check="bytes"): fail where a tensor that backward needs was written into, and say where'
+        "markers", f'{NAME}(check="bytes"): fail if a tensor that backward needs was written into, and report the line'
     )
 
 

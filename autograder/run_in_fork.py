@@ -53,7 +53,9 @@ def run_in_fork(work: Callable[[], int], seconds: float = math.inf) -> int:
     if not done and watch.has_ended_it:
         raise LateError(f"it was not done after {seconds:g} seconds")
     if not done:
-        raise EndedError(f"signal {signal.Signals(-status).name}" if status < 0 else f"os._exit({status}) or the like")
+        raise EndedError(
+            f"signal {signal.Signals(-status).name}" if status < 0 else f"os._exit({status}) or a similar call"
+        )
     return status
 
 

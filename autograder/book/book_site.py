@@ -156,7 +156,7 @@ class BookSite:
             "path": path, "root": root, "title": title, "shelf": self.shelf, "torch": self.options.torch, "card": "",
             "address": self._address(),
             "languages": [pair for pair in self.options.languages if pair[0] != language()],
-            "description": translated("Predict what a few lines of PyTorch will do, and see what autograd held."),
+            "description": translated("Predict the outcome of a few lines of PyTorch, and see what autograd saved."),
         }  # fmt: skip
         text = self.templates.get_template(template).render(known | given)
         self.files[path] = text.replace(ROOT_MARK, root)

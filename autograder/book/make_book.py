@@ -76,7 +76,7 @@ def make_book(
     if broken := broken_links(files):
         raise UnfinishedError(
             in_english(
-                "{count} links of the book lead nowhere, the first one in {page}. Nothing was written.",
+                "{count} links of the book are broken, the first one in {page}. Nothing was written.",
                 count=len(broken),
                 page=broken[0],
             )
@@ -117,7 +117,7 @@ def require_addresses(address: str, repository: str) -> None:
         if given and not ON_THE_WEB.fullmatch(given):
             raise BookAddressError(
                 in_english(
-                    "{given} is no web address for {option}. Write one such as https://example.org/course.",
+                    "{given} is not a web address for {option}. Write one such as https://example.org/course.",
                     given=repr(given),
                     option=option,
                 )

@@ -34,12 +34,14 @@ def require_place(folder: Path) -> None:
     try:
         if folder.exists() and not folder.is_dir():
             raise BookFolderError(
-                in_english("{shown} is a file, and a book is a folder. Name another with --out.", shown=shown)
+                in_english(
+                    "{shown} is a file, but a book is written to a folder. Name a folder with --out.", shown=shown
+                )
             )
         if folder.exists() and any(folder.iterdir()) and not _is_book(folder):
             raise BookFolderError(
                 in_english(
-                    "{shown} holds other things than a book, which stay as they are. Name a new folder with --out.",
+                    "{shown} contains files that are not part of a book, and is left unchanged. Name a new folder with --out.",
                     shown=shown,
                 )
             )
@@ -47,7 +49,7 @@ def require_place(folder: Path) -> None:
     except OSError as error:
         raise BookFolderError(
             in_english(
-                "No book can be written to {shown}: {reason}. Name another folder with --out.",
+                "The book cannot be written to {shown}: {reason}. Name another folder with --out.",
                 shown=shown,
                 reason=error.strerror,
             )

@@ -157,7 +157,7 @@ def _require_own_work(exercise: str, subject: Subject, like: Callable[..., Any],
                 saw=translated("the answer uses {name}", name=name),
                 expected=translated("your own answer"),
                 look_at=translated(
-                    "the answer's cell; {name} will not be there when somebody else checks it", name=name
+                    "the answer's cell; {name} is not defined when the answer is checked elsewhere", name=name
                 ),
             )
         )

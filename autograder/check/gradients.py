@@ -41,7 +41,7 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, attempt
             raise Incorrect(
                 message(
                     translated(
-                        "{exercise}: {name} received a gradient, which is not to be trained",
+                        "{exercise}: {name} received a gradient, but must not be trained",
                         exercise=exercise,
                         name=name,
                     ),

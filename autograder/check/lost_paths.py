@@ -46,7 +46,7 @@ def find_kept_history(recording: Recording, leaf: str) -> NamedLine | None:
         kept = [node for node in made if named & _tensors_below([node], nodes)]
         if kept and any(set(kept) & {*other.inputs} for other in recording.nodes if other.id not in step.nodes):
             told = in_english(
-                "runs once, in __init__, and keeps the history that leads to {name}: each forward adds its slope",
+                "runs once, in __init__, and keeps the history that leads to {name}: each forward adds its gradient",
                 name=leaf,
             )
             return NamedLine(step.place, told)

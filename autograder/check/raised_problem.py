@@ -37,7 +37,7 @@ BY_PHRASE = {
         translatable("one of several views is modified in place"),
         translatable("a write to the base, or to a view that was created on its own"),
     ),
-    "is no nn.Module": Meaning(
+    "is not an nn.Module": Meaning(
         translatable("the class is not a module"),
         translatable("a class that is a module: class Name(nn.Module)"),
         translatable("the line that begins with class"),

@@ -117,8 +117,8 @@ def _watched(chosen: argparse.Namespace, here: argparse.Namespace, partial: Part
     except EndedError as error:
         raise CommandError(
             in_english(
-                "{program}: the program ended Python itself ({reason}), so nothing is known of it. Take that out, "
-                "or name one function that does not do it.",
+                "{program}: the program ended the Python process ({reason}), so it could not be recorded. Remove that "
+                "call, or name a function that does not make it.",
                 program=chosen.shown,
                 reason=str(error),
             )

@@ -70,7 +70,7 @@ def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
             found.append(AuthorExercise(cell.metadata.nbgrader.grade_id, stub, cell.source, tuple(answers)))
             stub, answers = "", []
     if answers:
-        raise AuthorError(f"the answer {answers[0].name!r} is followed by no check cell")
+        raise AuthorError(f"the answer {answers[0].name!r} is not followed by a check cell")
     return found
 
 

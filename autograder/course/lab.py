@@ -32,7 +32,9 @@ from autograder.locale.languages import VARIABLE
 from autograder.locale.translations import in_english, translatable, translated
 
 FIRST_PORT = 8888
-KEPT = translatable("work/{name} holds your answers to an older release; it is kept. Move it away to get the new one.")
+KEPT = translatable(
+    "work/{name} contains your answers to an older release and is kept. Move it away to get the new one."
+)
 # Plug-ins of nbgrader's labextension (0.9.6) for teachers; "validate-assignment" is enabled for everyone.
 TEACHERS_PLUGINS = ("assignment-list", "course-list", "create-assignment", "formgrader", "menu")
 TEACHERS_SERVERS = ("formgrader", "assignment_list", "course_list")
@@ -154,7 +156,7 @@ def _page(lesson: str | None) -> str:
         known = {"lesson": repr(wanted), "names": ", ".join(page.stem for page in pages)}
         if found:
             raise LabError(in_english("{lesson} matches more than one lesson. Choose one of: {names}.", **known))
-        raise LabError(in_english("{lesson} names no lesson. Choose one of: {names}.", **known))
+        raise LabError(in_english("{lesson} matches no lesson. Choose one of: {names}.", **known))
     return str(found[0])
 
 
@@ -255,7 +257,7 @@ def _wait_until_up(server: subprocess.Popen[bytes], address: str) -> None:
         if server.poll() is not None:
             raise LabError(
                 in_english(
-                    "JupyterLab ended at once with exit code {code}; see its messages above.", code=server.returncode
+                    "JupyterLab exited immediately with code {code}; see its messages above.", code=server.returncode
                 )
             )
         with contextlib.suppress(urllib.error.URLError, ConnectionError), urllib.request.urlopen(address, timeout=5):

@@ -56,22 +56,22 @@ c = get_config()
 c.CourseDirectory.course_id = {course!r}
 configure(c)  # `nbgrader generate_assignment` removes cells tagged answer, right or wrong, and keeps those tagged stub
 
-# What one submission may use. A run can set it otherwise: `autograder grade {assignment} --cell-seconds 60`.
+# Limits of one submission. A run can override them: `autograder grade {assignment} --cell-seconds 60`.
 {limits}
 configure_export(c)  # `nbgrader export`: names with commas stay in their column, and none becomes a formula
 """
 README = """\
-An nbgrader course with one assignment, `{assignment}`, and three hand-ins to try the commands on.
+An nbgrader course with one assignment, `{assignment}`, and three submissions to try the commands on.
 
-    autograder validate-source {assignment} --course .    says what the model answers get, test by test
-    autograder grade {assignment} --course .       grades what lies in submitted/
-    nbgrader formgrader, or `nbgrader export`      works with the result, in gradebook.db
+    autograder validate-source {assignment} --course .    shows the points of the model answers, test by test
+    autograder grade {assignment} --course .       grades the submissions in submitted/
+    nbgrader formgrader, or `nbgrader export`      use the result, in gradebook.db
 
 source/{assignment}/      the teacher's notebook, with solutions and hidden tests, and a data file
-submitted/STUDENT/  what was handed in; delete ann, ben and cleo when you have seen enough
+submitted/STUDENT/  the submissions; delete ann, ben and cleo when you no longer need them
 autograded/         the graded notebooks
 feedback/           a page for each student
-nbgrader_config.py  nbgrader's settings, and what one submission may use
+nbgrader_config.py  nbgrader's settings, and the limits of a submission
 
 `nbgrader generate_assignment {assignment}` makes release/{assignment}/, the notebook to hand out.
 """

@@ -18,10 +18,10 @@ from autograder.grade.batch.course_config import read_course
 from autograder.grade.policy import FILE, CoursePolicy, PolicyError, read_policy
 from autograder.printable import printable
 
-ASSIGNMENT = "assignment. Known are those with a folder among the sources, and those in the gradebook"
+ASSIGNMENT = "assignment. Known assignments have a source folder or are in the gradebook"
 STUDENT = (
-    "student. Known are those who handed in something, those in the gradebook or in roster.csv, and those in a list that "
-    "`autograder collect` was given"
+    "student. Known students have a submission, or are in the gradebook, in roster.csv or in a list that "
+    "`autograder collect` has read"
 )
 
 

@@ -226,8 +226,7 @@ def _with_ids(people: list[Person], table: TableFile) -> list[Person]:
             wrong = next((one for one in ids if not is_student_id(one)), "")
             raise TableError(f"{table.name}: {printable(wrong)} cannot be the name of a student's folder")
     raise TableError(
-        f"{table.name} has no column that names every student, each by another name that can be a folder's. "
-        "Add a column student_id"
+        f"{table.name} does not have a column with a different folder name for each student. Add a column student_id"
     )
 
 

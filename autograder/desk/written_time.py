@@ -57,8 +57,8 @@ def course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
         return named or NoZone()
     if named is not None and str(named) != policy.timezone:
         raise ZoneError(
-            f"{FILE} says {policy.timezone}, and --timezone says {named}. Omit --timezone, or change the file: one zone is for "
-            "all times of a course"
+            f"{FILE} sets {policy.timezone}, and --timezone {named}. Omit --timezone, or change the file: a course has "
+            "one time zone"
         )
     return zoneinfo.ZoneInfo(policy.timezone)
 

@@ -75,5 +75,5 @@ def _examine(path: str, verb: str, environment: dict[str, str]) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PythonError(f"--python {path}: it cannot be started ({error})") from None
     if done.stdout.strip() != "ready":
-        reason = done.stdout.strip() if done.returncode == 3 else "is no Python, or ends before it does anything"
+        reason = done.stdout.strip() if done.returncode == 3 else "is not a Python interpreter, or exits immediately"
         raise PythonError(f"{path} {reason}")

@@ -108,7 +108,7 @@ def install(lock: Lock) -> None:
 def _wants_cpu_index() -> bool:
     choice = os.environ.get("AUTOGRADER_TORCH", "")
     if choice not in ("", "cpu"):
-        _stop(f"AUTOGRADER_TORCH is {choice!r}, which means nothing. Set it to cpu, or take it away.")
+        _stop(f"AUTOGRADER_TORCH is {choice!r}, which is not supported. Set it to cpu, or unset it.")
     return choice == "cpu"
 
 
@@ -118,8 +118,8 @@ def _install_torch(pin: str, from_cpu_index: bool) -> None:
         if _run_pip(*index, pin, title="torch, the CPU build") is None:
             return
         print(
-            f"autograder: {CPU_INDEX} could not be used, so torch comes from the usual index, "
-            "where the build for Linux brings several GB of CUDA libraries.",
+            f"autograder: {CPU_INDEX} could not be used, so torch comes from the default index, "
+            "whose build for Linux includes several GB of CUDA libraries.",
             flush=True,
         )
     _pip(pin, title="torch")
@@ -129,9 +129,9 @@ def _install_or_say_why(lock: Lock) -> None:
     try:
         install(lock)
     except KeyboardInterrupt:
-        _stop("interrupted. Run the command again; it goes on from here.")
+        _stop("interrupted. Run the command again; it continues from here.")
     except OSError as error:
-        _stop(reason(str(error), ENVIRONMENT) or f"the environment could not be made: {error}.")
+        _stop(reason(str(error), ENVIRONMENT) or f"the environment could not be created: {error}.")
 
 
 def forget_incomplete(environment: Path) -> None:
@@ -195,7 +195,7 @@ def _make_room() -> None:
 def _make_venv() -> None:
     if _runs(_python(), "-m", "pip", "--version"):
         return
-    print(f"autograder: making an environment in {ENVIRONMENT}", flush=True)
+    print(f"autograder: creating an environment in {ENVIRONMENT}", flush=True)
     made = subprocess.run([sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)], capture_output=True, text=True)
     if made.returncode or not _runs(_python(), "-m", "pip", "--version"):
         shutil.rmtree(ENVIRONMENT, ignore_errors=True)
@@ -203,7 +203,7 @@ def _make_venv() -> None:
             _stop(
                 "this Python has no venv module. On Debian and Ubuntu: `sudo apt install python3-venv`, then run the command again."
             )
-        _stop(reason(made.stdout + made.stderr, ENVIRONMENT) or "the environment could not be made.")
+        _stop(reason(made.stdout + made.stderr, ENVIRONMENT) or "the environment could not be created.")
 
 
 def _runs(*command: object) -> bool:
@@ -217,7 +217,7 @@ def _pip(*arguments: str, title: str, total: int = 0) -> None:
     output = _run_pip(*arguments, title=title, total=total)
     if output is not None:
         _stop(
-            reason(output, ENVIRONMENT) or f"pip failed. Its last words: {' '.join(output.splitlines()[-3:]).strip()}"
+            reason(output, ENVIRONMENT) or f"pip failed. Its last output: {' '.join(output.splitlines()[-3:]).strip()}"
         )
 
 

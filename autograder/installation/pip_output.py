@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-AGAIN = "and run the command again; it goes on from here."
+AGAIN = "and run the command again; it continues from here."
 
 
 def stage(lines: list[str], total: int = 0, unpacked: int = 0) -> str:
@@ -44,7 +44,7 @@ def reason(output: str, environment: Path) -> str | None:
     if "Permission denied" in output or "Read-only file system" in output:
         return f"{environment} cannot be written. Clone the project to a folder of your own."
     if "DO NOT MATCH THE HASHES" in output:
-        return f"a file that the index sent is not the one that the lock names. Try another network or index {AGAIN}"
+        return f"the hash of a downloaded file differs from the one in the lock. Try another network or index {AGAIN}"
     if "No matching distribution" in output:
         missing = output.partition("No matching distribution found for ")[2].split("\n")[0].split(" (from")[0]
         return f"there is no {missing} for this Python ({sys.version.split()[0]}) and system. Try another Python from 3.11 on."

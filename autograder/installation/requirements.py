@@ -104,7 +104,7 @@ def require_clone(command: str) -> None:
     if CLONE is None:
         raise RequirementError(
             in_english(
-                "`{command}` works on the course's sources, which an installed package does not hold. Clone the "
+                "`{command}` works on the course's sources, which an installed package does not contain. Clone the "
                 "project's repository and run `python3 -m autograder {command}` there.",
                 command=command,
             )

@@ -113,7 +113,7 @@ def known_language(name: str) -> str:
     if not found:
         raise LanguageError(
             in_english(
-                "The course is not translated into {wanted}. It has {known}; docs/translating.md says how to add one.",
+                "The course is not translated into {wanted}. It has {known}; docs/translating.md describes how to add one.",
                 wanted=repr(name),
                 known=", ".join(LANGUAGES),
             )

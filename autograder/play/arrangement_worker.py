@@ -55,11 +55,12 @@ class ArrangementWorker:
             if connection.poll(ALL_RUNS):
                 return msgspec.json.decode(connection.recv_bytes(), type=Scene)
             problem = translated(
-                "This was stopped after {seconds} seconds. Does a line run for ever?", seconds=f"{ALL_RUNS:g}"
+                "The run was stopped after {seconds} seconds. Check the lines for an infinite loop.",
+                seconds=f"{ALL_RUNS:g}",
             )
         except (EOFError, OSError):
             self._process.join(1)
-            problem = translated("This ended the process that ran it. Change the line back.")
+            problem = translated("The program ended the process that ran it. Undo the last change.")
         self.close()
         return board_scene(self.program, arrangement, None, problem=problem, **options)
 

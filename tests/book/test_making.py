@@ -15,7 +15,7 @@ from autograder.locale.translations import LanguageError
 def test_other_people_s_folders_stay_as_they_are(tmp_path):
     """A folder with other files is refused before anything is recorded, and is not changed."""
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(BookFolderError, match="holds other things than a book"):
+    with pytest.raises(BookFolderError, match="contains files that are not part of a book"):
         make_book(tmp_path)
     assert ["thesis.txt"] == [file.name for file in tmp_path.iterdir()]
     with pytest.raises(BookFolderError, match="is a file"):
@@ -25,9 +25,9 @@ def test_other_people_s_folders_stay_as_they_are(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("loop", "No book can be written to .*loop: Too many levels of symbolic links"),
-        ("thesis.txt/site", "No book can be written to .*site: Not a directory"),
-        ("gitbook", "holds other things than a book"),
+        ("loop", "The book cannot be written to .*loop: Too many levels of symbolic links"),
+        ("thesis.txt/site", "The book cannot be written to .*site: Not a directory"),
+        ("gitbook", "contains files that are not part of a book"),
     ],
 )
 def test_a_place_that_cannot_be_used_is_named_at_once(tmp_path, given, said):
@@ -67,7 +67,7 @@ def test_a_language_that_is_not_there_is_named(tmp_path):
 @pytest.mark.parametrize("option", ["address", "repository"])
 def test_what_is_no_web_address_is_refused_at_once(tmp_path, option, given):
     """In one sentence that names the option, before a folder is made; readers could not follow it."""
-    with pytest.raises(BookAddressError, match=f"is no web address for --{option}. Write one such as https://"):
+    with pytest.raises(BookAddressError, match=f"is not a web address for --{option}. Write one such as https://"):
         make_book(tmp_path / "new", **{option: given})
     assert not (tmp_path / "new").exists()
 

@@ -62,7 +62,7 @@ def test_a_program_that_does_not_end(program, monkeypatch):
 @pytest.mark.thorough
 def test_a_program_that_ends_python(program):
     """The command goes on to its sentence."""
-    with pytest.raises(OwnProgramError, match="ended Python itself"):
+    with pytest.raises(OwnProgramError, match="ended the Python process"):
         own_question(program("import os\nos._exit(0)\n"))
 
 

@@ -112,7 +112,7 @@ def test_a_refused_program_is_not_praised(page, tmp_path):
     page.click("[aria-label='last step']")
 
     assert "The check: ✗ not passed" == page.inner_text(".badge")
-    assert sentence(page).startswith("The check is not passed: wrong return value.")
+    assert sentence(page).startswith("The check fails: wrong return value.")
     assert 0 == page.locator(".badge.correct").count()
     assert "not passed: wrong return value" == page.title()
 
@@ -123,7 +123,7 @@ def test_the_harm_is_shown_and_described(opened):
     page.locator(".slider").fill("5")
 
     assert "silently wrong" in page.inner_text(".badge")
-    assert "cannot see this write" in sentence(page)
+    assert "cannot detect this write" in sentence(page)
     assert "saved v0, now v0" in page.text_content(".graph .kept.silent")
     assert "did not count it" in page.text_content(".memory .lane.unseen")
     assert 1 == page.locator(".links path.silent").count()

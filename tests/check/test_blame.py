@@ -74,10 +74,10 @@ def test_a_write_that_pytorch_does_not_notice_can_be_named_too():
     ("line", "phrase"),
     [
         pytest.param("a = w.exp()", "made the node that saved", id="the line that saved"),
-        pytest.param("b = a + 1", "no tensor that backward still needed", id="a harmless line"),
+        pytest.param("b = a + 1", "not write into a tensor that backward still needed", id="a harmless line"),
         pytest.param(
             "(a + b).sum() .backward()  # it raised",
-            "(a + b).sum().backward(), which wrote into no tensor that backward",
+            "(a + b).sum().backward(), which did not write into a tensor that backward",
             id="the line that raised, shown as the program has it",
         ),
         pytest.param("a.mul_(3)", "not a line of the program", id="a line that is not there"),
@@ -150,7 +150,7 @@ def test_a_name_that_was_never_defined_is_missing():
 
 def test_a_program_that_harms_nothing_is_its_authors_mistake():
     """Since no answer could be right, the error names the exercise and does not blame the student."""
-    with pytest.raises(BrokenExercise, match="writes into no saved tensor"):
+    with pytest.raises(BrokenExercise, match="does not write into a saved tensor"):
         judged(no_write, line="a = w.exp()")
 
 

@@ -320,7 +320,7 @@ def test_inputs_are_drawn_until_they_are_decisive():
         found = generator.arguments(inputs, lambda x, n: n[0] == 4 and x[0] > 0)
         assert 4 == found["n"].values.tensor().item()
         assert found["x"].values.tensor()[0] > 0
-    with pytest.raises(UndecisiveInputs, match="none is what its `decisive` asks for"):
+    with pytest.raises(UndecisiveInputs, match="satisfies its `decisive`"):
         generator.arguments(inputs, lambda x, n: n[0] > 9)
 
 

@@ -136,8 +136,8 @@ def test_a_choice_changes_its_own_section_only():
     ("changes", "problem"),
     [
         (DeclaredChanges(names={"w": ("x",)}), "the notebook uses it already"),
-        (DeclaredChanges(names={"w": ("sum",)}), "Python has a meaning for it"),
-        (DeclaredChanges(names={"a": ("q",)}), "a word of English"),
+        (DeclaredChanges(names={"w": ("sum",)}), "it is a Python keyword or builtin"),
+        (DeclaredChanges(names={"a": ("q",)}), "an English word"),
         (DeclaredChanges(choices=(ExerciseChoice("f", "?", ("gone",), (("here",),)),)), "not in its section"),
         (DeclaredChanges(choices=(ExerciseChoice("nowhere", "?", ("w",), (("q",),)),)), "not in its section"),
     ],

@@ -104,7 +104,7 @@ def test_who_saw_the_answer_can_pass_a_twin(store, capsys, monkeypatch):
     monkeypatch.setattr(hints, "_shown", Counter({"open_gate": 3}))
     monkeypatch.setattr(hints, "wrong_answers", Counter({"open_gate": 3}))
     hints.model_answer("open_gate")
-    assert "A twin to pass instead" in capsys.readouterr().out
+    assert "A variant to pass instead" in capsys.readouterr().out
     (twin,) = cells
     source = lesson_notebook(SOLUTIONS)
     first = next(one for one in exercises_of(read(source)) if one.id == "open_gate")

@@ -75,7 +75,7 @@ def test_a_file_that_is_no_notebook_is_kept(clone):
     assert "[1, 2" == copy.read_text()
 
 
-@pytest.mark.parametrize(("word", "told"), [("nothing", "names no lesson"), ("0", "matches more than one lesson")])
+@pytest.mark.parametrize(("word", "told"), [("nothing", "matches no lesson"), ("0", "matches more than one lesson")])
 def test_a_lesson_that_is_not_one_is_told(word, told):
     """A name that fits no lesson, or several, lists the lessons."""
     with pytest.raises(lab.LabError, match=f"{told}.*02_mutating_a_saved_tensor"):

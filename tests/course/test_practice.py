@@ -107,7 +107,7 @@ def test_a_review_asks_five_items_from_lessons_passed(kept, shown, monkeypatch, 
     for _ in cards._questions:
         cards.choose("silently-wrong")
         cards._go_on()
-    assert "To look at again" in cards.children[0].value
+    assert "To review" in cards.children[0].value
     state = PracticeStore(kept).read().review
     assert {question.item.belief for question in cards._questions} == state.keys()
     review()
@@ -129,7 +129,7 @@ def test_typing_takes_any_case_and_names_what_is_no_outcome(kept):
     )
     *_, typed, problem = cards.children
     typed.value = "maybe"
-    assert "none of the four words" in problem.value
+    assert "not one of the four words" in problem.value
     assert [] == taken
     typed.value = "Silently Wrong"
     assert ("silently-wrong", "correct") == taken[0][1:]

@@ -107,7 +107,7 @@ def test_right_and_wrong_work_get_what_grade_gives(unpacked):
     assert (0.0, "failed") == (told["score"], told["status"])
     assert "A hidden test did not pass: a limit that is reached." == told["output"]
     assert "15.1" not in json.dumps(wrong)
-    assert f"{ASSIGNMENT} (1).ipynb was taken for {ASSIGNMENT}.ipynb." in wrong["output"]
+    assert f"{ASSIGNMENT} (1).ipynb was graded as {ASSIGNMENT}.ipynb." in wrong["output"]
     assert "Graded at isolation level" in wrong["output"]
 
 

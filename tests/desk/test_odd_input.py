@@ -68,7 +68,10 @@ def older(path):
 @pytest.mark.parametrize("words", ["report first", "report all", "read first", RETURN, "grade first --dry-run"])
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [(damaged, "file is not a database"), (older, "no such column: student.lms_user_id). An older nbgrader made it")],
+    [
+        (damaged, "file is not a database"),
+        (older, "no such column: student.lms_user_id). An older nbgrader created it"),
+    ],
 )
 def test_a_gradebook_that_cannot_be_used(place, capsys, words, change, sentence):
     """Each command that opens it reports the problem and a solution."""
@@ -106,7 +109,7 @@ def test_an_assignment_is_the_name_of_a_folder(place, capsys, command, name):
         ("rehearse first --jobs some", "'some' is not a whole number from 0 up"),
         ("release first --for-each gradebook.csv --seed 3", "cannot be combined with --for-each"),
         ("release first --for-each gradebook.csv --check", "cannot be combined with --for-each"),
-        ("return first --to csv --worksheet own.csv --out out --column student_id", "student_id says who somebody is"),
+        ("return first --to csv --worksheet own.csv --out out --column student_id", "student_id identifies students"),
         ("return first --to canvas --worksheet course --out out", "course cannot be read (Is a directory)"),
         ("harness gradescope first --requirements course", "course cannot be read (Is a directory)"),
     ],

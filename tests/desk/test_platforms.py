@@ -101,8 +101,8 @@ def gradescopes(text: str):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "names no submission"),
-        ("[1]", "names no submission"),
+        ("", "lists no submission"),
+        ("[1]", "lists no submission"),
         ("a: [", "cannot be read"),
         ("a: !!python/name:os.system", "cannot be read"),
     ],
@@ -137,5 +137,5 @@ def test_what_lies_beside_the_hand_ins_is_no_hand_in(holder, beside):
         (one.key, [path.removeprefix("first/") for path in one.files]) for one in found
     ]
     [note] = download.notes
-    assert note.endswith(f"left out, as the hand-ins lie in {holder}")
+    assert note.endswith(f"left out, because the submissions are in {holder}")
     assert all(path.partition("/")[0] in note for path in beside)

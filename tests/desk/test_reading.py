@@ -119,8 +119,8 @@ def test_a_mark_given_in_formgrader_stays(course):
 @pytest.mark.parametrize(
     ("points", "comment", "sentence"),
     [
-        ("3", "", "row 2: 3 is no number of points from 0 to 2"),
-        ("good", "", "row 2: good is no number of points"),
+        ("3", "", "row 2: 3 is not a number of points from 0 to 2"),
+        ("good", "", "row 2: good is not a number of points"),
         ("1", "#unknown", "row 2: no comment is called #unknown"),
     ],
 )

@@ -94,7 +94,7 @@ def test_the_command_writes_a_page(tmp_path, capsys):
     answers, planted = class_with_copies(30, 9, 3)
     write(tmp_path / "source" / "one" / "one.ipynb", STUB)
     write(tmp_path / "autograded" / "only" / "one" / "one.ipynb", STUB)
-    with pytest.raises(NothingToCompareError, match="has 1 graded hand-ins"):
+    with pytest.raises(NothingToCompareError, match="has 1 graded submissions"):
         similar_report("one", tmp_path)
     for student, code in answers.items():
         write(tmp_path / "autograded" / student / "one" / "one.ipynb", code + '\nhtml = "<script>alert(1)</script>"')

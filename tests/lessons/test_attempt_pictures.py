@@ -93,7 +93,7 @@ def require_no_praise(recording, told):
     if "correct" == recording.verdict.outcome:
         assert scene.is_refused
         reason = scene.title.removeprefix("not passed: ")
-        assert told.partition(": ")[2].startswith(reason) or "the outcome is correct, asked for is" in reason
+        assert told.partition(": ")[2].startswith(reason) or "the outcome is correct; the task asks for" in reason
         assert not scene.gradients
         assert re.search(r"right for what this program computes|In this program itself", end)
     if "wrong return value" in told and "silently-wrong" == recording.verdict.outcome:

@@ -120,7 +120,7 @@ REFUSED = {
         "train_the_head",
         "def train_the_head(body, head, x):\n    features = torch.tanh(x * body.detach())\n"
         "    return (features * head).square().sum() + 0 * body.sum()",
-        "body received a gradient, which is not to be trained",
+        "body received a gradient, but must not be trained",
     ),
     "a body that still trains": (
         "train_the_head",

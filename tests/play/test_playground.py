@@ -17,9 +17,7 @@ from autograder.play.playground import Playground, playground_of, saved_forms
 
 TEXT = "w = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w.exp()\nh.mul_(2)\nh.sum().backward()"
 
-RUNS_ON = (
-    r"was still running after 1 seconds|Does a line run for ever\?"  # the second where the first is not heard in time
-)
+RUNS_ON = r"was still running after 1 seconds|Check the lines for an infinite loop"  # the second where the first is not heard in time
 
 
 class Picture:
@@ -101,8 +99,8 @@ def test_an_arrangement_is_answered_with_its_picture(picture, program):
     ("text", "problem"),
     [
         pytest.param("h.mul_(", "was never closed on line 3. Correct that line.", id="syntax"),
-        pytest.param("import os; os._exit(3)", "This ended the process that ran it.", id="exit"),
-        pytest.param("import os; os.kill(os.getpid(), 9)", "This ended the process that ran it.", id="killed"),
+        pytest.param("import os; os._exit(3)", "The program ended the process that ran it.", id="exit"),
+        pytest.param("import os; os.kill(os.getpid(), 9)", "The program ended the process that ran it.", id="killed"),
         pytest.param("x = [0] * 10**11", "asks for more memory than this machine has", id="memory"),
         pytest.param("while True: pass", RUNS_ON, id="endless", marks=pytest.mark.slow),
         pytest.param("while True: print('y' * 1000)", RUNS_ON, id="prints", marks=pytest.mark.slow),

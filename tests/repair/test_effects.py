@@ -268,7 +268,7 @@ def test_apply_writes_nothing_that_changes_what_is_computed(tmp_path):
     path = tmp_path / "train.py"
     path.write_text(CLOSURE)
     done = autograder("explain", "train.py", "--apply", cwd=tmp_path)
-    assert "train.py is left as it is: no repair keeps every loss and gradient." == done.stderr.splitlines()[-1]
+    assert "train.py was not changed: no repair keeps every loss and gradient." == done.stderr.splitlines()[-1]
     assert CLOSURE == path.read_text()
     assert [path] == list(tmp_path.iterdir())
 

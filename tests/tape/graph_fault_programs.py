@@ -331,7 +331,7 @@ PROGRAMS = (
         (("optimizer.step()", "torch.optim.SGD(net.parameters(), lr=0.1).step()"),),
     ),
     FaultyProgram(
-        "scaled_leaf", "gradient of a tensor that is no leaf", "raises-forward",
+        "scaled_leaf", "gradient of a tensor that is not a leaf", "raises-forward",
         """
         w = 0.1 * torch.ones(2, requires_grad=True)
         w.pow(2).sum().backward()

@@ -25,7 +25,9 @@ from autograder.view.playback import Playback
         ),
         pytest.param("silently_wrong", "the check will pass and the gradient will be wrong.", id="what follows"),
         pytest.param("silently_wrong", "If you call backward now: silently wrong.", id="the forecast"),
-        pytest.param("silently_wrong", "w2.grad gets [1]; right is [4].", id="the wrong gradient beside the right one"),
+        pytest.param(
+            "silently_wrong", "w2.grad gets [1]; the right value is [4].", id="the wrong gradient beside the right one"
+        ),
         pytest.param("silently_wrong", "w2.grad  got [1]  right [4]  <- differs", id="the gradients' table"),
         pytest.param("correct", "It shares memory and version counter with out.", id="detach shares both"),
         pytest.param("correct", "frees 1 saved tensor.", id="backward frees"),

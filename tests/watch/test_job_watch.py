@@ -319,7 +319,7 @@ def test_an_unheard_write_is_said_to_be_unheard():
             h.sum().backward()
     thread.join()
     assert ((), "h") == (watching.harms[0].mutated_at, watching.harms[0].tensor)
-    assert "by what a watch does not hear" in seen.value.__notes__[0]
+    assert "by code that a watch does not record" in seen.value.__notes__[0]
 
 
 def test_a_graph_from_before_the_watch():

@@ -140,7 +140,7 @@ def _record(path: Path) -> Recording:
         except EndedError as error:
             raise OwnProgramError(
                 in_english(
-                    "{shown} ended Python itself ({reason}). Take that out to show it in the book.",
+                    "{shown} ended the Python process ({reason}). Remove that call to show the program in the book.",
                     shown=shown,
                     reason=str(error),
                 )

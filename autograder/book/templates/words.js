@@ -8,7 +8,7 @@ var book = {
     failed: {{ _("The recording could not be loaded. Load the page again.")|tojson }},
     found: {{ _("{} places found")|tojson }},
     none: {{ _("Nothing found")|tojson }},
-    badFile: {{ _("This file holds no answers of this book. Choose one that this book saved.")|tojson }},
+    badFile: {{ _("This file does not contain answers from this book. Choose a file that this book saved.")|tojson }},
     forget: {{ _("Forget all your answers?")|tojson }},
     sentence: {{ _("{sentence}.")|tojson }},
     up: {{ _("move up: {}")|tojson }},
@@ -24,7 +24,7 @@ var book = {
     spare: {{ _("lines to choose from")|tojson }},
     start: {{ _("Take the lines that you need, in the order in which they run. The last one returns.")|tojson }},
     passes: {{ _("The check passes.")|tojson }},
-    unbound: {{ _("This order cannot run: a name would be read before it exists, or PyTorch was not run for it. Try one with fewer lines.")|tojson }},
+    unbound: {{ _("This order cannot run because a name would be read before it exists, or it was not run with PyTorch. Try fewer lines.")|tojson }},
     picture: {{ _("picture of the run")|tojson }}
   }
 };

@@ -58,7 +58,9 @@ class CulpritPlan(Plan):
         """The recording of the program; raises BrokenExercise if no line modified a saved tensor."""
         recording = record_program(self.program)
         if not recording.verdict.harms:
-            raise BrokenExercise(f"the program of {self.name} writes into no saved tensor, so there is no line to name")
+            raise BrokenExercise(
+                f"the program of {self.name} does not write into a saved tensor, so no line is the culprit"
+            )
         return recording
 
     @functools.cached_property
@@ -125,7 +127,7 @@ def _require_line(name: str, guess: Any, lines: set[str]) -> None:
 def _describe_line(line: str, harms: tuple[Harm, ...]) -> str:
     if _normalize(line) in {_normalize(harm.saved_at.text) for harm in harms}:
         return translated("{line}, which made the node that saved the tensor, and did not write into it", line=line)
-    return translated("{line}, which wrote into no tensor that backward still needed", line=line)
+    return translated("{line}, which did not write into a tensor that backward still needed", line=line)
 
 
 def _normalize(line: str) -> str:

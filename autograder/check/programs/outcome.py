@@ -90,7 +90,9 @@ def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcom
     )
     if recording is not None:
         show_first(wrong)
-        refusal = translated("the outcome is {found}, asked for is {outcome}", found=found.outcome, outcome=outcome)
+        refusal = translated(
+            "the outcome is {found}; the task asks for {outcome}", found=found.outcome, outcome=outcome
+        )
         verdict = msgspec.structs.replace(recording.verdict, refusal=refusal, named=(named,) if named else ())
         show(msgspec.structs.replace(recording, verdict=verdict))
     failed(exercise)
@@ -104,5 +106,5 @@ def _line_to_look_at(recording: Recording) -> NamedLine | None:
         return None
     place, backward = steps[-1].place, [visit.step for visit in recording.backward if visit.step is not None]
     if backward and steps[-1].index > max(backward):
-        return NamedLine(place, in_english("writes after backward has run, which needs nothing any more"))
+        return NamedLine(place, in_english("writes after backward has run and no longer needs the saved tensors"))
     return NamedLine(place, in_english("changes no saved value that backward reads after it"))

@@ -37,7 +37,7 @@ class Array(msgspec.Struct, frozen=True):
         """
         dtype = getattr(torch, self.dtype, None) if self.dtype in DTYPES else None
         if dtype is None:
-            raise ValueError(f"{self.dtype[:40]!r} is no dtype that an array can have")
+            raise ValueError(f"{self.dtype[:40]!r} is not a dtype that an array can have")
         flat = torch.frombuffer(bytearray(self.data), dtype=dtype) if self.data else torch.empty(0, dtype=dtype)
         if flat.numel() != torch.Size(self.shape).numel():
             raise ValueError(f"{flat.numel()} values do not fill the shape {self.shape}")

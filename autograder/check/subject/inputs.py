@@ -112,7 +112,7 @@ class Generator:
             found = {name: self._argument(value) for name, value in drawn.items()}
             if decisive is None or decisive(**{name: one.values.tensor() for name, one in found.items()}):
                 return found
-        raise UndecisiveInputs(f"of {TRIES} draws of the exercise's inputs, none is what its `decisive` asks for")
+        raise UndecisiveInputs(f"none of {TRIES} draws of the exercise's inputs satisfies its `decisive`")
 
     def like(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return random float64 values of the same shape, to load into a parameter or to start backward from."""

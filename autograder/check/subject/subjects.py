@@ -154,7 +154,7 @@ class _Run:
         if not isinstance(self.target, type):
             return self.target, self.request.options
         if not issubclass(self.target, torch.nn.Module):
-            raise TypeError(f"{self.target.__name__} is no nn.Module")
+            raise TypeError(f"{self.target.__name__} is not an nn.Module")
         module = self.target(**self.request.options).double()
         if not self.request.differentiate:
             module.requires_grad_(False)  # only then: checked as it is if it detached its own weight

@@ -104,7 +104,11 @@ def model_answer(exercise: str = "") -> None:
         found = {known.id: known for known in exercises_of(as_handed_out(source, exercise))}
         if exercise not in store.passed():
             store.mark_seen(exercise)
-            print(translated("Seen before it passed, and so marked. Close it, and write the answer in your own words."))
+            print(
+                translated(
+                    "Marked as seen before your answer passed. Close it, and write the answer in your own words."
+                )
+            )
             _offer_twin(exercise, source)
         print(found[exercise].of_kind("answer")[0].source.removeprefix("# answer: "))
 
@@ -121,7 +125,7 @@ def _offer_twin(exercise: str, source: Path) -> None:
         shell.set_next_input(twin)
         print(
             translated(
-                "A twin to pass instead is in the cell below: repair the program there, and run that cell to check it."
+                "A variant to pass instead is in the cell below: repair the program there, and run that cell to check it."
             )
         )
 

@@ -76,4 +76,4 @@ def _again() -> str:
 
 
 def _stumbled() -> str:
-    return translated("More than once, this stood behind a wrong prediction:")
+    return translated("Several of your wrong predictions fit this belief:")

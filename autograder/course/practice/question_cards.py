@@ -61,7 +61,7 @@ class QuestionCards(ipywidgets.VBox):
     def _ask(self) -> None:
         question = self._questions[self._number]
         buttons = [_button(outcome, meaning(outcome), partial(self.choose, outcome)) for outcome in OUTCOMES]
-        buttons.append(_button(_dont_know(), translated("goes on without a guess"), partial(self.choose, UNKNOWN)))
+        buttons.append(_button(_dont_know(), translated("continue without a guess"), partial(self.choose, UNKNOWN)))
         typed = ipywidgets.Text(placeholder=translated("or type the word, then Enter"), continuous_update=False)
         problem = ipywidgets.HTML()
         typed.observe(lambda change: self._type(change["new"], problem), names="value")
@@ -78,7 +78,7 @@ class QuestionCards(ipywidgets.VBox):
         if choice is not None:
             self.choose(choice)
         elif text.strip():
-            problem.value = translated("{text} is none of the four words.", text=repr(html.escape(text[:60])))
+            problem.value = translated("{text} is not one of the four words.", text=repr(html.escape(text[:60])))
 
     def _show_verdict(self, question: PracticeQuestion, answer: Choice, recording: Any) -> None:
         outcome = recording.verdict.outcome

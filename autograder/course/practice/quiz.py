@@ -83,7 +83,7 @@ def summary(store: PracticeStore, which: str) -> str:
         larger=len(transfer),
         larger_right=sum(item not in wrong for item in transfer),
     )
-    again = f"<ul>{rows}</ul>" if rows else f"<p>{translated('Nothing to look at again.')}</p>"
+    again = f"<ul>{rows}</ul>" if rows else f"<p>{translated('Nothing to review.')}</p>"
     kept = translated(
         "The answers are kept on this machine only. {command} writes them to a file that you can send.",
         command="<code>quiz(export=&quot;quiz.json&quot;)</code>",
@@ -92,7 +92,7 @@ def summary(store: PracticeStore, which: str) -> str:
 
 
 def _to_look_at(lesson: Lesson, count: int) -> str:
-    return f"<li>{translated('{lesson}: {count} to look at again', lesson=lesson_link(lesson), count=count)}</li>"
+    return f"<li>{translated('{lesson}: {count} to review', lesson=lesson_link(lesson), count=count)}</li>"
 
 
 def _export(store: PracticeStore, target: Path) -> None:

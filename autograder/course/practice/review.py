@@ -79,19 +79,19 @@ def _ask(store: PracticeStore, items: list[PracticeItem], today: datetime.date) 
 
 def _conclusion(wrong: list[PracticeItem], asked: int) -> str:
     if not wrong:
-        later = translated("{count} of {count}. These ideas come again later, each after a longer time.", count=asked)
+        later = translated("{count} of {count}. These ideas return later, at growing intervals.", count=asked)
         return f"<p>{later}</p>"
     known = {lesson.name: lesson for lesson in lessons()}
     rows = "".join(_to_look_at(item, known[item.lesson]) for item in wrong)
     again = translated(
-        "{right} of {count}. To look at again (these questions return tomorrow):", right=asked - len(wrong), count=asked
+        "{right} of {count}. To review (these questions return tomorrow):", right=asked - len(wrong), count=asked
     )
     return f"<p>{again}</p><ul>{rows}</ul>"
 
 
 def _to_look_at(item: PracticeItem, lesson: Lesson) -> str:
     told = translated(
-        "{lesson}. Behind such an answer often stands: “{belief}”",
+        "{lesson}. A common reason for this answer: “{belief}”",
         lesson=lesson_link(lesson),
         belief=html_with_code(translated(item.belief)),
     )

@@ -78,7 +78,7 @@ def read_changes(sources: Path) -> dict[str, DeclaredChanges]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise VariantError(f"{path} cannot be used: {error}. Correct that line, or take the file away") from None
+        raise VariantError(f"{path} cannot be used: {error}. Correct that line, or remove the file") from None
     for assignment, one in changes.items():
         for choice in one.choices:
             if any(len(option) != len(choice.replace) for option in choice.by):
@@ -145,14 +145,16 @@ def check_changes(assignment: str, notebook: NotebookNode, changes: DeclaredChan
     for old, new in changes.names.items():
         for name in (old, *new):
             if reason := _obstacle(name, used - {old} if name != old else set()):
-                raise VariantError(f"{assignment}: {FILE} cannot call {old!r} {name!r}: {reason}. Take another name")
+                raise VariantError(
+                    f"{assignment}: {FILE} cannot rename {old!r} to {name!r}: {reason}. Choose another name"
+                )
 
 
 def _obstacle(name: str, used: Iterable[str]) -> str:
     if not name.isidentifier() or keyword.iskeyword(name) or hasattr(builtins, name):
-        return "Python has a meaning for it, or it is no name"
+        return "it is a Python keyword or builtin, or not a valid name"
     if name in WORDS:
-        return "in comments it is a word of English"
+        return "it is an English word that comments may contain"
     return "the notebook uses it already" if name in used else ""
 
 

@@ -110,7 +110,7 @@ def _refusal(assignment: str, students: list[str], submitted: Collection[str]) -
     more = f" and {len(students) - LONGEST_LIST} more" if len(students) > LONGEST_LIST else ""
     return (
         f"{len(students)} students of the list have another notebook of {assignment} already ({names}{more}), and "
-        f"{len([one for one in students if one in submitted])} of them have submitted it. Take these students out of the list, or "
+        f"{len([one for one in students if one in submitted])} of them have submitted it. Remove these students from the list, or "
         "add --replace: submissions of the earlier notebook are then still graded by it"
     )
 
@@ -121,8 +121,8 @@ def _check_that_it_varies(assignment: str, notebooks: Mapping[str, NotebookNode]
     tags = {tag for notebook in notebooks.values() for cell in notebook.cells for tag in cell.metadata.get("tags", [])}
     if changes == NOTHING and TAG not in tags:
         raise VariantError(
-            f"nothing of {assignment} varies, so every student would get the same. Say in variants.toml, beside the "
-            f"sources, what may differ, or give cells the tag {TAG!r}"
+            f"{assignment} has no part that varies, so every student would get the same notebook. List the permitted "
+            f"changes in variants.toml, next to the sources, or give cells the tag {TAG!r}"
         )
     for notebook in notebooks.values():
         check_changes(assignment, notebook, changes)

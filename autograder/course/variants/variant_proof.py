@@ -74,7 +74,7 @@ class VariantProof:
 
     def _proven(self, exercise: AuthorExercise, wrong_too: bool) -> ProvenExercise:
         if exercise.stub and not isinstance(self._verdict(exercise.stub, exercise), NotAttempted):
-            raise self._error(exercise, "what is handed out counts as an attempt")
+            raise self._error(exercise, "the released stub counts as an attempt")
         for answer in exercise.of_kind("wrong") if wrong_too else ():
             self._check_wrong(answer, exercise)
         right = [answer.source for answer in exercise.of_kind("answer", "right")]

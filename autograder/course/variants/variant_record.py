@@ -57,9 +57,8 @@ class VariantRecord(msgspec.Struct, frozen=True):
             return {}
         if handed_out.changes != changes.digest:
             raise VariantError(
-                f"{DECLARED} says something else of {assignment} than when its variants were handed out, so nobody's own "
-                f"notebook can be made again. Restore its earlier content; or remove {assignment} out of "
-                f"{FILE} before"
+                f"the section {assignment} of {DECLARED} has changed since its variants were handed out, so the students' "
+                f"notebooks cannot be generated again. Restore its earlier content, or remove {assignment} from {FILE}"
             )
         return handed_out.students
 

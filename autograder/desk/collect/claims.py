@@ -35,7 +35,7 @@ def claims_of(
             else:
                 claims[person.student].append(Claim(person, how, work))
     for student, claim, person in list(_shared(claims, roster)):
-        claims[student].append(Claim(person, f"handed in by {claim.person.student} for the group", claim.work))
+        claims[student].append(Claim(person, f"submitted by {claim.person.student} for the group", claim.work))
     return _without_doubts(claims, questions)
 
 
@@ -55,7 +55,7 @@ def _without_doubts(
         keys = {claim.work.hand_in.key for claim in listed}
         if len(keys) > 1 and any(claim.how == "by name" for claim in listed):
             del claims[student]
-            why = f"{len(keys)} people of the platform seem to be {student}"
+            why = f"{len(keys)} people of the platform match {student}"
             questions += [question_of(claim, why) for claim in listed]
     return claims, questions
 

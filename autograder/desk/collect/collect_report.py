@@ -35,14 +35,14 @@ def _table(collection: Collection) -> Table:
 def _lines(collection: Collection, assignment: str) -> list[str]:
     counted = Counter(line.placing for line in collection.lines)
     placed = ", ".join(f"{count} {placing}" for placing, count in counted.items())
-    lines = [f"\n{len(collection.lines)} students handed in ({collection.platform}): {placed}"]
+    lines = [f"\n{len(collection.lines)} students have a submission ({collection.platform}): {placed}"]
     if collection.missing:
         lines.append(
-            f"{len(collection.missing)} handed in nothing: {_listed([one.student for one in collection.missing])}"
+            f"{len(collection.missing)} have no submission: {_listed([one.student for one in collection.missing])}"
         )
     if collection.earlier:
         names = _listed([one.student for one in collection.earlier])
-        lines.append(f"{len(collection.earlier)} are not in this download and submitted before: {names}")
+        lines.append(f"{len(collection.earlier)} submitted before and are not in this download: {names}")
     if collection.zone:
         lines.append(f"Times without a zone were read as {collection.zone}.")
     lines += [printable(note) for note in collection.notes[:LONGEST_LIST]]

@@ -102,7 +102,7 @@ def collect(
     except OSError as error:
         raise CollectError(
             f"{printable(str(error.filename or classroom.folder))} cannot be written ({error.strerror}); what was placed so far "
-            "stays. Change that, then run the same command again"
+            "is kept. Correct that, then run the same command again"
         ) from None
 
 
@@ -165,7 +165,7 @@ class _Desk:
         if not last.work.names:
             self._ask(last)
             return CollectedLine(
-                student, last.person.name, "cannot be placed", tuple(_remarks(last, "no file was handed in"))
+                student, last.person.name, "cannot be placed", tuple(_remarks(last, "no file was submitted"))
             )
         work = self._read(last, student)
         placing, reason = place(self.classroom, student, work, self.record.get(student), earlier, self._is_in_time)
@@ -225,7 +225,7 @@ class _Desk:
 def _check_assignment(works: list[ReadableHandIn], download: Path, assignment: str) -> None:
     unknown = [why for work in works for why in work.found.unknown.values()]
     if not works:
-        raise DownloadError(f"{printable(download.name)} holds no hand-in")
+        raise DownloadError(f"{printable(download.name)} contains no submission")
     if unknown and not any(work.found.found for work in works):
         raise DownloadError(
             f"none of the {len(unknown)} notebooks in {printable(download.name)} is one of {assignment}. Name the assignment that "
@@ -236,7 +236,7 @@ def _check_assignment(works: list[ReadableHandIn], download: Path, assignment: s
 def _unread(times: set[str]) -> Iterator[str]:
     if times:
         yield (
-            f"{len(times)} times in the list were not understood, such as “{min(times)}”: without another time, these hand-ins "
+            f"{len(times)} times in the list could not be read, such as “{min(times)}”: without another time, these submissions "
             "count as on time"
         )
 
@@ -257,7 +257,7 @@ def _remarks(claim: Claim, reason: str, others: int = 0) -> Iterator[str]:
     if claim.work.hand_in.late:
         yield "late, says the platform"
     if others:
-        yield f"{others} earlier hand-in{'s' if others > 1 else ''} kept"
+        yield f"{others} earlier submission{'s' if others > 1 else ''} kept"
     yield from claim.work.notes
     if reason:
         yield reason

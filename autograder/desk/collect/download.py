@@ -115,10 +115,10 @@ def _listed(entries: Iterator[tuple[str, Callable[[int], bytes] | str]], most: i
     download = Download([], [])
     for number, (name, reader) in enumerate(entries):
         if number >= most:
-            raise DownloadError(f"it holds more than {most:,} files")
+            raise DownloadError(f"it contains more than {most:,} files")
         path = safe_path(name)
         if path is None:
-            download.notes.append(f"{printable(name)} was left out: its name leads out of the archive")
+            download.notes.append(f"{printable(name)} was left out: its path is outside the archive")
         elif isinstance(reader, str):
             download.notes.append(f"{printable(path)} was left out: {reader}")
         elif not _is_noise(path):

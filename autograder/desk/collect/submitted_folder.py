@@ -28,7 +28,7 @@ TIMESTAMP = "timestamp.txt"
 LIMITS = Limits()
 
 KEPT = {
-    "unknown": "other work lies there, and neither says when it was handed in; move that away to collect this",
+    "unknown": "the folder contains other work, and neither has a submission time; move that work away to collect this",
     "changed": "the files were changed after they had been collected; move them away to collect again",
 }
 Placing = Literal[
@@ -80,7 +80,7 @@ def place(
     except (OSError, UnreadableSubmission) as error:  # for example, a file that has the name of the student's folder
         if isinstance(error, OSError) and is_about_the_machine(error):
             raise
-        return "cannot be placed", f"what lies in submitted/ is in the way: {reason_of(error)}"
+        return "cannot be placed", f"an existing file in submitted/ is in the way: {reason_of(error)}"
 
 
 def _place(

@@ -63,7 +63,7 @@ configure(c)  # `nbgrader generate_assignment` removes the cells with answers, a
 configure_export(c)  # `nbgrader export`: names with commas stay in their column
 """
 README = """\
-A course with the lesson {lesson} and what 40 made-up students handed in.
+A course with the lesson {lesson} and the submissions of 40 made-up students.
 
     autograder collect download.zip {lesson} --course . --roster gradebook.csv
     autograder grade {lesson} --course .
@@ -72,7 +72,7 @@ A course with the lesson {lesson} and what 40 made-up students handed in.
 
 download.zip   as from Canvas, “Download Submissions”
 gradebook.csv  as from Canvas, “Export Entire Gradebook”
-policy.toml    due date, and what late work loses
+policy.toml    due date and late penalties
 source/        the lesson with its answers
 """
 

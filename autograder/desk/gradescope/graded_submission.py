@@ -92,7 +92,7 @@ def _place(submission: Path, classroom: Classroom) -> list[str]:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        taken = [f"{one.path} was taken for {name}.ipynb." for name, one in work.found.found.items() if one.how]
+        taken = [f"{one.path} was graded as {name}.ipynb." for name, one in work.found.found.items() if one.how]
         unknown = [f"{path} was left out: {why}." for path, why in work.found.unknown.items()]
         return [*taken, *unknown, *download.notes, *work.notes]
 

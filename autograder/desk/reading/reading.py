@@ -78,7 +78,7 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     state = _read_state(folder / STATE)
     answers = written_answers(classroom, state.salt)
     if not answers:
-        raise ReadingError(f"nobody wrote anything in {assignment} that a person has to read")
+        raise ReadingError(f"{assignment} has no answers to grade by hand")
     taken = _take(classroom, folder, state, answers)
     answers = written_answers(classroom, state.salt)
     second = _second_reading(folder / SECOND, answers)

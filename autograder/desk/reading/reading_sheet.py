@@ -87,7 +87,7 @@ def _mark(
     points = number_in(row[place]) if row[place].strip() else None
     if row[place].strip() and (points is None or not 0 <= points <= answer.question.max_points):
         raise TableError(
-            f"{table.name}, row {number}: {printable(row[place])} is no number of points from 0 to "
+            f"{table.name}, row {number}: {printable(row[place])} is not a number of points from 0 to "
             f"{answer.question.max_points:g}"
         )
     comment = table.column("comment")

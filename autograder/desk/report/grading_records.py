@@ -86,7 +86,7 @@ def read_records(classroom: Classroom) -> ClassRecords:
     }
     if not rows:
         raise NotGradedError(
-            f"{classroom.assignment} was not graded by `autograder grade`, which keeps what the report is made of. Grade it again"
+            f"{classroom.assignment} was not graded by `autograder grade`, which records the data of the report. Grade it again"
         )
     points = read_cell_points(classroom)
     return ClassRecords(classroom.assignment, grades.max_points, tested_cells(classroom), rows, grades.scores, points)

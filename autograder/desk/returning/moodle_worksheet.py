@@ -19,7 +19,7 @@ FIRST = 2  # the first columns identify the student
 def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
     if not table.rows or not all(PARTICIPANT.fullmatch(row[0].strip()) for row in table.rows):
         raise TableError(
-            f"{table.name} is not Moodle's grading worksheet: its first column does not hold “Participant 17” and the like. "
+            f"{table.name} is not Moodle's grading worksheet: its first column has no identifiers such as “Participant 17”. "
             "Download the grading worksheet of this assignment"
         )
     if wanted is not None:

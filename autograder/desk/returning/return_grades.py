@@ -65,7 +65,7 @@ class _Return:
         self.maximum = self._maximum(scale)
         if self.column.number in identifying_columns(table):
             raise TableError(
-                f"{table.name}: the column {printable(self.column.title)} says who somebody is. Name the grade's"
+                f"{table.name}: the column {printable(self.column.title)} identifies students. Name the column of grades"
             )
         self.people: dict[int, Person] = dict(people_in(table))
         policy = checked_policy(classroom)
@@ -155,7 +155,7 @@ class _Return:
                 f"the platform's maximum is {theirs:g} and ours {self.maximum:g}: change one of the two, or add --scale"
             )
         kept = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
-        yield from _counted(kept, "{} marked {} by the platform: left so", self._texts(kept))
+        yield from _counted(kept, "{} marked {} by the platform, left unchanged", self._texts(kept))
         yield from _counted(self.unknown, "{} with a grade and without a row in the worksheet: {}", self.unknown)
         if self.asks_zeros and (self.unknown or self.ungraded):
             yield from _counted(self.ungraded, "{} with a submission that is not graded yet: {}", self.ungraded)
@@ -167,7 +167,7 @@ class _Return:
         without = [_shown(person) for row, person in self.people.items() if row not in {*self.rows, *zeros}]
         yield from _counted(without, "{} without a grade, whose cells were left as they are: {}", without)
         names = [self.people[row].name for row in self.by_name]
-        yield from _counted(names, "{} found by their names only; look whether these are right: {}", names)
+        yield from _counted(names, "{} matched by name only, to be checked: {}", names)
         excused = sorted(self.excused & set(self.rows.values()))
         yield from _counted(excused, "{} excused by policy.toml: {}", excused)
         scores = self.grades.scores
@@ -217,7 +217,10 @@ def return_grades(
         raise TableError(
             f"{printable(str(out))} cannot be written to ({error.strerror}). Name another folder"
         ) from None
-    remarks = [*work.remarks(), *_counted(without, "{} whose feedback the platform would map to nobody: {}", without)]
+    remarks = [
+        *work.remarks(),
+        *_counted(without, "{} whose feedback the platform cannot match to a student: {}", without),
+    ]
     return ReturnedGrades([target, out / FEEDBACK], len(changes), len(people), remarks)
 
 

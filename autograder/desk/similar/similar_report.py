@@ -57,7 +57,7 @@ def similar_report(assignment: str, course: Path) -> SimilarReport:
     answers = {folder.parent.name: _answers(classroom, folder.parent.name, cells) for folder in sorted(folders)}
     if len(answers) < 2:
         raise NothingToCompareError(
-            f"{assignment} has {len(answers)} graded hand-ins. Run `autograder grade {assignment}` first"
+            f"{assignment} has {len(answers)} graded submissions. Run `autograder grade {assignment}` first"
         )
     pairs = similar_pairs(answers, _handed_out(classroom))
     shown = {student: whole(answers[student]) for pair in pairs for student in pair.students}

@@ -218,7 +218,7 @@ class _Batch:
             return carried
         if carried is not None:
             owners = [printable(student) for student, seed in self.variants.items() if seed == carried]
-            whose = f"the notebook of {' and '.join(owners)}" if owners else "a variant that nobody was given"
+            whose = f"the notebook of {' and '.join(owners)}" if owners else "a variant that was not handed out"
             work.notes.append(f"submitted {whose}, and is graded by the notebook that this student was given")
         return own
 
@@ -261,7 +261,7 @@ class _Batch:
 
     def _row(self, work: StudentSubmission) -> StudentRow:
         problem = self._write_folder(work)
-        note = "was handed no notebook of their own, and is graded by the one that all would get"
+        note = "has no notebook of their own, and is graded by the common one"
         has_none = self.variants and work.student not in self.variants
         return row_of(work, [*self.notes, note] if has_none else self.notes, problem)
 

@@ -201,12 +201,12 @@ def _check_submissions(classroom: Classroom) -> None:
     submitted = classroom.steps["submitted"]
     if not classroom.students():
         raise ClassError(
-            f"nobody has submitted {classroom.assignment!r}: there is no {submitted}/STUDENT/{classroom.assignment}/. "
+            f"no student has submitted {classroom.assignment!r}: there is no {submitted}/STUDENT/{classroom.assignment}/. "
             f"Collect first, or name another folder with --course"
         )
     if not os.access(classroom.folder, os.W_OK):
         raise ClassError(
-            f"{classroom.folder} cannot be written, and the gradebook goes there. Copy the course to a folder of your own"
+            f"the gradebook cannot be written to {classroom.folder}. Copy the course to a folder that you can write to"
         )
 
 
@@ -216,7 +216,7 @@ def _no_source(places: tuple[Path, ...], assignment: str) -> str:
         return f"there is no assignment {assignment!r}. Known assignments: {', '.join(known)}"
     return (
         f"there is no source of {assignment!r}: {places[0]}/{assignment}/ is missing. Put it there, or name the course's folder "
-        "with --course. The sources of this course's own lessons stand in its repository: grade those in a clone"
+        "with --course. The sources of this course's own lessons are in its repository: grade them in a clone"
     )
 
 

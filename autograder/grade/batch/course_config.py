@@ -110,7 +110,7 @@ def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
     fields, own = limit_fields(), settings.get("Autograder", Config())
     known = [*fields, OUTSIDE_ONLY]
     if unknown := sorted(set(own) - set(known)):
-        raise CourseConfigError(f"c.Autograder.{unknown[0]} means nothing; there are {', '.join(known)}")
+        raise CourseConfigError(f"c.Autograder.{unknown[0]} is not a setting; use one of {', '.join(known)}")
     given = {name: value for name, value in {**own, **chosen}.items() if name in fields and value is not None}
     try:
         values: dict[str, Any] = {fields[name].name: fields[name].value(value) for name, value in given.items()}

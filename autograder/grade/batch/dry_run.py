@@ -95,7 +95,7 @@ def _reasons(student: str, before: _Records, after: _Records) -> Iterator[str]:
         yield "was not graded yet"
         return
     if before.submissions.get(student) != after.submissions.get(student):
-        yield "handed in something else"
+        yield "submitted other files"
     if student in before.rows and student in after.rows:
         yield from _changed_cells(before.rows[student], after.rows[student])
     old, new = before.scores[student].late_penalty, after.scores[student].late_penalty

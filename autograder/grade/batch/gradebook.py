@@ -296,7 +296,7 @@ def why_unusable(gradebook: str, error: Exception) -> str:
     reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
     advice = "Correct c.CourseDirectory.db_url in nbgrader_config.py, or wait until no other program uses it"
     if "no such column" in reason:
-        advice = "An older nbgrader made it: `nbgrader db upgrade` in the course's folder keeps a copy, and renews it"
+        advice = "An older nbgrader created it: run `nbgrader db upgrade` in the course folder, which keeps a copy and upgrades it"
     return f"the gradebook {url.render_as_string()} cannot be used ({printable(reason)}). {advice}"
 
 

@@ -183,7 +183,7 @@ def print_moved(moved: list[MovedGrade]) -> None:
     """Print the students whose points a run would change."""
     console = Console()
     if not moved:
-        console.print(Text("No mark would move. Nothing was written."))
+        console.print(Text("No mark would change. Nothing was written."))
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("student", "now", "then", "why"):
@@ -193,7 +193,9 @@ def print_moved(moved: list[MovedGrade]) -> None:
         table.add_row(*map(_text, (one.student, before, f"{one.after:g}", "; ".join(one.reasons))))
     console.print(table, highlight=False)
     marks = "mark" if len(moved) == 1 else "marks"
-    console.print(Text(f"\n{len(moved)} {marks} would move. Nothing was written; without --dry-run they do."))
+    console.print(
+        Text(f"\n{len(moved)} {marks} would change. Nothing was written; run without --dry-run to write them.")
+    )
 
 
 def _text(words: str) -> Text:

@@ -102,7 +102,7 @@ def is_utf8(text: str) -> bool:
 def _obstacle(folder: Path, student: str) -> str:
     """Return the reason why a submitted folder cannot be read; "" if it can."""
     if not is_utf8(student):
-        return "the name of the student's folder is not UTF-8, which no gradebook can hold; rename the folder"
+        return "the name of the student's folder is not UTF-8, so the gradebook cannot store it; rename the folder"
     try:
         if link := next((path for path in (folder.parent, folder) if path.is_symlink()), None):
             return f"{printable(link.name)} is a link, not a folder"

@@ -148,7 +148,7 @@ def _result(request: messages.RunTest, ran: CellRun) -> messages.TestRan:
     status = "timed out" if isinstance(error, CellTimeoutError) else status
     whole = isinstance(error, (Unsolved, StudentError))  # its message is a complete sentence
     if isinstance(error, NameError) and request.names.get(error.name or "", _PRESENT).kind == "absent":
-        reason = in_english("{name}: nothing of this name is defined when the test runs", name=error.name)
+        reason = in_english("{name} is not defined when the test runs", name=error.name)
     else:
         reason = str(error) if whole else "".join(traceback.format_exception_only(error)).strip()
     line, last = _lines(error)
@@ -265,5 +265,5 @@ def _answer(reply: messages.Replied, form: type[Any]) -> Any:
     if isinstance(answer, messages.Failure):
         raise Unreachable(answer.reason)
     if not isinstance(answer, form):
-        raise Unreachable(in_english("it gave the answer to another question"))
+        raise Unreachable(in_english("it answered a different request"))
     return answer

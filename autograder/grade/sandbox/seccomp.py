@@ -68,7 +68,9 @@ CALLS = (
         "open_tree_attr",
     ),
     ForbiddenCalls("keys stay in the kernel, for the next submission", "add_key request_key keyctl"),
-    ForbiddenCalls("memory that belongs to no process, so nobody counts it", "memfd_create memfd_secret", errno.ENOSYS),
+    ForbiddenCalls(
+        "memory that does not belong to a process, so it is not counted", "memfd_create memfd_secret", errno.ENOSYS
+    ),
     ForbiddenCalls("the same, under System V names", "shmget msgget semget", errno.ENOSYS),
     ForbiddenCalls(
         "halts the kernel inside a call, a step of many attacks on it", "userfaultfd vmsplice", errno.ENOSYS

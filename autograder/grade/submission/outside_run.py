@@ -318,7 +318,7 @@ class OutsideRun:
             result = msgspec.structs.replace(result, reason=reason[: messages.LONGEST_REASON])
         missing = MISSING.search(result.reason) if result.status == "incorrect" else None
         if missing and missing[1] in self._bound_by_tests - cell_names(own.text).needs:
-            told = in_english("the answers read {names}, to which only a test gives a value", names=missing[1])
+            told = in_english("the answers read {names}, which only a test defines", names=missing[1])
             return _for_a_person(own, told)
         return _plain_grade(own, result, time.monotonic() - start)
 

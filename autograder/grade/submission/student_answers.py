@@ -80,7 +80,7 @@ class StudentAnswers:
                 )
             ) from None
         if not isinstance(answer, form):
-            said = answer.reason if isinstance(answer, messages.Failure) else "it gave the answer to another question"
+            said = answer.reason if isinstance(answer, messages.Failure) else "it answered a different request"
             raise Unreachable(in_english("{name} could not be called: {reason}", name=name, reason=said))
         return answer
 
@@ -175,7 +175,7 @@ def decoded(data: bytes, form: type[Any], name: str) -> Any:
 
 
 def _damaged(name: str) -> Unreachable:
-    said = in_english("it gave the answer to another question")
+    said = in_english("it answered a different request")
     return Unreachable(in_english("{name} could not be called: {reason}", name=name, reason=said))
 
 

@@ -70,7 +70,7 @@ class SubmissionRun:
         if isinstance(answer, messages.CellRan):
             cell.outputs = received_outputs(answer.outputs, worker.received)
             return answer
-        said = answer.reason if isinstance(answer, messages.Failure) else "it gave the answer to another question"
+        said = answer.reason if isinstance(answer, messages.Failure) else "it answered a different request"
         cell.outputs = [ended_output(said)]
         return None
 

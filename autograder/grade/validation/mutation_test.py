@@ -44,7 +44,7 @@ class MutationReport:
     def lines(self) -> Iterator[str]:
         """The numbers, then the problems for the teacher: weak tests before mutants that pass."""
         if self.too_slow:
-            yield "the model answers are too slow for a mutation test, so mutants and trivial answers say nothing"
+            yield "the model answers are too slow for a mutation test, so no mutants and no trivial answers were graded"
             return
         yield f"mutants of the model answers: {self.tried} of {self.possible} tried, {len(self.passing)} pass all tests"
         yield f"trivial answers: {self.trivial} tried, {len(self.paid)} tests give points to some"
@@ -52,7 +52,7 @@ class MutationReport:
             yield f"{test}: this test gives points to {', '.join(names)}; add an input for which that is wrong"
         for test, number in self.over_maximum.items():
             yield f"{test}: {validate.over_maximum(number)}"
-        yield from (f"{name} passes; look at it" for name in self.passing[:SHOWN])
+        yield from (f"{name} passes all tests; check whether it is correct" for name in self.passing[:SHOWN])
         if len(self.passing) > SHOWN:
             yield f"and {len(self.passing) - SHOWN} more mutants pass"
 

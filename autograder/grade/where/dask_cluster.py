@@ -389,7 +389,7 @@ class DaskCluster(Graders):
             reports = self._client.run(worker_report, self._plugin, workers=new, on_error="return", callback_timeout=30)
         for address, report in reports.items():
             if isinstance(report, Exception):
-                report = {"name": address, "slots": 0, "problem": f"has no autograder like the one here ({report})"}
+                report = {"name": address, "slots": 0, "problem": f"does not have the same autograder ({report})"}
             if report is not None:
                 worker = self._workers[address] = _Worker(**report)
                 if worker.problem:

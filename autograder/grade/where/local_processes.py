@@ -223,7 +223,10 @@ class Lanes(Graders):
             return JobResult(job.student, job.notebook, unreadable(self._terms.sources[job.notebook], lane.overdue))
         if lane.tries >= TRIES:
             return JobResult(
-                job.student, job.notebook, None, f"the grading process ended {TRIES} times over this submission"
+                job.student,
+                job.notebook,
+                None,
+                f"the grading process ended {TRIES} times while it graded this submission",
             )
         again = self._new_lane(len(self._busy))
         self._busy.append(again)

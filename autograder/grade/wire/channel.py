@@ -144,7 +144,7 @@ def receive(
     except (msgspec.MsgspecError, RecursionError, ValueError):
         # The message of msgspec is left out because it quotes the data: the reason appears on the student's page, and a
         # worker that runs a hidden test could write the test into it.
-        raise ChannelError(in_english("it sent something that is not an answer")) from None
+        raise ChannelError(in_english("it sent data that is not a valid answer")) from None
 
 
 def _exactly(

@@ -156,7 +156,7 @@ class ReceivedOutputs:
         """
         self._left -= len(data)
         if self._left < 0:
-            raise ValueError("the cells showed too much")
+            raise ValueError("the cells displayed too much output")
         try:
             outputs = msgspec.json.decode(data, type=list[Output])
         except (msgspec.MsgspecError, RecursionError, MemoryError) as error:

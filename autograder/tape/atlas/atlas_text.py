@@ -164,10 +164,10 @@ def _remarks(atlas: Atlas) -> Iterable[str]:
     conditional = sum(any(keep.when for keep in one.keeps) for one in atlas.operations)
     yield f"{conditional} depend on how they are called: whether an argument is a tensor, on a keyword, dtype or shape."
     unread = [one.key for one in atlas.operations if any(note.startswith(tuple(_unread(one))) for note in one.notes)]
-    yield f"{len(unread)} guard a tensor whose values they do not read, so that backward refuses without need."
+    yield f"{len(unread)} check the version of a tensor whose values they do not read, so backward may raise an error that is not needed."
     silent = [one.key for one in atlas.operations if not all(keep.guarded for keep in one.keeps)]
     if silent:
-        yield f"{len(silent)} read a tensor that no counter guards; a write gives a wrong gradient: {', '.join(silent)}."
+        yield f"{len(silent)} read a tensor without a version check, so a write gives a wrong gradient: {', '.join(silent)}."
     if atlas.not_covered:
         yield f"Not covered: {', '.join(one.key for one in atlas.not_covered)}."
 

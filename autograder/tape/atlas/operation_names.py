@@ -33,7 +33,7 @@ def find_operations(atlas: Atlas, word: str) -> list[Operation]:
             return list(index[name])
     near = difflib.get_close_matches(plain_name(word), index, n=4)
     raise InputError(
-        f"{word!r} is no differentiable operation of PyTorch {atlas.pytorch} that is known here. "
+        f"{word!r} is not a known differentiable operation of PyTorch {atlas.pytorch}. "
         + (f"Near are {', '.join(near)}." if near else "Write it as in `torch.exp`, `F.relu`, `mul_` or `@`.")
     )
 

@@ -28,16 +28,16 @@ WORDS: dict[str, Literal["yes", "no", "not known"]] = {
 def checks_of(evidence: Evidence) -> Iterator[Check]:
     """Yield the answer of each oracle. Answers without a fault do not mean that everything was checked."""
     yield Check(COPIES, "Did every backward use the values that were saved?", *_of_copies(evidence))
-    yield Check(DIFFERENCES, "Is every gradient the slope of its loss?", *_of_differences(evidence))
+    yield Check(DIFFERENCES, "Is every gradient the derivative of its loss?", *_of_differences(evidence))
     for one in evidence.untracked_effect.own_functions:
-        question = f"Is the backward of {one.name} the slope of its forward?"
+        question = f"Is the backward of {one.name} the derivative of its forward?"
         yield Check(FUNCTIONS, question, WORDS[one.found.answer], DETAILS[one.found.answer])
 
 
 DETAILS = {
     "slope": "",
     "wrong": "They differ at the values of this run and near them.",
-    "choice": "Its forward is flat or gives its input back, so the backward is a choice of its own.",
+    "choice": "Its forward is constant or returns its input, so it has no derivative to compare with.",
     "unknown": "It does not run alone in double precision, or has a kink or a jump here.",
 }
 

@@ -109,13 +109,13 @@ def record_program(program: Program, seconds: float = SECONDS, scope: Scope = WH
             evidence,
             lambda: run_again(program, Listener(), nullcontext, patience, most, compiles=plain.compiled),
         )
-        budget.stage = "telling the cause"
+        budget.stage = "finding the cause"
         return assemble(program, evidence, cloned_saves)
 
 
 def _first_run(program: Program, seconds: float, scope: Scope) -> Run:
     budget = budget_in_force()
-    budget.stage = "running as it is"
+    budget.stage = "running the program unchanged"
     try:
         return _patient_run(program, seconds, scope, compiles=True)
     except CompilingTookTooLong:
@@ -139,7 +139,7 @@ def _patient_run(program: Program, seconds: float, scope: Scope, *, compiles: bo
 def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[Evidence, ClonedSavesRun]:
     """Return the evidence of the other runs. The run that determines the outcome comes first, because time may be short."""
     budget, is_excerpt = budget_in_force(), is_long(plain, scope)
-    budget.stage = "comparing with private copies of what is saved"
+    budget.stage = "comparing with copies of the saved tensors"
     cloned_saves, meant = _meant(program, plain, seconds, scope)
     excerpt = excerpt_of(plain, meant, scope) if is_excerpt else None
     first, last = (excerpt.first - 1, _end(excerpt, plain)) if excerpt else (0, None)

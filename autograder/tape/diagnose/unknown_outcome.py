@@ -29,8 +29,8 @@ def refuse_unfollowed(file: str, evidence: Evidence) -> None:
         raise UnknownOutcomeError(
             in_english(
                 "{file}: another process that the program started wrote into shared memory which backward needed; its line "
-                "is not known, because only this process is followed. Explain that part in one process: call its function "
-                "itself, or set num_workers=0.",
+                "is not known, because explain follows only this process. Explain that part in one process: call its "
+                "function directly, or set num_workers=0.",
                 file=file,
             )
         )

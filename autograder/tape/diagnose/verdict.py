@@ -57,7 +57,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
         return
     if is_out_of_time(error):
         yield in_english(
-            "The time was up before the run with copies of every saved tensor was; the right gradients are not known."
+            "The time was up before the run with copies of every saved tensor finished; the right gradients are not known."
         )
     else:
         yield in_english(

@@ -78,7 +78,7 @@ SHORTCOMINGS: dict[Callable[[], bool], str] = {
         "saved one and the line that modified it."
     ),
     tells_storages_apart: in_english(
-        "This PyTorch does not tell storages apart, so memory shared through NumPy or DLPack is not named as such."
+        "This PyTorch does not distinguish storages, so memory shared through NumPy or DLPack is not named as such."
     ),
     sets_versions: in_english(
         "This PyTorch cannot set a version counter, so tensors created before the program show versions "

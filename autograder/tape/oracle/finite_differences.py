@@ -34,7 +34,7 @@ class FiniteDifferences:
         self.each = (time.monotonic() - began) / 2
         for one, other in zip(still, self.nominal.losses, strict=True):
             if abs(one - other) > AGREE * max(1.0, abs(other)):
-                raise NotApplicable(in_english("in double precision its losses are others"))
+                raise NotApplicable(in_english("its losses differ in double precision"))
 
     def _run(self, replay: NominalReplay) -> None:
         try:
@@ -52,7 +52,7 @@ class FiniteDifferences:
         replay = NominalReplay(self.nominal, self.live, self.outside, shift)
         self._run(replay)
         if len(replay.losses) != len(self.nominal.losses):
-            raise NotApplicable(in_english("it does not take the same path twice"))
+            raise NotApplicable(in_english("two runs of it take different paths"))
         return replay.losses
 
     def slopes(self, direction: dict[int, torch.Tensor], step: float = STEP) -> list[float]:

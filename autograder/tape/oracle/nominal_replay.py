@@ -196,7 +196,7 @@ class NominalReplay(Hearing, Listener):
 
     def _hold(self, index: int, leaf: torch.Tensor, time: int) -> None:
         if index >= len(self.nominal.leaves):
-            raise NotApplicable(in_english("it does not take the same path twice"))
+            raise NotApplicable(in_english("two runs of it take different paths"))
         value = next((v for e, v in reversed(self.nominal.leaves[index]) if e <= time), None)
         if value is None or value.shape != leaf.shape:
             return

@@ -17,7 +17,7 @@ from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.run.programs.program import Program
 
 NOTE = in_english(
-    "Before it ended so, a backward call gave a wrong gradient without an error; that is what is explained here."
+    "Before this error, a backward call gave a wrong gradient without an error; the explanation is about that gradient."
 )
 
 

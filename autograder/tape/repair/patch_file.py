@@ -46,7 +46,7 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix], *, unproven
         )
     best = best_fix(fixes, unproven=unproven)
     if best is None:
-        return f"{factory.file} is left as it is: no repair keeps every loss and gradient."
+        return f"{factory.file} was not changed: no repair keeps every loss and gradient."
     shown = {os.path.abspath(fix.file) if fix.file else path: fix for fix in (best, *best.more)}
     for place, fix in shown.items():
         own = place == path
@@ -55,7 +55,7 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix], *, unproven
     for place in shown:
         os.replace(f"{place}.new", place)
     told = [(fix.file or factory.file, fix) for fix in shown.values()]
-    written = "; ".join(f"{name}: line {fix.line}, {fix.kind}; as it was in {name}.orig" for name, fix in told)
+    written = "; ".join(f"{name}: line {fix.line}, {fix.kind}; the original is {name}.orig" for name, fix in told)
     return f"{written}." if best.proven else f"{written}. It changes what is computed: {best.changes}"
 
 

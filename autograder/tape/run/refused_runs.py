@@ -110,7 +110,9 @@ def refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: b
             "{at}: the program asks for more memory than this machine has. Make its tensors smaller.", at=at
         )
     elif "Torch not compiled with" in text or "Found no NVIDIA driver" in text or "No CUDA GPUs" in text:
-        reason = in_english("{at}: the program needs a device that is not here. Run it on the CPU.", at=at)
+        reason = in_english(
+            "{at}: the program needs a device that this machine does not have. Run it on the CPU.", at=at
+        )
     else:
         return
     failure = (CompilingTookTooLong if in_compiler else ProgramError)(reason)

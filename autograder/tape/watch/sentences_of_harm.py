@@ -27,12 +27,12 @@ def _sentence(harm: Harm) -> str:
     if harm.mutated_at:
         write = f"was written{through} at {'; '.join(map(_where, harm.mutated_at))}"
     else:
-        write = "was written by what a watch does not hear (another thread, compiled code, NumPy)"
+        write = "was written by code that a watch does not record (another thread, compiled code, NumPy)"
     return f"{harm.tensor}, which backward needs, {write}. {kept}{_versions(harm)}."
 
 
 def _unheard(harm: Harm) -> str:
-    return f"{harm.saved_by} kept it where a watch does not hear (before it began, or in compiled code)"
+    return f"{harm.saved_by} kept it outside the watch (before it began, or in compiled code)"
 
 
 def _where(place: Place) -> str:

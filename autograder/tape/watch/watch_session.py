@@ -172,7 +172,7 @@ class WatchSession:
             with unheard():
                 harms = self._post_mortem(frame).harms(roots, asked, error)
         except Exception as own:
-            error.add_note(f"autograder: what backward met could not be read ({own!r}). Please report it.")
+            error.add_note(f"autograder: the error of backward could not be analysed ({own!r}). Please report it.")
             return
         if harms:
             setattr(error, KEPT_HARMS, harms)

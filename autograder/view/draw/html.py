@@ -68,7 +68,7 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         language=language(),
         style_hash=_hash(style),
         script_hash=_hash(script),
-        title=escape(translated("What autograd held") if predict else scene.title),
+        title=escape(translated("What autograd saved") if predict else scene.title),
         style=style,
         script=script,
         alt=escape(describe_picture(scene), quote=True),

@@ -135,7 +135,7 @@ class _Row:
         counter = self.playback.tensors[self.tensor].counter
         made, start = self.counts.first[counter]
         before = CounterHint(
-            made, translated("{name} was at version {count} when it was made.", name=self.name, count=start)
+            made, translated("{name} was at version {count} when it was created.", name=self.name, count=start)
         )
         moved = [self._missed(number, step) for number, step in self.counts.moved.get(counter, [])]
         return CounterRow(self.name, start + len(moved), [before] * start + moved, self._too_many(counter))

@@ -76,4 +76,4 @@ def short_message(message: str) -> str:
 def words_on_runs(recording: Recording) -> list[str]:
     """Return the number of runs as one line; empty if it is unknown (release 0.1.0, or a post mortem)."""
     runs = recording.verdict.runs
-    return [translated("The program, or a changed version of it, was run {runs} times.", runs=runs)] if runs else []
+    return [translated("Number of runs, changed versions of the program included: {runs}.", runs=runs)] if runs else []

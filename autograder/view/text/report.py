@@ -41,7 +41,7 @@ def _head(recording: Recording) -> list[str]:
     if is_refused(verdict):
         lines.append(f"  {about_refused(verdict)}")
     elif verdict.refusal:
-        lines.append("  " + translated("The check says: {verdict}.", verdict=verdict.refusal))
+        lines.append("  " + translated("Result of the check: {verdict}.", verdict=verdict.refusal))
     if verdict.error:
         message = clip(short_message(verdict.error.message), 4 * WIDTH)
         lines.append(
@@ -86,7 +86,7 @@ def _tail(recording: Recording) -> list[str]:
     """Return the harms, the gradients, the notes, the fixes and the number of runs, each under a heading."""
     verdict = recording.verdict
     parts = [
-        (translated("harmed"), _harms(recording)),
+        (translated("affected tensors"), _harms(recording)),
         (
             translated("gradients"),
             [gradient_line(name, gradient, is_compared(verdict)) for name, gradient in verdict.gradients.items()],
@@ -95,7 +95,8 @@ def _tail(recording: Recording) -> list[str]:
         (translated("repairs"), [_fix(fix) for fix in verdict.fixes]),
         (translated("runs"), list(words_on_runs(recording))),
     ]
-    return [line for title, lines in parts if lines for line in ["", f"{title}:", *(f"  {line}" for line in lines)]]
+    headed = [(translated("{label}:", label=title), lines) for title, lines in parts if lines]
+    return [line for heading, lines in headed for line in ["", heading, *(f"  {line}" for line in lines)]]
 
 
 def _harms(recording: Recording) -> list[str]:
@@ -112,7 +113,8 @@ def _harms(recording: Recording) -> list[str]:
 
 def _harm(harm: Harm, file: str, compares_bytes: bool) -> str:
     """Return one harm as one line."""
-    lines = ", ".join(dict.fromkeys(f"{where(place, file)}: {place.text}" for place in harm.mutated_at))
+    writes = (translated("{where}: {text}", where=where(place, file), text=place.text) for place in harm.mutated_at)
+    lines = ", ".join(dict.fromkeys(writes))
     changed = translated("its bytes changed") if harm.bytes_changed else translated("its bytes did not change")
     what = translated(
         "{tensor}, {holder} ({saved}), was written{through} at {lines}",

@@ -156,8 +156,8 @@ class Sentences:
         version, tensor = self.playback.version_of(edge), self.names.name(edge.tensor)
         if not self.playback.is_reached(edge.node):
             return translated(
-                "{node} keeps {tensor}, and its values are no longer those that were saved. In this run that does no harm: "
-                "no path leads backward to {node}.", node=node, tensor=tensor,
+                "{node} keeps {tensor}, and its values are no longer those that were saved. This run is not affected: no "
+                "path of backward leads to {node}.", node=node, tensor=tensor,
             )  # fmt: skip
         if self.playback.condition(edge) == "stale":
             return translated(
@@ -226,7 +226,7 @@ class Sentences:
         """Return the outcome, the error, the wrong gradients and a fix."""
         verdict = self.playback.recording.verdict
         if is_refused(verdict):
-            told = translated("The check is not passed: {reason}.", reason=verdict.refusal)
+            told = translated("The check fails: {reason}.", reason=verdict.refusal)
             return join_sentences([told, about_refused(verdict)])
         parts = [translated("Outcome: {outcome}, {meaning}.", outcome=verdict.outcome, meaning=headline(verdict))]
         if verdict.error:
@@ -234,7 +234,9 @@ class Sentences:
         for name, gradient in verdict.gradients.items():
             if gradient.got is not None and is_wrong(gradient):
                 got, right = short_values(gradient.got), short_values(gradient.true)
-                parts.append(translated("{name}.grad is {got}; right is {right}.", name=name, got=got, right=right))
+                parts.append(
+                    translated("{name}.grad is {got}; the right value is {right}.", name=name, got=got, right=right)
+                )
         proven = next((fix for fix in verdict.fixes if fix.proven), None)
         if proven:
             after = clip(proven.after, 90)

@@ -13,21 +13,21 @@ Kind = Literal["counted", "unchanged", "uncounted", "miscounted"]
 
 ONE: dict[Kind, str] = {
     "counted": "",
-    "unchanged": translatable("No value is different, but the counter counts writes, not changes."),
-    "uncounted": translatable("The bytes change, but no version counter moves: autograd cannot see this write."),
+    "unchanged": translatable("No value changes, but the counter counts writes, not changes."),
+    "uncounted": translatable("The bytes change, but no version counter increases: autograd cannot detect this write."),
     "miscounted": translatable(
-        "That is a different counter from the one that autograd checks: it cannot see this write."
+        "That is a different counter from the one that autograd checks: it cannot detect this write."
     ),
 }
 
 MANY: dict[Kind, str] = {
     "counted": translatable("Their version counters move."),
-    "unchanged": translatable(
-        "No value is different, but their version counters move: they count writes, not changes."
+    "unchanged": translatable("No value changes, but their version counters increase: they count writes, not changes."),
+    "uncounted": translatable(
+        "The bytes change, but no version counter increases: autograd cannot detect these writes."
     ),
-    "uncounted": translatable("The bytes change, but no version counter moves: autograd cannot see these writes."),
     "miscounted": translatable(
-        "Those are different counters from the ones that autograd checks: it cannot see these writes."
+        "Those are different counters from the ones that autograd checks: it cannot detect these writes."
     ),
 }
 

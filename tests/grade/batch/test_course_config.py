@@ -78,7 +78,7 @@ def test_every_limit_has_one_definition(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("c.Autograder.cell_secnods = 3", "cell_secnods means nothing; there are cell_seconds"),
+        ("c.Autograder.cell_secnods = 3", "cell_secnods is not a setting; use one of cell_seconds"),
         ("c.Autograder.memory_mib = 'much'", "memory_mib"),
         ("c.Autograder.processes = 0", "processes"),
         ("c.Autograder.submission_seconds = -1", "submission_seconds"),

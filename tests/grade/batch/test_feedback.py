@@ -187,8 +187,8 @@ def test_the_summary_names_each_exercise(folder):
         "○ Counting not correct yet 0 of 1",
         "◐ In your own words partly correct 1.5 of 3",
     ] == rows
-    assert "2 of 9 points , after 0.5 for a late hand-in" == words(page.select_one(".total"))
-    assert words(page.select_one(".next")).startswith("Next: The mean. Read what was found there")
+    assert "2 of 9 points , after 0.5 for a late submission" == words(page.select_one(".total"))
+    assert words(page.select_one(".next")).startswith("Next: The mean. Read the result there")
     assert "Half of <b>it</b>." == page.select_one(".comment").text
     assert "Test cell" not in page.text
 
@@ -214,7 +214,7 @@ def test_a_hand_in_that_could_not_be_graded_is_one_sentence_and_a_way_out(folder
     """Not the whole notebook at 0."""
     page = shown(folder, "cut_off")
     assert "could not be graded: the file is not JSON" in page.select_one(".ended").text
-    assert "hand it in again" in page.text
+    assert "submit it again" in page.text
     assert [] == page.select(".exercise, .summary, .whole")
 
 
@@ -222,7 +222,7 @@ def test_everything_correct_says_so(folder):
     """Answers that a person grades are marked as such."""
     page = shown(folder, "good")
     assert ["correct"] * 3 + ["a person will grade this"] == [row.text for row in page.select(".summary .words")]
-    assert "1 answer waits for a person" in words(page.select_one(".next"))
+    assert "1 answer is still to be graded by a person" in words(page.select_one(".next"))
 
 
 def test_a_page_asks_for_nothing_and_names_no_path(folder):
@@ -285,8 +285,8 @@ def test_an_answer_that_waits_promises_no_points_that_it_does_not_give(points):
     text = plain_course.known(nbformat.v4.new_markdown_cell("Because."), "words", solution=True, points=points)
     text.metadata.nbgrader.update(grade=True, score=0.0, waiting=True)
     page = page_html(nbformat.v4.new_notebook(cells=[text]), {"notebook": "n", "score": 0, "max_score": points})
-    assert bool(points) == ("the points above may still grow" in page)
-    assert bool(points) != ("1 answer waits for a person; it gives no points." in page)
+    assert bool(points) == ("the points above may increase" in page)
+    assert bool(points) != ("1 answer, which gives no points, is still to be read by a person." in page)
 
 
 @pytest.mark.parametrize("points", [0, 2])
@@ -387,7 +387,7 @@ def test_a_cell_that_was_missing_is_said_to_be_where_it_stands(bubblewrap, tmp_p
     notebook.cells = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") not in gone]
     folder = plain_course.make_class(tmp_path, {"deleted": notebook, "whole": plain_course.answered({})})
     plain_course.grade_class(folder)
-    said = "This cell was missing from your hand-in. It was put back."
+    said = "This cell was missing from your submission. It was restored."
     pages = {
         name: BeautifulSoup(plain_course.page(folder, name).read_text(), "html.parser") for name in ("deleted", "whole")
     }

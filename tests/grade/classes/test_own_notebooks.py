@@ -175,4 +175,4 @@ def test_bad_input_gets_one_sentence(course, capsys):
     (course / "source" / "variants.toml").unlink()
     words = ["release", ASSIGNMENT, "--for-each", str(course / "roster.csv"), "--course", str(course)]
     assert 2 == cli.main(words)
-    assert "nothing of" in capsys.readouterr().err
+    assert "has no part that varies" in capsys.readouterr().err

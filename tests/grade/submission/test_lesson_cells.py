@@ -75,7 +75,7 @@ def test_a_magic_above_an_answer_leaves_it_to_be_graded(server, magic):
 def test_an_explanation_is_refused_in_one_line(server):
     """The search for repairs is hidden from submissions; a call that needs it prints so and does not raise."""
     with server.worker({}) as worker:
-        assert ["While a hand-in is graded, nothing is explained.\n"] == printed(
+        assert ["Explanations are off while a submission is graded.\n"] == printed(
             worker, "import autograder\nautograder.explain('x = 1')"
         )
 

@@ -58,7 +58,7 @@ def test_a_test_in_one_process_brings_what_binds_its_names(grader):
 
 def test_an_unknown_process_is_refused():
     """The sentence names the cell and the allowed values."""
-    with pytest.raises(SourceError, match="cell 't' has the metadata .*'three'.*Known are"):
+    with pytest.raises(SourceError, match="cell 't' has the metadata .*'three'.*Use one of"):
         source(SOLUTION, graded_cell("t", "f(1)", autograder={"process": "three"}))
 
 

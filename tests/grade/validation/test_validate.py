@@ -137,7 +137,7 @@ def test_a_teacher_settles_where_a_test_is_judged(cells, validated):
     forbidden = validated(notebook(TESTS["beside"]), forbid_in_process=True)
     for cell in (cells["never"], *forbidden.cells):
         assert cell.kind is None
-        assert "may not be judged in process, so it gives points to nobody" in cell.findings[0]
+        assert "may not be judged in process, so it gives no points" in cell.findings[0]
     assert {"beside": forbidden.cells[0].findings[0]} == forbidden.plan.nobody
 
 
@@ -159,7 +159,7 @@ def test_what_its_own_model_answer_fails_gives_points_to_nobody(cells):
     """Unless the teacher's metadata say that it counts."""
     assert (0.0, 0.0, None) == in_short(cells["wrong"])[:3]
     assert "its own model answer gets 0 of 1 (AssertionError" in cells["wrong"].findings[0]
-    assert "so it gives points to nobody: repair it, or write" in cells["wrong"].findings[0]
+    assert "so it gives no points: repair it, or write" in cells["wrong"].findings[0]
     assert (0.0, 0.0, OUTSIDE, ()) == in_short(cells["counts"])
 
 
@@ -185,7 +185,7 @@ def test_a_missing_module_is_the_reason_whatever_else_cannot_be_done(cells):
     """The teacher has to install it, although the test also passes an object that cannot cross."""
     (finding,) = cells["missing"].findings
     assert "(No module named 'no_such_module')" in finding
-    assert "so it gives points to nobody: install the module for this Python" in finding
+    assert "so it gives no points: install the module for this Python" in finding
 
 
 def test_a_teachers_cell_that_fails_is_the_reason(validated):
@@ -332,7 +332,7 @@ def test_the_command_prints_a_table_and_the_findings(course, capsys, command):
     for words in (
         "plain data",
         "in process",
-        "points to nobody",
+        "no points",
         "beside: judged in process, because it compares",
         "moved: judged in process, because outside",
         "settled: judged",

@@ -123,7 +123,7 @@ def test_what_is_like_no_name_is_told_too(word, capsys):
     assert 2 == main(["atlas", word])
     told = capsys.readouterr()
     assert ("", 1) == (told.out, len(told.err.splitlines()))
-    assert "is no differentiable operation" in told.err
+    assert "is not a known differentiable operation" in told.err
 
 
 def test_an_operation_is_told_on_a_screen(capsys):

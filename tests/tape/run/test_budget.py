@@ -221,15 +221,15 @@ def test_progress_is_told_now_and_then(monkeypatch):
     """At most once every few seconds, with the number of the run and how far it is."""
     clock, told = [0.0], []
     monkeypatch.setattr("autograder.tape.run.budget.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    budget = Budget(60, told.append, began=0.0, stage="running as it is", runs=1)
+    budget = Budget(60, told.append, began=0.0, stage="running the program unchanged", runs=1)
     for second in range(8):
         clock[0] = float(second)
         budget.progress(10 * second)
 
     assert 3.0 == QUIET
     assert [
-        "3 s: running as it is (run 1, 30 backward calls)",
-        "6 s: running as it is (run 1, 60 backward calls)",
+        "3 s: running the program unchanged (run 1, 30 backward calls)",
+        "6 s: running the program unchanged (run 1, 60 backward calls)",
     ] == told
 
 

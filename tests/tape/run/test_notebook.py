@@ -131,7 +131,7 @@ def test_explain_takes_names():
 def test_the_last_error_is_explained_where_it_happened(shell, monkeypatch):
     """`%explain NAME` works after a cell that raised under a watch; without one, the message suggests a solution."""
     monkeypatch.setattr(sys, "last_value", None, raising=False)
-    with pytest.raises(InputError, match="No cell has ended in an error"):
+    with pytest.raises(InputError, match="No cell has raised an error yet"):
         shell.run_line_magic("explain", "")
     shell.run_cell(
         "import torch, autograder\nw = torch.ones(2, requires_grad=True)\n"

@@ -32,7 +32,7 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
     found: dict[tuple[str, str], dict[str, DownloadedFile]] = defaultdict(dict)
     for file in download.files:
         if (parts := _match(file.path)) is None:
-            download.notes.append(f"{file.path} was left out: it has not the form of Blackboard's names")
+            download.notes.append(f"{file.path} was left out: its name does not have Blackboard's format")
         else:
             found[parts["before"], parts["time"]][parts["file"] or ABOUT] = file
     return [_hand_in(before, time, files, zone) for (before, time), files in found.items()]

@@ -31,7 +31,7 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
     found: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
     for file in download.files:
         if (parts := _match(file.path)) is None:
-            download.notes.append(f"{file.path} was left out: it has not the form of Canvas' names")
+            download.notes.append(f"{file.path} was left out: its name does not have Canvas' format")
         else:
             found[parts["user"] or f"anon_{parts['anonymous']}"].append((parts, file))
     return [_hand_in(key, files) for key, files in found.items()]

@@ -24,9 +24,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
     about = next((file for file in download.files if file.path.rpartition("/")[2] == METADATA), None)
     if about is None:
-        raise DownloadError(
-            f"there is no {METADATA}, in which Gradescope's export says who handed in what. Export again"
-        )
+        raise DownloadError(f"there is no {METADATA}, the list of submissions in Gradescope's export. Export again")
     known = _known(about)
     root = about.path.removesuffix(METADATA)
     found: dict[str, dict[str, DownloadedFile]] = defaultdict(dict)
@@ -46,7 +44,7 @@ def _known(about: DownloadedFile) -> dict[str, dict[str, Any]]:
         reason = str(error).splitlines()[0]
         raise DownloadError(f"{METADATA} cannot be read ({reason}). Export again") from None
     if not isinstance(entries, dict):
-        raise DownloadError(f"{METADATA} names no submission. Export again")
+        raise DownloadError(f"{METADATA} lists no submission. Export again")
     return {str(name): entry for name, entry in entries.items() if isinstance(entry, dict)}
 
 

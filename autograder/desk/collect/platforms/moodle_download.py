@@ -26,7 +26,7 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
     found: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
     for file in download.files:
         if (parts := NAME.fullmatch(file.path)) is None:
-            download.notes.append(f"{file.path} was left out: it has not the form of Moodle's names")
+            download.notes.append(f"{file.path} was left out: its name does not have Moodle's format")
         else:
             found[parts["number"] or parts["name"]].append((parts, file))
     return [_hand_in(key, files) for key, files in found.items()]

@@ -29,10 +29,10 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
         if inside:
             found[folder][inside] = file
         else:
-            download.notes.append(f"{file.path} was left out: it lies in no student's folder")
+            download.notes.append(f"{file.path} was left out: it is not in a student's folder")
     if holder := next((name for name in HOLDERS if name in found), ""):
         others = ", ".join(sorted(printable(name) for name in found if name != holder)[:LONGEST_LIST])
-        download.notes.extend([f"{others}: left out, as the hand-ins lie in {holder}"] if others else [])
+        download.notes.extend([f"{others}: left out, because the submissions are in {holder}"] if others else [])
         inner = [DownloadedFile(path, file.read) for path, file in found[holder].items()]
         return _hand_ins(Download(inner, download.notes), zone, assignment)
     every = [_hand_in(folder, files, zone, assignment) for folder, files in found.items()]

@@ -29,7 +29,7 @@ def platform_of(download: Download, name: str) -> Platform:
     best = max(counted, key=lambda one: counted[one])  # of equal counts, the first one has the strictest format
     if not counted[best]:
         raise DownloadError(
-            f"the names in it are of no platform that is known ({', '.join(PLATFORMS)}). Download all hand-ins of one "
+            f"its file names do not match a known platform ({', '.join(PLATFORMS)}). Download all submissions of one "
             "assignment at once, or make a folder for each student"
         )
     fitting = max((one for one in counted if one != "nbgrader"), key=lambda one: counted[one])

@@ -29,7 +29,7 @@ def received_outputs(data: bytes, received: ReceivedOutputs) -> list[NotebookNod
     try:
         return [nbformat.from_dict(output) for output in received.read(data)]
     except ValueError:
-        return [ended_output(in_english("the cell's outputs were in no known form and are left out"))]
+        return [ended_output(in_english("the cell's outputs had an unknown format and were left out"))]
 
 
 def ended_output(reason: str) -> NotebookNode:
@@ -108,7 +108,7 @@ class WorkerClient:
         if isinstance(answer, messages.Failure):
             raise KeyError(answer.reason)
         if not isinstance(answer, form):
-            raise self._end(ChannelError(in_english("it gave the answer to another question")))
+            raise self._end(ChannelError(in_english("it answered a different request")))
         return answer
 
     def _send(self, requests: list[messages.Request], number: int | None = None) -> None:
@@ -142,6 +142,6 @@ class WorkerClient:
             raise self._end(error) from None
 
     def _end(self, error: BaseException) -> WorkerEnded:
-        self.ended = self._watch.verdict or str(error) or in_english("it answered with too much")
+        self.ended = self._watch.verdict or str(error) or in_english("its answer was too large")
         self._connection.close()
         return WorkerEnded(self.ended)

@@ -454,7 +454,7 @@ def _reason_of(node: ast.AST) -> str | None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:
             if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Call):
-                return "it binds a name in another way than by its text"
+                return "it binds a name dynamically"
             if isinstance(target, ast.Name) and target.id in ("input", "print", "open"):
                 return f"it replaces `{target.id}`"
             if isinstance(target, ast.Attribute) and root(target) in ("sys", "builtins", "__builtins__"):

@@ -217,7 +217,7 @@ def _settings(own: Any, name: str) -> tuple[Process, bool]:
     process, counts = (own.get("process", ""), own.get("counts", False)) if isinstance(own, dict) else (own, False)
     if process not in ("", "one", "two") or not isinstance(counts, bool):
         raise SourceError(
-            f'the cell {name!r} has the metadata {{"autograder": {own!r}}}. Known are {{"process": "one"}}, '
+            f'the cell {name!r} has the metadata {{"autograder": {own!r}}}. Use one of {{"process": "one"}}, '
             f'{{"process": "two"}} and {{"counts": true}}'
         )
     return process, counts

@@ -53,7 +53,7 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
         "the backward of {last} needs it again.", **known,
     )  # fmt: skip
     change = in_english(
-        "Add the losses and call backward once, detach it for the loss that is not to reach it, "
+        "Add the losses and call backward once, detach it in the loss that must not reach it, "
         "or pass retain_graph=True at {place}.", **known,
     )  # fmt: skip
     yield GraphFault(KIND, shared.place, sentence, change)

@@ -9,7 +9,7 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import name_of
 from autograder.tape.recording.verdict_types import GraphFault, line_of
 
-KIND = "gradient of a tensor that is no leaf"
+KIND = "gradient of a tensor that is not a leaf"
 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:

@@ -16,7 +16,7 @@ def find(evidence: Evidence) -> Iterator[Harm]:
 
 COUNTED_WRITE = HarmKind(
     name="counted write",
-    sentence="A tensor that backward needs was modified in place; its version counter moved, so backward raises an error.",
+    sentence="A tensor that backward needs was modified in place; its version counter increased, so backward raises an error.",
     outcomes=("raises-backward", "silently-wrong"),
     find=find,
     example=Example(

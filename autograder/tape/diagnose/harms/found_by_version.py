@@ -54,7 +54,7 @@ def _by_counter(state: RunState, now: int, then: int) -> Iterator[Harm]:
 
 FOUND_BY_VERSION = HarmKind(
     name="write found by its version",
-    sentence="Backward refused a tensor that no node shows; these writes moved a counter between the two versions of the error.",
+    sentence="Backward raised an error about a tensor that no node exposes; these writes moved its version between the two in the error.",
     outcomes=("raises-backward",),
     find=find,
     example=Example(

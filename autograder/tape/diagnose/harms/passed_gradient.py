@@ -34,7 +34,7 @@ def _giver(state: RunState, write: WriteEvent) -> GraphNode | None:
 
 PASSED_GRADIENT = HarmKind(
     name="write into a passed gradient",
-    sentence="A hook or a custom backward changed the gradient it was given in place, and another node received the same tensor.",
+    sentence="A hook or a custom backward modified its incoming gradient in place, and another node received the same tensor.",
     outcomes=("silently-wrong",),
     find=find,
     example=Example(

@@ -16,7 +16,7 @@ def find(evidence: Evidence) -> Iterator[Harm]:
 
 UNCOUNTED_WRITE = HarmKind(
     name="uncounted write",
-    sentence="A tensor that backward needs was overwritten, and the version check cannot see it: backward uses the new values.",
+    sentence="A tensor that backward needs was overwritten, and the version check cannot detect it: backward uses the new values.",
     outcomes=("raises-backward", "silently-wrong"),
     find=find,
     example=Example(

@@ -89,7 +89,7 @@ class EditableSource:
         for _, value in ast.iter_fields(parent):
             if isinstance(value, list) and statement in value:
                 return value
-        raise ValueError(f"line {statement.lineno} stands in no block")
+        raise ValueError(f"line {statement.lineno} is not in a block")
 
     def scope(self, node: ast.AST) -> ast.AST:
         """Return the function that contains the node, or the module."""
