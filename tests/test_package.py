@@ -236,6 +236,47 @@ def test_the_wheel_holds_the_released_course_and_no_answers(wheel):
     ]
 
 
+# the image for JupyterHub
+
+
+DOCKERFILE = ROOT / "assets" / "jupyterhub.Dockerfile"
+STEPS = [line.split(maxsplit=1) for line in DOCKERFILE.read_text("utf-8").splitlines() if re.match("[A-Z]", line)]
+COPIED = [words.split() for step, words in STEPS if step == "COPY" and not words.startswith("--from=")]
+
+
+def test_the_image_copies_only_what_students_may_see():
+    """Every copied path is tracked, sources with answers and tests are not copied, and each instruction is one of Docker's."""
+    tracked = subprocess.check_output(["git", "ls-files"], text=True, cwd=ROOT).splitlines()
+    paths = {path for *sources, _ in COPIED for path in sources}
+    assert [] == [path for path in paths if not any(f"{known}/".startswith(f"{path}/") for known in tracked)]
+    assert {"pyproject.toml", "README.md", "LICENSE", "assets", "autograder", "notebooks", "requirements"} == paths
+    assert {"FROM", "ARG", "COPY", "RUN", "USER", "WORKDIR", "CMD"} == {step for step, _ in STEPS}
+
+
+def test_the_image_names_no_version_that_the_lock_has():
+    """Its Python is the oldest supported one, packages come from requirements/, and only JupyterHub has a version of its own."""
+    text = DOCKERFILE.read_text("utf-8")
+    pythons = {words.split()[0] for step, words in STEPS if step == "FROM"}
+    assert {f"python:{PROJECT['requires-python'].removeprefix('>=')}-slim-bookworm"} == pythons
+    assert {"lock.txt", "torch.txt"} == set(re.findall(r"/opt/requirements/([\w.]+)", text))
+    assert [] == [name for name in locked() if re.search(rf"\b{re.escape(name)}==", text)]
+    assert 1 == len(re.findall(r"^ARG JUPYTERHUB=\d+\.\d+\.\d+$", text, re.M))
+
+
+@pytest.mark.slow
+def test_the_copied_files_are_enough_for_the_wheel(wheel, tmp_path):
+    """A wheel built from the copied files alone has the same files as one built from the clone."""
+    for *sources, target in COPIED:
+        for path in sources if target.startswith("/src/") else ():
+            to = tmp_path / target.removeprefix("/src/") / (path if (ROOT / path).is_file() else "")
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(ROOT / path, to) if (ROOT / path).is_dir() else shutil.copy(ROOT / path, to)
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path / "wheel")]
+    subprocess.run([*build, str(tmp_path)], check=True, capture_output=True)
+    names = [zipfile.ZipFile(one).namelist() for one in (wheel, *(tmp_path / "wheel").glob("*.whl"))]
+    assert sorted(names[0]) == sorted(names[1])
+
+
 class Installed:
     """An environment with the wheel in it, and an empty folder to run commands in."""
 

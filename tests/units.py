@@ -44,6 +44,7 @@ SLOW: dict[str, tuple[str, ...]] = {
 SLOW_TESTS = (
     "book/test_without_threads.py::test_recording_starts_no_thread_and_no_process",
     "course/test_help.py::test_nearly_every_exercise_has_a_twin_whose_own_answer_passes",
+    "desk/test_handout_package.py::test_each_student_gets_a_zip_with_the_own_variant",
     "grade/batch/test_odd_hand_ins.py::test_folders_that_go_while_others_are_graded_are_a_reason",
     "grade/batch/test_odd_hand_ins.py::test_odd_things_beside_the_source_are_named",
     "grade/batch/test_regrade.py::test_a_source_that_gained_and_lost_cells_is_accepted_on_request",

@@ -73,6 +73,10 @@ class Incorrect(Unsolved):
         self.judges_gradients = judges_gradients
 
 
+class WrongPrediction(Incorrect):
+    """A prediction of a valid form differs from the behavior of the program; graders recognize it by its name."""
+
+
 class Unfinished(Incorrect):
     """The answer was stopped from outside. It may never end, so it is not run again for a picture."""
 

@@ -190,7 +190,8 @@ def _similar(chosen: argparse.Namespace) -> int:
         replace_file(target, similar_html(report).encode())
     except OSError as error:
         raise InputError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
-    print(f"{report.students} submissions, {len(report.pairs)} pairs; the page is {target}")
+    others = f", {len(report.variants)} with the variant of another student" if report.variants else ""
+    print(f"{report.students} submissions, {len(report.pairs)} pairs{others}; the page is {target}")
     return 0
 
 

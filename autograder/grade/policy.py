@@ -69,6 +69,7 @@ class AssignmentPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extensions: dict[str, Any] = {}  # by student: a later due date, or a span such as "3 days"; checked by `_check`
     excused: tuple[str, ...] = ()  # students for whom it does not count
     late: LateRule | None = None  # instead of the course's rule
+    predictions: Literal["outcome", "completion"] = "outcome"  # "completion" gives points for any prediction
 
 
 class DropLowest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -95,8 +95,8 @@ def require(command: str) -> None:
         raise RequirementError(in_english("`{command}` needs {advice}", command=command, advice=advice))
 
 
-def require_clone(command: str) -> None:
-    """Check that the command runs in a clone; `command` may include an option, such as "lab --teacher".
+def require_clone(command: str) -> Path:
+    """Return the clone in which the command runs; `command` may include an option, such as "lab --teacher".
 
     Raises:
         RequirementError: this is an installed package, which does not contain sources and tests.
@@ -109,6 +109,7 @@ def require_clone(command: str) -> None:
                 command=command,
             )
         )
+    return CLONE
 
 
 def install_command(extra: str) -> str:

@@ -12,7 +12,7 @@ import torch
 
 from autograder.check.events import failed, show_passed
 from autograder.check.learner import LearnerNames, find_value
-from autograder.check.message import Incorrect, NotAttempted, message
+from autograder.check.message import Incorrect, NotAttempted, WrongPrediction, message
 from autograder.check.plan import Plan, Program, decorator
 from autograder.check.programs.demonstrations import demonstration
 from autograder.check.programs.program_picture import record_program, show_program
@@ -72,8 +72,8 @@ class _Prediction(Plan):
         show_program(self.recording, self.program, from_start=True)
 
     def _refuse(self, told: str, guess: str) -> NoReturn:
-        """Show the message, then the picture, and raise the message as Incorrect."""
-        wrong = Incorrect(told)
+        """Show the message, then the picture, and raise the message as WrongPrediction."""
+        wrong = WrongPrediction(told)
         show_first(wrong)
         show_program(self.recording, self.program, from_start=True)
         failed(self.name, guess)

@@ -11,6 +11,7 @@ from IPython.core.getipython import get_ipython
 
 from autograder.course.author_cells import exercises_of
 from autograder.course.catalogue import Lesson, lessons
+from autograder.course.for_credit import HINTS, is_for_credit
 from autograder.course.learner.learner_progress import store, wrong_answers
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 from autograder.course.stored_notebook import read_stored
@@ -28,13 +29,16 @@ TRIES = 3
 def hint(exercise: str = "") -> None:
     """Print the next of the exercise's three hints; after the last one, start again.
 
+    In a notebook that counts for a grade, the third hint is left out.
+
     Args:
         exercise: the exercise's id, as in its check cell.
     """
     lesson = _lesson_of(exercise)
     if lesson is None:
         return
-    hints = next(known.hints for known in lesson.exercises if known.id == exercise)
+    count = HINTS if is_for_credit(exercise) else TRIES
+    hints = next(known.hints for known in lesson.exercises if known.id == exercise)[:count]
     own = own_variant(exercise)
     number = _shown[exercise] % len(hints)
     _shown[exercise] += 1
@@ -77,13 +81,17 @@ def model_answer(exercise: str = "") -> None:
     """Print the model answer with its explanation, if the sources are available.
 
     It is available when the exercise has passed, or after three hints and three wrong answers. In the second case it is
-    marked as seen, and a variant of the exercise, to be passed instead, is put into a new cell.
+    marked as seen, and a variant of the exercise, to be passed instead, is put into a new cell. In a notebook that counts
+    for a grade, it is not available.
 
     Args:
         exercise: the exercise's id, as in its check cell.
     """
     lesson = _lesson_of(exercise)
     if lesson is None:
+        return
+    if is_for_credit(exercise):
+        print(translated("This notebook counts for a grade, so the model answer is not shown. Ask your teacher."))
         return
     source = notebook_of(SOLUTIONS, lesson)
     stuck = _shown[exercise] >= TRIES and wrong_answers[exercise] >= TRIES

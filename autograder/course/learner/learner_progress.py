@@ -154,8 +154,16 @@ def progress(*, reset: bool = False) -> None:
     display(CourseMap(store.passed()))
 
 
+def has_other_lessons() -> bool:
+    """Return whether links to the other lessons work: what `release --to` hands out contains only the glossary."""
+    start = Path.cwd().parent / "start"
+    return not start.is_dir() or (start / "start.ipynb").exists()
+
+
 def lesson_link(lesson: Lesson) -> str:
-    """Return a link to a lesson from another one, by its title."""
+    """Return a link to a lesson from another one, by its title; only the title if the lesson was not handed out."""
+    if not has_other_lessons():
+        return html.escape(lesson.title)
     return f'<a href="../{lesson.name}/{lesson.name}.ipynb">{html.escape(lesson.title)}</a>'
 
 

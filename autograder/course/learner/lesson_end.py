@@ -7,7 +7,7 @@ import html
 from IPython.display import display
 
 from autograder.course.catalogue import Lesson, beliefs, lessons
-from autograder.course.learner.learner_progress import Store, lesson_link, number_of, store
+from autograder.course.learner.learner_progress import Store, has_other_lessons, lesson_link, number_of, store
 from autograder.locale.translations import translated
 from autograder.printable import html_with_code
 
@@ -48,7 +48,7 @@ class LessonEnd:
         again = [f"{_again()} {', '.join(self.again)}"] if self.again else []
         stumbled = [_stumbled(), *(f"- {belief}" for belief in self.beliefs)] if self.beliefs else []
         onward = f"{translated('Next:')} {number_of(self.next)}, {self.next.title}. " if self.next else ""
-        the_map = translated("The map of the course is in start/start.ipynb.")
+        the_map = translated("The map of the course is in start/start.ipynb.") if has_other_lessons() else ""
         return "\n".join([*aims, *again, *stumbled, onward + the_map])
 
     def _repr_html_(self) -> str:
@@ -57,9 +57,11 @@ class LessonEnd:
         again = f"<p>{_again()} {names}</p>" if names else ""
         items = "".join(f"<li>{html_with_code(belief)}</li>" for belief in self.beliefs)
         stumbled = f"<p>{_stumbled()}</p><ul>{items}</ul>" if items else ""
-        onward = f"<b>{translated('Next:')} {lesson_link(self.next)}</b> · " if self.next else ""
-        the_map = f'<a href="../start/start.ipynb">{translated("the map of the course")}</a>'
-        return f'<div style="{STYLE}"><ul style="padding-left: 0">{aims}</ul>{again}{stumbled}<p>{onward}{the_map}</p></div>'
+        links = [f"<b>{translated('Next:')} {lesson_link(self.next)}</b>"] if self.next else []
+        if has_other_lessons():
+            links.append(f'<a href="../start/start.ipynb">{translated("the map of the course")}</a>')
+        onward = f"<p>{' · '.join(links)}</p>"
+        return f'<div style="{STYLE}"><ul style="padding-left: 0">{aims}</ul>{again}{stumbled}{onward}</div>'
 
 
 def _aim(can: str, missing: list[str]) -> str:

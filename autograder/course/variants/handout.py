@@ -16,6 +16,7 @@ from traitlets.config import Config
 
 from autograder.course.author_cells import exercises_of
 from autograder.course.canonical import read
+from autograder.course.for_credit import mark_for_credit
 from autograder.course.glossary_links import with_glossary_links
 from autograder.course.release import release_assignment
 from autograder.course.variants.declared_changes import (
@@ -65,6 +66,7 @@ def hand_out(
     *,
     submitted: Collection[str] = (),
     replace: bool = False,
+    for_credit: bool = False,
 ) -> Handout:
     """Write COURSE/handouts/STUDENT/ASSIGNMENT/ for each student, and record the variants in COURSE/variants.json.
 
@@ -78,6 +80,7 @@ def hand_out(
         config: nbgrader's configuration for the release.
         submitted: the students with a submission.
         replace: whether a student may get a notebook instead of another one.
+        for_credit: whether the notebooks are marked as counting for a grade.
 
     Raises:
         VariantError: there are no differences, a notebook would be replaced without `replace`, or an answer to a variant has
@@ -98,7 +101,12 @@ def hand_out(
         release_assignment(assignment, config, sources, Path(folder, "release"))
         released, glossary = Path(folder, "release", assignment), sources / "start" / "glossary.ipynb"
         for student, seed in students.items():
-            _write(released, Path(folder, FOLDER, student, assignment), seed, changes, glossary)
+            own = Path(folder, FOLDER, student, assignment)
+            shutil.copytree(released, own)
+            for path in own.glob("*.ipynb"):
+                varied = with_glossary_links(vary(read(path), seed, changes), glossary)
+                mark_variant(varied, seed, changes)
+                _write(varied, path, for_credit)
         record.write(course)
         for student in students:
             _move(Path(folder, FOLDER, student, assignment), course / FOLDER / student / assignment)
@@ -154,12 +162,24 @@ def _prove(assignment: str, notebooks: list[NotebookNode], changes: DeclaredChan
     return [VariantProof(assignment, notebook, seed).prove(wrong_too=False) for notebook in varied]
 
 
-def _write(released: Path, folder: Path, seed: int, changes: DeclaredChanges, glossary: Path) -> None:
-    shutil.copytree(released, folder)
-    for path in folder.glob("*.ipynb"):
-        varied = with_glossary_links(vary(read(path), seed, changes), glossary)
-        mark_variant(varied, seed, changes)
-        nbformat.write(varied, path)
+def release_for_all(assignment: str, sources: Path, config: Config, folder: Path, *, for_credit: bool = False) -> Path:
+    """Write the notebooks that all students get to FOLDER/ASSIGNMENT/, and return that folder.
+
+    The arguments are those of `hand_out`.
+
+    Raises:
+        ReleaseError: nbgrader rejects the source.
+    """
+    release_assignment(assignment, config, sources, folder)
+    for path in (folder / assignment).glob("*.ipynb"):
+        _write(with_glossary_links(read(path), sources / "start" / "glossary.ipynb"), path, for_credit)
+    return folder / assignment
+
+
+def _write(notebook: NotebookNode, path: Path, for_credit: bool) -> None:
+    if for_credit:
+        mark_for_credit(notebook)
+    nbformat.write(notebook, path)
 
 
 def mark_variant(notebook: NotebookNode, seed: int, changes: DeclaredChanges) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -20,11 +20,13 @@ class SharedAnswers(msgspec.Struct, frozen=True):
         pairs: the number of ordered pairs of variants that were tried.
         programs: the number of answers that are programs, and the number of these that pass.
         predictions: the same for predictions, whose answer is a word, a number or a line.
+        exercises: the same for each exercise, by its id.
     """
 
     pairs: int
     programs: tuple[int, int]
     predictions: tuple[int, int]
+    exercises: dict[str, tuple[int, int]] = {}
 
 
 def count_shared_answers(proven: Mapping[int, list[ProvenVariant]], pairs: int = PAIRS) -> SharedAnswers:
@@ -36,19 +38,27 @@ def count_shared_answers(proven: Mapping[int, list[ProvenVariant]], pairs: int =
     """
     every = list(itertools.permutations(sorted(proven), 2))
     tried = random.Random(0).sample(every, min(pairs, len(every)))
-    passed = {True: [0, 0], False: [0, 0]}
+    counts: dict[str, list[bool]] = {}
+    kinds: dict[str, bool] = {}
     for giver, taker in tried:
         for given, taken in zip(proven[giver], proven[taker], strict=True):
-            for is_prediction, fits in _fits(given, taken, taker):
-                passed[is_prediction][0] += 1
-                passed[is_prediction][1] += fits
-    return SharedAnswers(len(tried), tuple(passed[False]), tuple(passed[True]))  # type: ignore[arg-type]
+            for exercise, fits in zip(taken.exercises, _fits(given, taken, taker), strict=True):
+                counts.setdefault(exercise.id, []).append(fits)
+                kinds[exercise.id] = exercise.is_prediction
+    exercises = {name: (len(fits), sum(fits)) for name, fits in counts.items()}
+    programs, predictions = (_total(exercises[name] for name in kinds if kinds[name] is kind) for kind in (False, True))
+    return SharedAnswers(len(tried), programs, predictions, exercises)
 
 
-def _fits(given: ProvenVariant, taken: ProvenVariant, seed: int) -> list[tuple[bool, bool]]:
-    """Return, for each exercise, whether it is a prediction and whether the answer passes."""
+def _total(counts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    tried, passed = zip((0, 0), *counts, strict=True)
+    return sum(tried), sum(passed)
+
+
+def _fits(given: ProvenVariant, taken: ProvenVariant, seed: int) -> list[bool]:
+    """Return, for each exercise, whether the answer passes."""
     names = names_after(taken.setup)
     return [
-        (theirs.is_prediction, verdict_on(ours.answers[0], theirs.check, names, seed) is None)
+        verdict_on(ours.answers[0], theirs.check, names, seed) is None
         for ours, theirs in zip(given.exercises, taken.exercises, strict=True)
     ]

@@ -92,6 +92,29 @@ class VariantRecord(msgspec.Struct, frozen=True):
         replace_file(course / FILE, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
 
 
+def other_owners(
+    student: str, carried: int | None, students: Mapping[str, int], former: Mapping[str, list[int | None]]
+) -> list[str] | None:
+    """Return the students who were given a variant that somebody else submitted.
+
+    Args:
+        student: the student who submitted it.
+        carried: the seed in the submission; None if it is not a variant.
+        students: the seed of each student.
+        former: the seeds of notebooks that a student got before.
+
+    Returns:
+        [] if nobody was given it; None if this student was, or it is not a variant.
+    """
+
+    def given(name: str) -> list[int | None]:
+        return [students.get(name), *former.get(name, [])]
+
+    if carried is None or carried in given(student):
+        return None
+    return sorted(name for name in students.keys() | former.keys() if carried in given(name))
+
+
 def read_record(course: Path) -> VariantRecord:
     """Return a course's record; without a file, an empty one with a new seed.
 

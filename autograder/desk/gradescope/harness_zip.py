@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -75,7 +75,10 @@ def write_harness(
         hidden_tests=hidden_tests,
         visibility=visibility,
         limits=limits_of(classroom.settings(), {}),
-        plans={report.notebook: report.plan for report in reports},
+        plans={
+            report.notebook: msgspec.structs.replace(report.plan, any_prediction=classroom.any_prediction())
+            for report in reports
+        },
     )
     try:
         replace_file(target, _zip(dict(_files(classroom, terms, more))))
@@ -94,22 +97,43 @@ def _requirements_in(path: Path) -> str:
         ) from None
 
 
-def locked_requirements(distribution: str = DISTRIBUTION, extra: str = EXTRA) -> dict[str, str]:
-    """Return the direct and indirect dependencies of an installed distribution with their versions, except those of torch."""
+def locked_requirements(
+    distribution: str = DISTRIBUTION,
+    extra: str = EXTRA,
+    *,
+    systems: Sequence[Mapping[str, str]] = ({},),
+    leaves: tuple[str, ...] = ("torch",),
+) -> dict[str, str]:
+    """Return the direct and indirect dependencies of an installed distribution with their versions.
+
+    Args:
+        distribution: the distribution's name.
+        extra: the extra whose dependencies are included.
+        systems: the values of markers, by name, on each system to consider; by default, on this one.
+        leaves: the packages whose own dependencies are not included.
+    """
     found: dict[str, str] = {}
     waiting = [(distribution, {"", extra})]
     while waiting:
         name, extras = waiting.pop()
         for line in importlib.metadata.requires(name) or ():
             needed = Requirement(line)
-            if needed.marker and not any(needed.marker.evaluate({"extra": one}) for one in extras):
+            cases = [{"extra": one, **system} for one in extras for system in systems]
+            if needed.marker and not any(map(needed.marker.evaluate, cases)):
                 continue
             known = canonicalize_name(needed.name)
             if known not in found or needed.extras:
-                found[known] = importlib.metadata.version(known).partition("+")[0]
-                waiting += [(known, {"", *needed.extras})] if known != "torch" else []
+                found[known] = _installed_version(known)
+                waiting += [(known, {"", *needed.extras})] if known not in leaves and found[known] else []
     found.pop(distribution, None)
     return dict(sorted(found.items()))
+
+
+def _installed_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name).partition("+")[0]
+    except importlib.metadata.PackageNotFoundError:  # needed on another system
+        return ""
 
 
 def _files(classroom: Classroom, terms: HarnessTerms, more: str) -> Iterator[tuple[str, bytes]]:
@@ -120,14 +144,15 @@ def _files(classroom: Classroom, terms: HarnessTerms, more: str) -> Iterator[tup
     yield "requirements.txt", "".join(f"{name}=={version}\n" for name, version in locked.items()).encode()
     yield "more_requirements.txt", more.encode()
     yield FILE, msgspec.json.format(msgspec.json.encode(terms, order="deterministic"))
-    yield from _below(PACKAGE, "package/autograder")
-    yield from _below(PACKAGE.parent / "assets", "package/autograder/assets", ("*.js", "*.css"))
-    yield from _below(classroom.sources / terms.assignment, f"course/source/{terms.assignment}")
+    yield from files_below(PACKAGE, "package/autograder")
+    yield from files_below(PACKAGE.parent / "assets", "package/autograder/assets", ("*.js", "*.css"))
+    yield from files_below(classroom.sources / terms.assignment, f"course/source/{terms.assignment}")
     if (classroom.folder / CONFIG).is_file():
         yield f"course/{CONFIG}", (classroom.folder / CONFIG).read_bytes()
 
 
-def _below(folder: Path, place: str, patterns: tuple[str, ...] = ("**/*",)) -> Iterator[tuple[str, bytes]]:
+def files_below(folder: Path, place: str, patterns: tuple[str, ...] = ("**/*",)) -> Iterator[tuple[str, bytes]]:
+    """Yield the files in a folder that match a pattern, each by its path below `place`; caches are left out."""
     for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
         parts = path.relative_to(folder).parts
         if path.is_file() and "__pycache__" not in parts and ".ipynb_checkpoints" not in parts:

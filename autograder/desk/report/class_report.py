@@ -95,6 +95,8 @@ class ClassReport(msgspec.Struct, frozen=True):
         ask: the question for the class in the source; may be "".
         behind: the students who are far behind, by name.
         excused: the number of excused students.
+        other_variants: the number of students who submitted the variant of somebody else; their answers are not among the
+            wrong answers.
     """
 
     assignment: str
@@ -110,6 +112,7 @@ class ClassReport(msgspec.Struct, frozen=True):
     ask: str
     behind: list[FarBehind]
     excused: int
+    other_variants: int = 0
 
 
 def class_report(classroom: Classroom) -> ClassReport:
@@ -140,6 +143,7 @@ def class_report(classroom: Classroom) -> ClassReport:
         ask=teaching.ask if teaching else "",
         behind=_behind(records, classroom),
         excused=excused,
+        other_variants=len(notebooks.others.keys() & records.rows.keys()),
     )
 
 
@@ -153,6 +157,7 @@ class _Notebooks:
         for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
             self.named |= named_forms(path)
             self.stubs |= handed_out(path)
+        self.others = classroom.other_variants()
         self._answers: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
 
     def answer(self, student: str, cell: TestedCell, cells: list[TestedCell]) -> str:
@@ -188,6 +193,7 @@ def _exercise(records: ClassRecords, cell: TestedCell, found: ItemStatistics, no
     answers = [
         msgspec.structs.replace(one, code=notebooks.answer(one.student, cell, records.cells))
         for one in wrong(attempted)
+        if one.student not in notebooks.others  # they answer the questions of another notebook
     ]
     groups = group_wrong_answers(answers, notebooks.named.get(cell.id, {}), notebooks.stubs.get(cell.id, ""))
     statuses = [grade.status for grade in grades.values()]

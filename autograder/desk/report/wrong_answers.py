@@ -123,5 +123,5 @@ def _has_own_comment(code: str, stub: str) -> bool:
 
 
 def wrong(grades: Iterator[GivenAnswer]) -> list[GivenAnswer]:
-    """Return the answers that were attempted and did not get all points."""
-    return [one for one in grades if one.grade.status in ("incorrect", "partly", "timed out")]
+    """Return the answers that were attempted and are not right, even if completion earned their points."""
+    return [one for one in grades if one.grade.status in ("incorrect", "completed", "partly", "timed out")]

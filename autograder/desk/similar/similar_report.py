@@ -35,6 +35,7 @@ class SimilarReport(NamedTuple):
         pairs: the pairs of similar submissions, the least likely first.
         answers: the code of each student in a pair.
         names: student → name, for students whose names `collect` has recorded.
+        variants: student who submitted the variant of somebody else → the students who were given it.
     """
 
     assignment: str
@@ -42,6 +43,7 @@ class SimilarReport(NamedTuple):
     pairs: list[SimilarPair]
     answers: dict[str, str]
     names: dict[str, str]
+    variants: dict[str, list[str]] = {}
 
 
 def similar_report(assignment: str, course: Path) -> SimilarReport:
@@ -62,7 +64,7 @@ def similar_report(assignment: str, course: Path) -> SimilarReport:
     pairs = similar_pairs(answers, _handed_out(classroom))
     shown = {student: whole(answers[student]) for pair in pairs for student in pair.students}
     names = {student: one.name for student, one in read_record(classroom.folder, assignment).items()}
-    return SimilarReport(assignment, len(answers), pairs, shown, names)
+    return SimilarReport(assignment, len(answers), pairs, shown, names, classroom.other_variants())
 
 
 def similar_html(report: SimilarReport) -> str:

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from autograder.course.variants.own_variant import carried_seed
+from autograder.course.variants.variant_record import other_owners
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.feedback_files import write_feedback
@@ -123,7 +124,8 @@ def grade_classroom(
             judging = {"forbid_in_process": forbid, "all_in_process": options.one_process}
             reports = _source_reports(terms, records, processes, shown.step, **judging)
             shown.reports(list(reports.values()))
-            plans = {name: report.plan for name, report in reports.items()}
+            completed = {"any_prediction": classroom.any_prediction()}
+            plans = {name: msgspec.structs.replace(report.plan, **completed) for name, report in reports.items()}
             batch = _Batch(classroom, terms, plans, records, run, shown)
             rows = batch.grade(processes)
         if options.feedback != "off":
@@ -160,7 +162,9 @@ class _Batch:
         encoded = msgspec.json.encode(plans, order="deterministic")
         deciding = [*(source.digest for source in terms.sources.values()), terms.limits, encoded, level, versions]
         self.source_digest = hashlib.sha256(repr(deciding).encode()).hexdigest()
-        one_process = all(plans[name] == plan_all_in_process(source) for name, source in terms.sources.items())
+        one_process = all(
+            plans[name].kinds == plan_all_in_process(source).kinds for name, source in terms.sources.items()
+        )
         self.made_with = {"isolation": level, "one process": one_process, "seed": str(run.seed)}
         self.made_with |= {"limits": terms.limits, "versions": versions}
         self.at_work: dict[str, StudentSubmission] = {}
@@ -216,9 +220,10 @@ class _Batch:
             return own
         if carried in self.former.get(work.student, ()):
             return carried
-        if carried is not None:
-            owners = [printable(student) for student, seed in self.variants.items() if seed == carried]
-            whose = f"the notebook of {' and '.join(owners)}" if owners else "a variant that was not handed out"
+        owners = other_owners(work.student, carried, self.variants, self.former)
+        if owners is not None:
+            names = " and ".join(map(printable, owners))
+            whose = f"the notebook of {names}" if owners else "a variant that was not handed out"
             work.notes.append(f"submitted {whose}, and is graded by the notebook that this student was given")
         return own
 

@@ -22,7 +22,8 @@ from autograder.course.canonical import NotebookError, read
 from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT
 from autograder.course.variants.declared_changes import NOTHING, read_changes
-from autograder.course.variants.variant_record import read_record
+from autograder.course.variants.own_variant import carried_seed
+from autograder.course.variants.variant_record import other_owners, read_record
 from autograder.errors import InputError
 from autograder.grade.batch.course_config import read_config, read_course
 from autograder.grade.batch.gradebook import why_unusable
@@ -33,8 +34,9 @@ from autograder.grade.nbgrader_adapter import (
     transaction,
     update_structure,
 )
+from autograder.grade.policy import read_policy
 from autograder.grade.sandbox.isolation import IsolationLevel
-from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file, reason_of
+from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.release_steps import excluded_files
 from autograder.grade.submission.teacher.source import AssignmentSource, files_beside
 from autograder.grade.submission.teacher.source_cells import is_authors
@@ -121,6 +123,25 @@ class Classroom(NamedTuple):
         """Return the seeds of notebooks that were replaced, by student; None means the notebook without variants."""
         handed_out = read_record(self.folder).assignments.get(self.assignment)
         return handed_out.former if handed_out else {}
+
+    def other_variants(self) -> dict[str, list[str]]:
+        """Return, for each student who submitted a variant of somebody else, the students who were given it."""
+        handed_out = read_record(self.folder).assignments.get(self.assignment)
+        found: dict[str, list[str]] = {}
+        if handed_out is None:
+            return found
+        for student in self.students():
+            for path in sorted(self.submitted(student).glob("*.ipynb")):
+                with contextlib.suppress(OSError, UnreadableSubmission):
+                    seed = carried_seed(plain_file(path, LARGEST_NOTEBOOK))
+                    owners = other_owners(student, seed, handed_out.students, handed_out.former)
+                    found |= {} if owners is None else {student: owners}
+        return found
+
+    def any_prediction(self) -> bool:
+        """Return whether policy.toml gives a prediction its points for any outcome."""
+        policy, _ = read_policy(self.folder)
+        return policy is not None and policy.of(self.assignment).predictions == "completion"
 
     def settings(self) -> Config:
         """Return nbgrader's configuration, from the class's own file or else from the clone, with the paths of this class."""

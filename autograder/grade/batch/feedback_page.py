@@ -32,7 +32,7 @@ from autograder.locale.translated_templates import translated_templates
 from autograder.locale.translations import retold, translatable, translated
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
-VERDICTS = {"Incorrect", "NotAttempted", "Missing", "Unreachable", "Ended", "HiddenTest"}
+VERDICTS = {"Incorrect", "WrongPrediction", "NotAttempted", "Missing", "Unreachable", "Ended", "HiddenTest"}
 """Errors of this package whose message is sufficient without a traceback."""
 
 FAILED_LINE = re.compile(r"^-+> ?\d+ (.*)$", re.MULTILINE)
@@ -207,7 +207,7 @@ def _known_environments(latex: str) -> str:
     return re.sub(r"\\(begin|end)\{([a-z]+\*?)\}", replace, latex)
 
 
-Status = Literal["correct", "partly", "incorrect", "not attempted", "not run", "waiting"]
+Status = Literal["correct", "completed", "partly", "incorrect", "not attempted", "not run", "waiting"]
 NO_ANSWER = translatable("No response.")
 """nbgrader's comment on an answer that the student has not changed (0.9.6, preprocessors/saveautogrades.py)."""
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
@@ -215,9 +215,18 @@ SECONDS = 20.0  # processor time for one page; the pages of a lesson take a frac
 SECONDS_OF_A_PART = 2.0
 TOO_LONG_TO_SHOW = translatable("(what this cell showed takes too long to display)")
 TEMPLATES = Path(__file__).parent / "template"
-SIGNS = {"correct": "✓", "partly": "◐", "incorrect": "○", "not attempted": "–", "not run": "–", "waiting": "…"}
+SIGNS = {
+    "correct": "✓",
+    "completed": "✓",
+    "partly": "◐",
+    "incorrect": "○",
+    "not attempted": "–",
+    "not run": "–",
+    "waiting": "…",
+}
 WORDS = {
     "correct": translatable("correct"),
+    "completed": translatable("counted, as any prediction"),
     "partly": translatable("partly correct"),
     "incorrect": translatable("not correct yet"),
     "not attempted": translatable("not attempted"),
@@ -377,11 +386,11 @@ class GradedExercise:
             return "waiting"
         if self.points == 0 and NO_ANSWER in self.comments:  # the answer may be a cell without points
             return "not attempted"
+        found = {cell.metadata.get("autograder", {}).get("status") for cell in self.graded}
         if self.points >= self.max_points:
-            return "correct"
+            return "completed" if "completed" in found else "correct"
         if self.points > 0:
             return "partly"
-        found = {cell.metadata.get("autograder", {}).get("status") for cell in self.graded}
         return next((one for one in ("not attempted", "not run") if found == {one}), "incorrect")
 
 

@@ -6,17 +6,17 @@ from typing import Literal
 
 import msgspec
 
-Status = Literal["correct", "partly", "incorrect", "not attempted", "for a person", "timed out", "not run"]
+Status = Literal["correct", "completed", "partly", "incorrect", "not attempted", "for a person", "timed out", "not run"]
 
 
 class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
     """The grade of one cell.
 
     Attributes:
-        status: the result.
+        status: the result; "completed" is a wrong prediction that earns its points, because any prediction does.
         points: the points; None if the cell waits for manual grading.
         max_points: the maximum.
-        reason: the reason for missing points, in words for the student; "" with all points.
+        reason: the reason why the answer is not right, in words for the student; "" for a right one.
         seconds: the duration of the test, including the calls of the student's code.
         hidden: whether the reason comes from a hidden part of the test, so that feedback must not quote it.
         line: the line of the test at which it ended with an error outside the submission's process; 0 if it did not.

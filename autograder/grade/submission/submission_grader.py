@@ -120,7 +120,7 @@ class SubmissionGrader:
             run = self._run(work)
             for name, reason in work.plan.nobody.items():
                 run.leave_to_a_person(name, reason)
-            return run.grade(time.monotonic() - start)
+            return run.grade(time.monotonic() - start, any_prediction=work.plan.any_prediction)
 
     def _run(self, work: Work) -> SubmissionRun:
         source, tests = work.source, work.plan.in_process(work.source)

@@ -10,8 +10,10 @@ import nbformat
 from nbformat import NotebookNode
 from nbgrader import utils
 
+from autograder.check.message import WrongPrediction
 from autograder.grade.clean.harmless_cells import Drawings, harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
+from autograder.grade.submission.cell_analysis import statements
 from autograder.grade.submission.connection.worker_client import (
     WorkerClient,
     WorkerEnded,
@@ -87,8 +89,13 @@ class SubmissionRun:
         most = self.source.by_id[test].points
         self.grades[test] = CellGrade(status="for a person", points=None, max_points=most, reason=reason, hidden=True)
 
-    def grade(self, seconds: float) -> NotebookGrade:
-        """Return the grade of the notebook; tests that did not run get 0 points."""
+    def grade(self, seconds: float, *, any_prediction: bool = False) -> NotebookGrade:
+        """Return the grade of the notebook; tests that did not run get 0 points.
+
+        Args:
+            seconds: the duration of grading.
+            any_prediction: whether a wrong prediction earns its points.
+        """
         for _, own, _ in self.cells:
             if own is not None and own.kind == "test" and own.id not in self.grades:
                 self.grades[own.id] = _not_run(own, self.ended)
@@ -97,6 +104,9 @@ class SubmissionRun:
                 self.grades[own.id] = _by_a_person(cell, own)
             if own is not None and own.kind == "test":
                 grade = self.grades[own.id]
+                if any_prediction and grade.status == "incorrect" and _is_wrong_prediction(cell, own):
+                    grade = msgspec.structs.replace(grade, status="completed", points=own.points)
+                    self.grades[own.id] = grade
                 shown: dict[str, Any] = {"status": grade.status, "hidden": grade.hidden, "kind": grade.kind}
                 if grade.status == "for a person" and not grade.hidden:
                     shown["reason"] = grade.reason
@@ -123,6 +133,12 @@ def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
         notebook=_notebook_text(source, [AlignedCell(note, None), *cells], {"ended": reason, "unreadable": True}),
         ended=reason,
     )
+
+
+def _is_wrong_prediction(cell: NotebookNode, own: SourceCell) -> bool:
+    """Return whether a test, which consists of one prediction, ended because the prediction is wrong."""
+    errors = [output.ename for output in cell.outputs if output.output_type == "error"]
+    return errors == [WrongPrediction.__name__] and len(statements(own.text)) == 1
 
 
 def partly_reason(points: float, most: float) -> str:

@@ -12,6 +12,10 @@ from autograder.course.new_course import ASSIGNMENT, make_course
 from autograder.course.variants.declared_changes import read_changes
 from autograder.course.variants.variant import vary
 from autograder.course.variants.variant_record import read_record
+from autograder.desk.report.class_report import class_report
+from autograder.desk.report.report_page import report_html
+from autograder.desk.similar.similar_report import similar_report
+from autograder.grade.batch.classroom import open_class
 
 pytestmark = pytest.mark.thorough
 
@@ -135,6 +139,23 @@ def test_a_submitted_notebook_is_graded_by_itself(tmp_path, capsys, bubblewrap):
     notes = {row["student"]: row["notes"] for row in json.loads(capsys.readouterr().out)["students"]}
     said = "submitted the notebook of ann, and is graded by the notebook that this student was given"
     assert {"ann": [], "ben": [], "cleo": [said]} == notes
+
+
+def test_answers_in_the_variant_of_another_student_are_no_beliefs(course, capsys, bubblewrap):
+    """The report lists the wrong answer of the student whose variant it is; `similar` lists who submitted whose."""
+    for student in ("ann", "cleo"):
+        hand_in(course, student, "def warm_days(temperatures, limit):\n    return -1", notebook="ann")
+    assert {"ann": 0.0, "cleo": 0.0} == scores(course, capsys)
+    classroom = open_class(course, ASSIGNMENT)
+    report = class_report(classroom)
+    (exercise,) = [one for one in report.exercises if one.id == "test_warm_days"]
+    assert [("ann",)] == [group.students for group in exercise.wrong]
+    assert 1 == report.other_variants
+    assert "1 submitted the variant of another student" in report_html(report)
+    assert {"cleo": ["ann"]} == similar_report(ASSIGNMENT, course).variants
+    assert 0 == cli.main(["similar", ASSIGNMENT, "--course", str(course), "--out", str(course / "page.html")])
+    assert "1 with the variant of another student" in capsys.readouterr().out
+    assert "cleo: that of ann" in (course / "page.html").read_text("utf-8")
 
 
 def test_more_students_change_nobody(course, capsys):

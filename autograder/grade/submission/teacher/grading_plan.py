@@ -19,10 +19,12 @@ class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kinds: the kind of each test, by its id; a missing test is judged in process.
         nobody: id of a test → the reason why it gives no points until a teacher has looked at it.
+        any_prediction: whether a prediction earns its points by any outcome or value, because completion counts.
     """
 
     kinds: dict[str, Kind] = {}
     nobody: dict[str, str] = {}
+    any_prediction: bool = False
 
     def in_process(self, source: AssignmentSource) -> frozenset[str]:
         """Return the ids of the tests that run in the submission's own process."""
