@@ -171,7 +171,7 @@ def load_magic(shell: Any) -> None:
         names = [word for word in words if word != "--no-repair"]
         if len(names) > 1 or not all(name.isidentifier() for name in names):
             raise InputError(
-                in_english("%%explain {line} is not known here. Write %%explain [--no-repair] [NAME].", line=line)
+                in_english("%%explain does not accept {line}. Write %%explain [--no-repair] [NAME].", line=line)
             )
         source = shell.transform_cell(cell)
         try:

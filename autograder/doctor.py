@@ -129,7 +129,7 @@ def _memory() -> Finding:
     found = Path("/proc/self/smaps_rollup")
     if os.access(found, os.R_OK) and "Pss_Anon" in found.read_text():
         return Finding("memory", "all processes counted")
-    advice = "a submission of many processes may hold more than its limit; Linux 5.4 and later count it"
+    advice = "a submission of many processes may use more memory than its limit; Linux 5.4 and later count it"
     return Finding("memory", "limited for each process", advice)
 
 

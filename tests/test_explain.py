@@ -294,7 +294,7 @@ def test_a_file_is_decoded_as_python_decodes_it(tmp_path):
     path.write_bytes(f"# -*- coding: nothing -*-\n{FAULT}".encode())
     done = explain(path)
     assert (2, 1) == (done.returncode, len(done.stderr.strip().splitlines()))
-    assert "it is not text as Python reads it" in done.stderr
+    assert "it cannot be decoded as Python source" in done.stderr
 
 
 def test_a_notebook_is_explained_up_to_a_cell(tmp_path):

@@ -186,7 +186,7 @@ def _compare_memory(exercise: str, report: Report, expected: Expected, attempt: 
                 if got
                 else translated("{name} is gone", name=name),
                 expected=translated(
-                    "{name} holds {values}, in the memory that the caller passed in",
+                    "{name} contains {values}, in the memory that the caller passed in",
                     name=name,
                     values=format_values(right, got),
                 ),

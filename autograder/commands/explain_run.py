@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MARGIN = 0.1  # fraction of the time that is reserved for writing the answer
 SOON = 5.0  # seconds within which the final answer is expected; before that, the preliminary answer is not printed
 LOGGED = 10.0  # seconds between progress messages if they go to a file
-UNFINISHED = in_english("The time was up before all changes had been tried; --budget gives more.")
+UNFINISHED = in_english("The time limit was reached before all changes were tried; --budget sets a longer one.")
 
 
 @dataclass

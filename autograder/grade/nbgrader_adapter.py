@@ -235,7 +235,7 @@ class AutotestsBy(InstantiateTests):
         """Return the notebook with tests instead of AUTOTEST lines."""
         kernel = nb.metadata.get("kernelspec", {}).get("name", "")
         if kernel not in self.comment_strs or kernel not in self.sanitizers:
-            raise ValueError(f"the notebook's kernel is {kernel!r}, which c.InstantiateTests does not know")
+            raise ValueError(f"the notebook's kernel is {kernel!r}, which c.InstantiateTests does not support")
         resources["kernel_name"] = kernel
         self._load_test_template_file(resources)
         self.global_tests_loaded, self.sanitizer = True, self.sanitizers[kernel]

@@ -94,7 +94,7 @@ def install(lock: Lock) -> None:
     _make_room()
     _make_venv()
     forget_incomplete(ENVIRONMENT)
-    size = "2 GB, or several more where torch comes with CUDA"
+    size = "2 GB, or several more if torch includes CUDA"
     print(f"autograder: installing into {ENVIRONMENT} (once; 2 to 10 minutes; {size})", flush=True)
     # The lock is complete, so pip need not resolve dependencies; torch is installed last, when its dependencies are present.
     hashed = ["--no-deps", "--require-hashes", "--requirement", str(lock.file)]

@@ -58,7 +58,7 @@ def test_a_write_that_another_counter_counts_is_named(asking):
     asking.get_by_role("spinbutton").first.fill("3")
     asking.get_by_role("spinbutton").nth(1).fill("1")
     asking.get_by_role("button", name="compare", exact=True).click()
-    expect(asking.locator(".said")).to_contain_text("through unseen, which has a counter of its own")
+    expect(asking.locator(".said")).to_contain_text("through unseen, which has its own counter")
     asking.get_by_role("button", name="show them", exact=True).click()
     expect(asking.locator(".alias .chip").first).to_have_text("● v2")
     expect(asking.get_by_role("spinbutton")).to_have_count(0)

@@ -225,5 +225,5 @@ def test_bad_input_is_one_sentence(tmp_path, capsys, monkeypatch):
     assert 2 == cli.main([*words, "bytes.txt"])
     said = capsys.readouterr().err.splitlines()
     assert 3 == len(said), said
-    assert "Name a requirements file of pip's" in said[1]
+    assert "Name a pip requirements file" in said[1]
     assert [] == list(tmp_path.glob("*.zip"))

@@ -92,14 +92,14 @@ def test_feedback_follows_the_notebook() -> None:
         "schema_version": 3,
     }
     test = new_code_cell("assert f()", metadata={"nbgrader": known, "autograder": {"status": "not run"}})
-    ended = in_english("it used up its time")
+    ended = in_english("it exceeded its time limit")
     book = new_notebook(
         cells=[new_markdown_cell("# 一"), test], metadata={METADATA: "zh-CN", "autograder": {"ended": ended}}
     )
     page = page_html(nbformat.from_dict(book), {"notebook": "one", "score": 0, "max_score": 2, "late_penalty": 0})
     for words in (
         '<html lang="zh-CN">',
-        "你的 notebook 没有运行到最后：它用完了时间",
+        "你的 notebook 没有运行到最后：它超时了",
         "没有运行",
         "0/2 分",
         "下一步：",

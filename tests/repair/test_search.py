@@ -254,7 +254,7 @@ def test_it_is_said_where_the_time_was_too_short():
     little = CountedRuns()
     little.most = 6
     notes = explain_program(factory_of_text(MANY_CHANGES), budget=little).verdict.notes
-    assert any("The time was up before a fix was verified" in note for note in notes)
+    assert any("The time limit was reached before a fix was verified" in note for note in notes)
 
 
 def test_a_time_that_is_measured_is_no_change():
@@ -456,7 +456,7 @@ def test_the_time_is_named_where_an_error_is_of_another_kind():
     little = CountedRuns()
     little.most = 5
     notes = explain_program(factory_of_text(CARRIED), budget=little).verdict.notes
-    assert any("The time was up before a fix was verified" in note for note in notes)
+    assert any("The time limit was reached before a fix was verified" in note for note in notes)
 
 
 def test_what_vmap_maps_over_has_no_values_to_compare():

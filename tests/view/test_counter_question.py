@@ -90,10 +90,10 @@ def test_a_hint_names_the_line_and_what_it_went_through():
     row = {row.name: row for row in asked(aliases).counters.rows}
     assert "row.mul_(2).sub_(1), writes through row, which shares memory" in row["t"].too_few[0].sentence
     assert "row.mul_(2).sub_(1), writes into it" in row["row"].too_few[1].sentence
-    assert "through blind, which has a counter of its own" in row["t"].too_many.sentence
+    assert "through blind, which has its own counter" in row["t"].too_many.sentence
     assert "no other line writes into it" in row["copy"].too_many.sentence
     assert "no line writes into its memory" in {r.name: r for r in asked(rebound).counters.rows}["a"].too_many.sentence
-    assert "at version 1 when it was made" in asked(initialized).counters.rows[0].too_few[0].sentence
+    assert "at version 1 when it was created" in asked(initialized).counters.rows[0].too_few[0].sentence
 
 
 def test_the_saved_picture_tells_no_version():

@@ -92,9 +92,7 @@ def _requirements_in(path: Path) -> str:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise HarnessError(
-            f"{printable(str(path))} cannot be read ({reason}). Name a requirements file of pip's"
-        ) from None
+        raise HarnessError(f"{printable(str(path))} cannot be read ({reason}). Name a pip requirements file") from None
 
 
 def locked_requirements(

@@ -98,7 +98,9 @@ class Judge:
         if calls.refusal:
             return _not_judged(calls.refusal)
         if isinstance(ran.error, NotPlain):  # such as `backward()` through a tensor that the student's process computed
-            return _not_judged(in_english("the test needs a value that cannot cross: {kind}", kind=str(ran.error)))
+            return _not_judged(
+                in_english("the test needs a value that cannot be sent between processes: {kind}", kind=str(ran.error))
+            )
         return _result(request, ran)
 
     def _call_student(self, name: str, arguments: bytes) -> bytes:

@@ -36,7 +36,7 @@ AWAITING = ("await", "async")  # `await x`, `async for`, `async with`, and compr
 
 
 class CellTimeoutError(BaseException):
-    """A cell used up its time. It is not an `Exception`, so that `except Exception` in a student's loop does not catch it."""
+    """A cell exceeded its time limit. It is not an `Exception`, so that `except Exception` in a student's loop does not catch it."""
 
 
 class CellRun(NamedTuple):

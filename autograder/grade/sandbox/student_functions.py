@@ -142,7 +142,7 @@ class Calls:
             arguments = encode((args, kwargs))
         except NotPlain as error:
             raise self._refused(
-                in_english("an argument of {name} cannot cross: {kind}", name=name, kind=str(error))
+                in_english("an argument of {name} cannot be sent to its process: {kind}", name=name, kind=str(error))
             ) from None
         try:
             reply = msgspec.msgpack.decode(self._call(name, arguments), type=FunctionReply)

@@ -168,7 +168,7 @@ def _patiently(
     while True:
         # Check this even if no wait is needed: otherwise a side that sends a byte now and then would not be watched.
         if deadline is not None and time.monotonic() > deadline:
-            raise ChannelError(in_english("it used up its time"))
+            raise ChannelError(in_english("it exceeded its time limit"))
         if watch:
             watch()
         if connection.gettimeout() != patience:  # only if necessary, because setting it is a system call

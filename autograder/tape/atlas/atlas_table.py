@@ -145,7 +145,7 @@ def table_text(version: str) -> str:
     if version not in known:
         raise InputError(
             in_english(
-                "There is no atlas of PyTorch {version}; there is one of {known}.",
+                "There is no atlas of PyTorch {version}; available are {known}.",
                 version=repr(version),
                 known=", ".join(known),
             )

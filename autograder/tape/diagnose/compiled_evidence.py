@@ -122,7 +122,7 @@ def _what_was_lost(evidence: CompiledEvidence) -> str:
     lost = in_english("Compilation lost eager's version check, and backward silently used the new values.")
     if evidence.outcome == "correct":
         lost = in_english(
-            "Eager's version check is not made in the compiled program, and was not needed: the gradients are right."
+            "The compiled program skips eager's version check, which was not needed: the gradients are right."
         )
     return in_english("{lost} The check is about {lines}.", lost=lost, lines=lines) if lines else lost
 

@@ -273,6 +273,10 @@ def _beginning(program: Program) -> Recording:
     verdict = Verdict(
         last.outcome,
         run.problem,
-        notes=(in_english("The program did not end; this is its first {seconds} seconds.", seconds=f"{BEGINNING:g}"),),
+        notes=(
+            in_english(
+                "The program did not end; only its first {seconds} seconds were recorded.", seconds=f"{BEGINNING:g}"
+            ),
+        ),
     )
     return freeze(program, observer.state, steps, (), verdict)

@@ -66,7 +66,7 @@ def refuse_uncompared(file: str, evidence: Evidence) -> None:
     if evidence.outcome == "correct" and late and (observed.is_cut or is_out_of_time(observed.error)):
         raise UnknownOutcomeError(
             in_english(
-                "{file}: the time was up before the gradients could be compared; backward calls until then: {calls}. "
+                "{file}: the time limit was reached before the gradients could be compared; backward calls until then: {calls}. "
                 "Make the run shorter, or give it more time with --budget.",
                 file=file,
                 calls=len(evidence.plain.calls),
@@ -114,7 +114,7 @@ def refuse_unrepeated(file: str, evidence: Evidence, again: Callable[[], Run]) -
         raise UnknownOutcomeError(
             in_english(
                 "{file}: the gradients differ from those of a run with private copies of the saved tensors, and "
-                "the time was up before explain could decide whether an in-place modification or an unseeded "
+                "the time limit was reached before explain could decide whether an in-place modification or an unseeded "
                 "random number is the cause. Make the run shorter, or give it more time with --budget.",
                 file=file,
             )

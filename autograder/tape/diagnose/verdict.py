@@ -48,7 +48,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
     if not plain.calls and plain.error is None:
         yield in_english("The program never called backward, so its gradients were not checked.")
     if is_out_of_time(evidence.observed.error):
-        yield in_english("The time was up before a backward call was recorded; --budget gives more.")
+        yield in_english("The time limit was reached before a backward call was recorded; --budget sets a longer one.")
     elif not evidence.repeats:
         yield in_english(
             "Two runs with the same seed differ: the program is not deterministic, so the right gradient is uncertain."
@@ -57,7 +57,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
         return
     if is_out_of_time(error):
         yield in_english(
-            "The time was up before the run with copies of every saved tensor finished; the right gradients are not known."
+            "The time limit was reached before the run with copies of every saved tensor finished; the right gradients are not known."
         )
     else:
         yield in_english(
@@ -126,7 +126,8 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     )
     if not excerpt.ended:
         calls = in_english(
-            "The time was up before the program's end; backward calls until then: {calls}", calls=f"{excerpt.calls:,}"
+            "The time limit was reached before the program's end; backward calls until then: {calls}",
+            calls=f"{excerpt.calls:,}",
         )
     shown = in_english("call number {first} is recorded line by line.", first=excerpt.first)
     if excerpt.last > excerpt.first:

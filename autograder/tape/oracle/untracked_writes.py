@@ -24,7 +24,7 @@ SHARE = 0.5  # share of the remaining time for one random direction per leaf; ot
 # Share if there is a suspect modification, because the search for fixes needs the rest of the time.
 SHARE_OF_WRITES = 0.15
 CHOICE = in_english("A custom Function defines its own backward, so finite differences do not apply.")
-LATE = in_english("The time was up before finite differences could decide; --budget gives more.")
+LATE = in_english("The time limit was reached before finite differences could decide; --budget sets a longer one.")
 
 # Finite differences also include a hook that scales gradients, a gradient penalty, or weights that a lookup
 # renormalizes, but cannot tell whether these are intended.

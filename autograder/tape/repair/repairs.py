@@ -120,7 +120,7 @@ def _why_none(searches: list[Search]) -> str:
     tried = tried if count else in_english("no known change applies")
     if budget_in_force().is_spent:
         return in_english(
-            "The time was up before a fix was verified: {tried}. Use `--budget` for more time.", tried=tried
+            "The time limit was reached before a fix was verified: {tried}. Use `--budget` for more time.", tried=tried
         )
     error = searches[0].verdict.error
     if error and "inplace" not in error.message.replace("-", ""):

@@ -163,7 +163,7 @@ class _Row:
         if unseen is not None:
             number, step, write = unseen
             said = translated(
-                "The version of {name} is lower: {line} writes into its memory, but through {other}, which has a counter of its own.",
+                "The version of {name} is lower: {line} writes into its memory, but through {other}, which has its own counter.",
                 name=self.name,
                 line=self._line(step.place),
                 other=self._through(write),

@@ -127,6 +127,4 @@ class TensorNames:
         same = [other for other in others if self.playback.tensors[self.playback.names[other]].counter == known.counter]
         if same:
             return translated("It shares memory and version counter with {names}.", names=join_names(same))
-        return translated(
-            "It shares memory with {names}, but has a version counter of its own.", names=join_names(others)
-        )
+        return translated("It shares memory with {names}, but has its own version counter.", names=join_names(others))

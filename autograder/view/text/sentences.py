@@ -201,7 +201,7 @@ class Sentences:
             return join_sentences([stopped, self._refusal(visit.node)])
         got = visit.got or translated("nothing")
         if visit.got != visit.true and visit.true:
-            got = translated("{got}; right is {right}", got=got, right=visit.true)
+            got = translated("{got}; the right value is {right}", got=got, right=visit.true)
         if leaf:
             return translated("Backward arrives at {leaf}: {leaf}.grad gets {got}.", leaf=who, got=got)
         return translated("Backward reaches {node} and passes on {got}.", node=node.name, got=got)

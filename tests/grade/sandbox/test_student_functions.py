@@ -247,8 +247,16 @@ def test_arguments_that_are_only_read_are_not_changed():
             [1],
             "the value that f returned cannot leave its process: a value of type function",
         ),
-        ("def f(x):\n    return x", lambda: 1, "an argument of f cannot cross: a value of type function"),
-        ("def f(x):\n    return x", iter([1]), "an argument of f cannot cross: a value of type list_iterator"),
+        (
+            "def f(x):\n    return x",
+            lambda: 1,
+            "an argument of f cannot be sent to its process: a value of type function",
+        ),
+        (
+            "def f(x):\n    return x",
+            iter([1]),
+            "an argument of f cannot be sent to its process: a value of type list_iterator",
+        ),
     ],
 )
 def test_values_that_are_not_plain_are_a_refusal(text, argument, reason):

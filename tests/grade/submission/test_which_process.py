@@ -146,4 +146,4 @@ def test_all_runs_of_a_submission_share_its_time(server):
     slow = "import time\ntime.sleep(3)\nx = 1"
     found = hurried.grade(of, hand_in(of, {"a": slow}), {}, 7)
     assert ("not run", 0.0) == (found.cells["t"].status, found.cells["t"].points)
-    assert "used up its time" in found.ended
+    assert "exceeded its time limit" in found.ended

@@ -61,7 +61,7 @@ def test_what_is_no_message_has_a_reason(ends, sent, told):
 def test_a_silent_side_is_waited_for_until_the_deadline(ends):
     """Meanwhile somebody looks after the worker's memory."""
     looks = []
-    with pytest.raises(channel.ChannelError, match="used up its time"):
+    with pytest.raises(channel.ChannelError, match="exceeded its time limit"):
         channel.receive(ends[1], Note, largest=10, deadline=time.monotonic() + 0.3, watch=lambda: looks.append(1))
     assert looks
 
@@ -73,12 +73,12 @@ def test_a_side_that_sends_a_byte_now_and_then_is_watched(ends):
     def watch():
         looks.append(1)
         if len(looks) == 4:
-            raise channel.ChannelError("it used up its time")
+            raise channel.ChannelError("it exceeded its time limit")
 
     ends[0].sendall(channel.HEADER.pack(1000) + b"x")
     sender = threading.Thread(target=lambda: [time.sleep(0.02 * ends[0].send(b"x")) for _ in range(50)])
     sender.start()
-    with pytest.raises(channel.ChannelError, match="used up its time"):
+    with pytest.raises(channel.ChannelError, match="exceeded its time limit"):
         channel.receive(ends[1], Note, largest=1000, watch=watch)
     assert sender.is_alive()
     sender.join()
@@ -87,7 +87,7 @@ def test_a_side_that_sends_a_byte_now_and_then_is_watched(ends):
 def test_a_side_that_does_not_read_is_waited_for_until_the_deadline(ends):
     """What is sent to it fills the socket; one that reads slowly gets all of it."""
     note = Note("a" * (1 << 22))
-    with pytest.raises(channel.ChannelError, match="used up its time"):
+    with pytest.raises(channel.ChannelError, match="exceeded its time limit"):
         channel.send(ends[0], note, deadline=time.monotonic() + 0.3)
 
 

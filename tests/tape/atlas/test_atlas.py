@@ -225,7 +225,7 @@ def test_another_release_is_told(monkeypatch):
 
 def test_no_table_of_a_release_is_an_input_error():
     """Python gets the same sentence as the command."""
-    with pytest.raises(InputError, match="there is one of"):
+    with pytest.raises(InputError, match="available are"):
         load_atlas("0.1")
 
 

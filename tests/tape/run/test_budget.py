@@ -257,7 +257,7 @@ def test_a_run_that_nothing_interrupts_is_ended_with_what_is_known(tmp_path):
     assert 1 == done.returncode
     assert "h.data.mul_(2)" in done.stdout
     assert "silently-wrong" in done.stdout
-    assert "The time was up" in done.stdout
+    assert "The time limit was reached" in done.stdout
 
 
 def test_a_program_of_which_nothing_is_known_in_time_is_one_sentence(tmp_path):
@@ -329,7 +329,10 @@ def test_a_loop_of_slow_steps_gets_a_repair():
 @pytest.mark.slow
 def test_that_the_time_was_up_is_not_called_chance():
     """A gradient differs from that of private copies, and no further run ends: neither a write nor a missing seed is blamed."""
-    with Budget(5).in_force(), pytest.raises(UnknownOutcomeError, match="time was up before explain could decide"):
+    with (
+        Budget(5).in_force(),
+        pytest.raises(UnknownOutcomeError, match="time limit was reached before explain could decide"),
+    ):
         record_program(from_source(LATE.format(start=1.9, pause=0, write="h.data.mul_(2)")))
 
 
@@ -343,4 +346,4 @@ def test_that_the_time_was_up_says_nothing_of_finite_differences():
         note = effect_of_untracked_writes(program, observer, 60).note
 
     assert note is not None
-    assert note.startswith("The time was up")
+    assert note.startswith("The time limit was reached")

@@ -131,7 +131,7 @@ class ResourceWatch:
                 with contextlib.suppress(psutil.Error):
                     if process.ppid() == (holders[-1] if holders else self._server.pid):
                         process.send_signal(TIME_IS_UP)
-        return in_english("it used up its time") if now > self._deadline.ended else ""
+        return in_english("it exceeded its time limit") if now > self._deadline.ended else ""
 
     def _split(self, family: list[psutil.Process]) -> tuple[list[int], dict[int, ProcessUsage]]:
         """Return the holders, outermost first, and the usage of each of the other processes."""

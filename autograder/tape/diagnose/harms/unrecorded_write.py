@@ -45,7 +45,7 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
 
 UNRECORDED_WRITE = HarmKind(
     name="unrecorded write",
-    sentence="A tensor with history was overwritten and autograd did not record it: the gradient is that of other values.",
+    sentence="A tensor with history was overwritten and autograd did not record it: the gradient belongs to other values.",
     outcomes=("silently-wrong",),
     find=find,
     example=Example(

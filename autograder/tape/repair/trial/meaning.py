@@ -167,7 +167,7 @@ def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str
     if lost := lost_leaves(reference, trial):
         sentences.append(
             in_english(
-                "{names} is no longer the leaf: its gradient goes to the tensor it was made from.",
+                "{names} is no longer the leaf: its gradient goes to the tensor that it was computed from.",
                 names=", ".join(lost[:FEW]),
             )
         )

@@ -69,7 +69,7 @@ def read_source(path: str | os.PathLike) -> str:
         with tokenize.open(path) as file:
             return file.read()
     except (OSError, UnicodeDecodeError, SyntaxError) as error:
-        reason = error.strerror if isinstance(error, OSError) else f"it is not text as Python reads it ({error})"
+        reason = error.strerror if isinstance(error, OSError) else f"it cannot be decoded as Python source ({error})"
         raise ProgramError(
             in_english("{file} cannot be read: {reason}. Name a Python file.", file=os.fspath(path), reason=reason)
         ) from None
