@@ -20,7 +20,7 @@ import msgspec
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.assets import front_end_words
-from autograder.view.draw.html import as_image, describe_picture, essence_html
+from autograder.view.draw.html import as_image, describe_picture, essence_html, timeline_html
 from autograder.view.scene.board import Choices
 from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.layout import load_igraph
@@ -78,6 +78,8 @@ def drawn_mimebundle(
         }
     scene, brief = build_scene(recording, predict, counters=counters), as_text(recording, BRIEF)
     top = "" if predict or counters else essence_html(recording)
+    if top:
+        top = timeline_html(recording, narrow=False) + top
     for steps in (STEPS, STEPS // 2, BRIEF, 1, 0):
         picture = top + _static(scene, as_text(recording, steps) if steps else "", place)
         if len(picture.encode()) + len(brief.encode()) <= MOST_BYTES:

@@ -1,9 +1,12 @@
 """The tape agrees with the proven truth of every program of the corpus."""
 
 from dataclasses import asdict
+from xml.etree import ElementTree
 
 import pytest
 
+from autograder.view.draw.timeline import draw_timeline
+from autograder.view.scene.timeline import timeline_of, timeline_text
 from autograder.view.text.first_screen import LINES, WIDTH, as_screen
 from autograder.view.text.headline import is_compared
 from tests.corpus.judgement import judged
@@ -73,3 +76,18 @@ def test_the_first_screen(program):
     assert max(map(len, lines)) <= WIDTH
     assert all(f"line {place.line}" in text for harm in found.verdict.harms for place in harm.mutated_at)
     assert is_compared(found.verdict) or "  right " not in text
+
+
+@EACH
+def test_the_timeline(program):
+    """The timeline lights a line that is marked as the harm, rings one that is marked as saving, and quotes the program."""
+    timeline = timeline_of(recorded(program))
+    lines = program.source.splitlines()
+    kinds = {int(row.line): {mark.kind for mark in row.marks} for row in timeline.rows}
+    assert timeline.title.startswith(program.outcome)
+    assert all(row.code in lines[int(row.line) - 1] for row in timeline.rows if "\n" not in row.code)
+    if program.outcome in ("raises-backward", "silently-wrong") and program.harm and not program.unseen:
+        assert {int(row.line) for row in timeline.rows if row.is_lit} & program.harm
+        assert not program.saves or {line for line, marks in kinds.items() if "saved" in marks} & program.saves
+    assert ElementTree.fromstring(draw_timeline(timeline))
+    assert timeline_text(timeline).startswith(timeline.title)

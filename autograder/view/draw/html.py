@@ -19,7 +19,9 @@ from autograder.locale.translations import join_sentences, translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.assets import read_asset
 from autograder.view.draw.svg import draw_picture
+from autograder.view.draw.timeline import NARROW, WIDE, draw_timeline
 from autograder.view.scene.composition import Scene, build_scene
+from autograder.view.scene.timeline import timeline_of, timeline_text
 from autograder.view.text.first_screen import essence
 from autograder.view.text.report import as_text
 
@@ -31,7 +33,7 @@ PAGE = """<!doctype html>
  content="default-src 'none'; img-src data:; style-src {style_hash}; script-src {script_hash}">
 <meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>{style}</style></head><body>
-{essence}<main id="picture"><img alt="{alt}" src="{image}"></main>
+{timeline}{essence}<main id="picture"><img alt="{alt}" src="{image}"></main>
 <details><summary>{in_words}</summary><pre>{words}</pre></details>
 <script type="text/plain" id="scene">{scene}</script>
 <script type="module">{script}</script>
@@ -42,6 +44,7 @@ FRAME = """
 :root { color-scheme: light dark; }
 body { max-width: 1080px; margin: 16px auto; padding: 0 12px; background: light-dark(#ffffff, #0f1317); color: light-dark(#1b1f24, #e9edf2); font-family: system-ui, sans-serif; }
 img { max-width: 100%; } pre { overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; } details { margin-top: 12px; }
+@media (max-width: 640px) { .wide { display: none; } } @media (min-width: 641px) { .narrow { display: none; } }
 """  # noqa: E501
 
 START = """
@@ -73,6 +76,7 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         script=script,
         alt=escape(describe_picture(scene), quote=True),
         image=as_image(scene),
+        timeline="" if predict else timeline_html(recording),
         essence="" if predict else essence_html(recording),
         in_words=escape(translated("In words")),
         words=escape(as_text(recording)),
@@ -83,6 +87,29 @@ def as_html(recording: Recording, predict: bool = False) -> str:
 def essence_html(recording: Recording) -> str:
     """Return the first harm and the best fix, for the top of a page; "" if there is neither a fix nor an empty picture."""
     return f"<pre>{escape(essence(recording))}</pre>" if recording.verdict.fixes or not recording.steps else ""
+
+
+def timeline_html(recording: Recording, narrow: bool = True) -> str:
+    """Return the timeline as an image with its text as the alternative; "" for a recording without steps.
+
+    Args:
+        recording: the recording to show.
+        narrow: whether a second image follows for narrow windows, which FRAME shows instead of the first.
+    """
+    timeline = timeline_of(recording)
+    if timeline is None:
+        return ""
+    words = escape(timeline_text(timeline), quote=True)
+    widths = {"wide": WIDE, **({"narrow": NARROW} if narrow else {})}
+    return "".join(
+        f'<img class="{name}" alt="{words}" src="{_data_url(draw_timeline(timeline, width))}">'
+        for name, width in widths.items()
+    )
+
+
+def _data_url(picture: str) -> str:
+    """Return an SVG document as a data URL for an attribute in double quotes."""
+    return "data:image/svg+xml," + UNSAFE.sub(lambda found: quote(found[0]), picture)
 
 
 def _hash(text: str) -> str:
@@ -97,8 +124,7 @@ def static_frame_number(scene: Scene) -> int:
 
 def as_image(scene: Scene) -> str:
     """Return the static picture as a data URL."""
-    picture = draw_picture(scene, static_frame_number(scene), verdict=scene.ask is None)
-    return "data:image/svg+xml," + UNSAFE.sub(lambda found: quote(found[0]), picture)
+    return _data_url(draw_picture(scene, static_frame_number(scene), verdict=scene.ask is None))
 
 
 def describe_picture(scene: Scene) -> str:

@@ -110,8 +110,11 @@ def consequence(harm: Harm, verdict: Verdict) -> str:
     return join_sentences([refused, unneeded])
 
 
-def how_far_off(gradients: dict[str, Gradient]) -> str:
-    """Return the most wrong gradient and its error as a sentence; "" if no gradient is known to be wrong."""
+def how_far_off(gradients: dict[str, Gradient], limit: int | None = None) -> str:
+    """Return the most wrong gradient and its error as a sentence; "" if no gradient is known to be wrong.
+
+    Values of more than `limit` characters are left out.
+    """
     wrong = {name: one for name, one in gradients.items() if one.off or is_wrong(one)}
     if not wrong:
         return ""
@@ -125,7 +128,7 @@ def how_far_off(gradients: dict[str, Gradient]) -> str:
     if not worst.off:
         return translated("{name}.grad is {got}; the right value is {right}{more}.", **known)
     known["off"] = percent(worst.off)
-    if worst.true is None:
+    if worst.true is None or (limit is not None and len(known["right"]) > limit):
         return translated("{name}.grad is off by {off}{more}.", **known)
     return translated("{name}.grad is off by {off}: {got} where {right} is right{more}.", **known)
 
