@@ -27,9 +27,13 @@ QUICK = ("corpus 0",)
 """The shares of the corpus that `test --quick` runs."""
 
 SLOW: dict[str, tuple[str, ...]] = {
-    "browser/test_attempt.py": ("test_a_wrong_answer_shows_its_own_run[JupyterLab Light]",),
+    "browser/test_attempt.py": (),
+    "browser/test_hostile_pages.py": ("test_this_test_can_tell", "test_nothing_acts_in_feedback"),
+    "browser/test_practice_lab.py": (),
+    "browser/test_widget_lab.py": ("test_an_export_shows_the_static_picture_offline",),
     "grade/batch/test_csv_export.py": ("test_every_student_has_one_whole_row",),
     "grade/batch/test_dry_run.py": (),
+    "grade/batch/test_odd_hand_ins.py": (),
     "grade/batch/test_what_decides.py": ("test_nothing_changed", "test_the_teachers_files[data.csv]"),
     "grade/classes/test_like_nbgrader.py": (),
     "grade/sandbox/test_resource_watch.py": (
@@ -38,19 +42,31 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_cell_ends_at_its_limit[is busy-alone]",
         "test_processors_are_shared_out",
     ),
+    "lessons/test_attempt_pictures.py": (),
+    "tape/observe/test_compiled.py": (
+        "test_a_compiler_that_gives_other_gradients_is_told",
+        "test_rounding_of_a_zero_is_no_difference",
+        "test_the_stance_is_put_back",
+    ),
 }
 """Files that only `test --slow` and `test --all` run, each with the tests that `test` runs all the same."""
 
 SLOW_TESTS = (
+    "browser/test_board.py::test_a_finger_drags_too",
+    "browser/test_board.py::test_an_edited_line_is_sent",
+    "browser/test_board.py::test_the_buttons_beside_a_line_are_seen_before_the_pointer_is_there",
     "book/test_without_threads.py::test_recording_starts_no_thread_and_no_process",
     "course/test_help.py::test_nearly_every_exercise_has_a_twin_whose_own_answer_passes",
     "desk/test_handout_package.py::test_each_student_gets_a_zip_with_the_own_variant",
-    "grade/batch/test_odd_hand_ins.py::test_folders_that_go_while_others_are_graded_are_a_reason",
-    "grade/batch/test_odd_hand_ins.py::test_odd_things_beside_the_source_are_named",
+    "grade/batch/test_feedback.py::test_a_cell_that_was_missing_is_said_to_be_where_it_stands",
     "grade/batch/test_regrade.py::test_a_source_that_gained_and_lost_cells_is_accepted_on_request",
     "grade/batch/test_regrade.py::test_a_submission_time_is_read_or_listed",
     "grade/classes/test_demo_class.py::test_its_readme_leads_from_the_zip_to_returned_grades",
+    "grade/sandbox/test_walls.py::test_ordinary_programs_run_behind_the_filter",
     "grade/sandbox/test_walls.py::test_the_kernel_refuses_too_many_processes",
+    "grade/sandbox/test_worker.py::test_servers_that_share_a_start_share_nothing_else",
+    "grade/sandbox/test_worker.py::test_the_end_of_a_worker_has_a_reason_and_leaves_nothing",
+    "grade/sandbox/test_worker.py::test_the_rehearsal_is_run_to_its_end",
     "grade/validation/test_validate.py::test_a_test_that_fails_as_planned_gives_points_to_nobody",
     "grade/validation/test_validate.py::test_a_test_that_the_release_passes_only_in_process_is_named",
     "grade/validation/test_validate.py::test_a_test_without_a_model_answer_shows_no_points_for_it",
@@ -58,8 +74,13 @@ SLOW_TESTS = (
     "grade/validation/test_validate.py::test_all_tests_in_process_need_no_reason",
     "grade/validation/test_validate.py::test_an_answer_that_a_person_grades_is_a_model_answer_too",
     "grade/validation/test_validate.py::test_made_up_submissions_are_graded_like_others",
+    "grade/wire/test_plain_values.py::test_forged_parts_give_a_plain_value_or_a_value_error",
     "lessons/test_bad_input.py::test_a_check_that_runs_twice_says_the_same",
+    "tape/internals/test_internals.py::test_explain_ends_in_one_sentence",
+    "tape/run/test_cell_text.py::test_a_lecture_is_explained_as_it_is",
     "test_bootstrap.py::test_the_cpu_build_falls_back_to_the_usual_index",
+    "watch/test_job_watch.py::test_a_log_forgets_its_older_half",
+    "watch/test_job_watch.py::test_memory_does_not_grow_with_the_tensors",
 )
 """Slow tests of other files."""
 
@@ -74,7 +95,7 @@ EXHAUSTIVE = ("corpus 9", "corpus 10", "corpus 11")
 
 PARTS = (
     ("test_package.py", "corpus 0"),
-    ("book/test_every_case.py", "book/test_in_browser.py", "corpus 1"),
+    ("book/test_every_case.py", "book/test_in_browser.py", "lessons/test_attempt_pictures.py", "corpus 1"),
     ("lessons/test_in_chinese.py", "grade/sandbox/test_hostile.py", "corpus 2"),
     ("lessons/test_notebooks.py", "repair/test_scripts.py", "corpus 3"),
     (
@@ -84,7 +105,13 @@ PARTS = (
         "corpus 4",
     ),
     ("course/test_handouts.py", "grade/batch/test_what_decides.py", "grade/sandbox/test_resource_watch.py", "corpus 5"),
-    ("lessons/test_mutations.py", "course/test_variants.py", "grade/batch/test_resume.py", "corpus 6"),
+    (
+        "lessons/test_mutations.py",
+        "course/test_variants.py",
+        "grade/batch/test_odd_hand_ins.py",
+        "grade/batch/test_resume.py",
+        "corpus 6",
+    ),
     ("browser", "grade/classes/test_like_nbgrader.py", "grade/classes/test_walks.py", "corpus 7", "corpus 8"),
 )
 """Parts of the slow tests with the units that take minutes; the hash of its name places any other unit.
