@@ -153,8 +153,10 @@ class _TimelineMaker:
         ]
         if edge is not None:
             self._mark_making(edge.storage)
-            step = next((step for step in self.recording.steps if edge.id in step.saved), None)
-            self._mark_saving(step, edge, harm)
+            for other in self.verdict.harms:
+                saved = self.edges.get(other.edge) if other.edge is not None else None
+                if saved is not None and saved.storage == edge.storage and len(self.marks) < MOST_ROWS // 2:
+                    self._mark_saving(saved, other)
         if not writes:
             self._mark_places(harm)
         for step, write in writes[: MOST_ROWS - 3]:
@@ -173,8 +175,10 @@ class _TimelineMaker:
                     self._add(step.index, Mark("made", _values(state.values, state.version)))
                 return
 
-    def _mark_saving(self, step: Step | None, edge: SavedEdge, harm: Harm) -> None:
-        """Mark the step in which a node saved the tensor."""
+    def _mark_saving(self, edge: SavedEdge, harm: Harm) -> None:
+        """Mark the step in which a node saved the tensor, else the last execution of the line that did."""
+        steps = self.recording.steps
+        step = next((step for step in steps if edge.id in step.saved), None) or self._last_at(harm.saved_at)
         if step is None:
             return
         words = translated(
@@ -182,6 +186,10 @@ class _TimelineMaker:
             node=keeper(harm, self.recording), tensor=harmed_tensor(harm), version=edge.saved_version,
         )  # fmt: skip
         self._add(step.index, Mark("saved", words))
+
+    def _last_at(self, place: Place) -> Step | None:
+        """Return the last execution of a line."""
+        return next((step for step in reversed(self.recording.steps) if step.place == place), None)
 
     def _mark_places(self, harm: Harm) -> None:
         """Mark the last execution of each line of a harm whose modification the recording does not contain."""
