@@ -233,12 +233,12 @@ def _harness(chosen: argparse.Namespace) -> int:
 
 
 def _demo_class(chosen: argparse.Namespace) -> int:
-    from autograder.desk.demo.demo_class import LESSON, make_demo_class
+    from autograder.desk.demo.demo_class import make_demo_class
     from autograder.printable import printable
 
     make_demo_class(chosen.folder)
     there = shlex.quote(printable(str(chosen.folder)))
-    print(f"Created a class in {there}. Start with: autograder collect {there}/download.zip {LESSON} --course {there}")
+    print(f"Created a class in {there}. Next: cd {there}, then run the commands in README.txt")
     return 0
 
 

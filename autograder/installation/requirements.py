@@ -44,7 +44,7 @@ EXTRAS = {
 }
 IN_A_CLONE = ("demo-class", "release", "test")
 ALWAYS = ("doctor",)
-WITHOUT_TORCH = ("atlas", "collect", "demo-class", "errors", "report", "return", "similar")
+WITHOUT_TORCH = ("atlas", "collect", "errors", "report", "return", "similar")
 
 
 class RequirementError(SetupError):
