@@ -110,7 +110,8 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         given = self.of(assignment).extensions.get(student)
         if given is None:
             return None
-        return max(_span(given) if isinstance(given, str) else self._stored(given) - due, datetime.timedelta()) or None
+        until = self._stored(self._after(due, given) if isinstance(given, str) else given)
+        return max(until - due, datetime.timedelta()) or None
 
     def is_in_time(self, assignment: str, student: str, time: datetime.datetime) -> bool:
         """Return whether work that was submitted at a time, with its zone, is not late by the due date of this file."""
@@ -122,8 +123,20 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return time.astimezone(datetime.UTC).replace(tzinfo=None) <= due + more + grace
 
     def _stored(self, time: datetime.datetime) -> datetime.datetime:
-        aware = time if time.tzinfo else time.replace(tzinfo=zoneinfo.ZoneInfo(self.timezone or "UTC"))
+        aware = time if time.tzinfo else time.replace(tzinfo=self._zone)
         return aware.astimezone(datetime.UTC).replace(tzinfo=None)
+
+    def _after(self, due: datetime.datetime, span: str) -> datetime.datetime:
+        """Return the time a span after a due date in UTC; days end at the same time of day, also if the clocks change."""
+        number, unit = span.split(" ")
+        begin = due.replace(tzinfo=datetime.UTC)
+        if unit.startswith("day"):
+            return begin.astimezone(self._zone) + datetime.timedelta(days=float(number))
+        return begin + datetime.timedelta(hours=float(number))
+
+    @property
+    def _zone(self) -> zoneinfo.ZoneInfo:
+        return zoneinfo.ZoneInfo(self.timezone or "UTC")
 
 
 def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
@@ -178,11 +191,6 @@ def _check_rule(name: str, rule: LateRule) -> None:
     spans = (rule.grace_minutes, *(step.hours for step in rule.steps))
     if not all(0 <= number <= 100 for number in percents) or not all(0 <= number < math.inf for number in spans):
         raise ValueError(f"{name}: percentages are from 0 to 100, hours and minutes are not negative")
-
-
-def _span(text: str) -> datetime.timedelta:
-    number, unit = text.split(" ")
-    return datetime.timedelta(**{unit.removesuffix("s") + "s": float(number)})
 
 
 class CourseTotal(NamedTuple):

@@ -74,6 +74,14 @@ def test_extensions_move_the_due_date_of_one_student(course):
     assert {"week": 2.0, "two": 0.8, "hour": 0.4} == {s: penalties(course, POLICY)[s] for s in ("week", "two", "hour")}
 
 
+@pytest.mark.parametrize(("span", "hours"), [("10 days", 241), ("240 hours", 240)])
+def test_days_of_an_extension_end_at_the_same_time_of_day(span, hours):
+    """From 20 October 14:00 in Berlin, ten days end at 14:00, one hour more than 240 hours: clocks go back on the 25th."""
+    policy = CoursePolicy("Europe/Berlin", assignments={ASSIGNMENT: AssignmentPolicy(extensions={"ann": span})})
+    due = datetime.datetime(2026, 10, 20, 12)
+    assert datetime.timedelta(hours=hours) == policy.extension(ASSIGNMENT, "ann", due)
+
+
 def test_steps_and_the_maximum(course):
     """Steps instead of days, of the points that could be had: 5."""
     steps = POLICY.replace(
