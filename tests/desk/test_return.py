@@ -198,7 +198,10 @@ def test_grades_are_scaled_and_the_rounding_is_stated(tmp_path, capsys, option, 
 
 @pytest.mark.parametrize("missing", ["zero", "blank"])
 def test_a_missing_submission_is_zero_or_blank_by_policy(tmp_path, missing):
-    """With "zero", empty cells of students without a submission get 0, unless a row may belong to a graded student."""
+    """With "zero", empty cells of students without a submission get 0, unless a row may belong to a graded student.
+
+    That may be if a graded student has no row: then listed students get 0, and an unknown person's cell stays empty.
+    """
     course, listed = graded(tmp_path, downloads.moodle_zip, downloads.moodle_worksheet)
     (course / "policy.toml").write_text(f'missing = "{missing}"')
     done = return_grades(ASSIGNMENT, course, "moodle", listed, tmp_path / "out", Roster([]))
@@ -209,8 +212,15 @@ def test_a_missing_submission_is_zero_or_blank_by_policy(tmp_path, missing):
     assert (dict.fromkeys(absent, "0.00") if missing == "zero" else left) == found
     assert (missing == "zero") == any("2 students without a submission, with 0 points" in one for one in done.remarks)
 
-    listed.write_text("\n".join(listed.read_text("utf-8").splitlines()[:-3]) + "\n", "utf-8")
+    lines = listed.read_text("utf-8").splitlines()
+    of_graded = next(line for line in lines[1:] if line.split(",")[2] not in absent)
+    lines[lines.index(of_graded)] = "Participant 99999,Somebody Else,else@example.org," + of_graded.split(",", 3)[3]
+    listed.write_text("\n".join(lines) + "\n", "utf-8")
     done = return_grades(ASSIGNMENT, course, "moodle", listed, tmp_path / "less", Roster([]))
+    rows = cells((tmp_path / "less" / "grades.csv").read_bytes())
+    assert (dict.fromkeys(absent, "0.00") if missing == "zero" else left) | {"else@example.org": ""} == {
+        row[2]: row[rows[0].index("Grade")] for row in rows[1:] if row[2] in {*absent, "else@example.org"}
+    }
     assert (missing == "zero") == any("missing submissions were left blank" in remark for remark in done.remarks)
 
 

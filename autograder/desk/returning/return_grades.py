@@ -19,6 +19,7 @@ from autograder.desk.returning.plain_worksheet import PLAIN_FORM
 from autograder.desk.returning.row_match import match_rows
 from autograder.desk.returning.worksheet import GradeColumn, WorksheetForm, number_in
 from autograder.desk.roster import Person, Roster, identifying_columns, people_in
+from autograder.desk.student_names import listed_students
 from autograder.desk.table_file import TableError, TableFile, read_table
 from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.printable import printable
@@ -79,17 +80,24 @@ class _Return:
         self._refuse_doubles()
         self.unknown = sorted(self.grades.scores.keys() - set(self.rows.values()))
         self.ungraded = sorted(set(classroom.students()) - self.grades.scores.keys() - self.excused)
-        self.asks_zeros = policy.missing == "zero"
+        self.empty = {
+            row: person
+            for row, person in self.people.items()
+            if row not in self.rows and table.rows[row][self.column.number].strip() in ("", "-")
+        }
+        self.zeros = self._zeros(roster) if policy.missing == "zero" else []
+        self.blanks = policy.missing == "zero" and len(self.zeros) < len(self.empty)
 
-    @property
-    def zeros(self) -> list[int]:
-        """The rows that get 0, because their students have submitted nothing; none if a row may belong to a submission."""
-        if not self.asks_zeros or self.unknown or self.ungraded:
-            return []
-        number = self.column.number
-        return [
-            row for row in self.people if row not in self.rows and self.table.rows[row][number].strip() in ("", "-")
-        ]
+    def _zeros(self, roster: Roster) -> list[int]:
+        """Return the rows that get 0, because their students have submitted nothing.
+
+        If a submission is not graded or has no row, these are only rows of listed students without a submission.
+        """
+        if not self.unknown and not self.ungraded:
+            return list(self.empty)
+        absent = listed_students(self.classroom).keys() - {*self.grades.scores, *self.excused, *self.ungraded}
+        found, by_name = match_rows(list(self.empty.items()), sorted(absent), self.record, roster)
+        return [row for row in found if row not in by_name]
 
     def _maximum(self, scale: Scale) -> float:
         """Return the maximum of the written grades; raise TableError if they cannot be scaled."""
@@ -157,14 +165,12 @@ class _Return:
         kept = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
         yield from _counted(kept, "{} marked {} by the platform, left unchanged", self._texts(kept))
         yield from _counted(self.unknown, "{} with a grade and without a row in the worksheet: {}", self.unknown)
-        if self.asks_zeros and (self.unknown or self.ungraded):
+        if self.blanks:
             yield from _counted(self.ungraded, "{} with a submission that is not graded yet: {}", self.ungraded)
             yield "missing submissions were left blank, because a row may belong to one of these students"
-        zeros = self.zeros
-        yield from _counted(
-            zeros, "{} without a submission, with 0 points: {}", [_shown(self.people[row]) for row in zeros]
-        )
-        without = [_shown(person) for row, person in self.people.items() if row not in {*self.rows, *zeros}]
+        zeros = [_shown(self.people[row]) for row in self.zeros]
+        yield from _counted(zeros, "{} without a submission, with 0 points: {}", zeros)
+        without = [_shown(person) for row, person in self.people.items() if row not in {*self.rows, *self.zeros}]
         yield from _counted(without, "{} without a grade, whose cells were left as they are: {}", without)
         names = [self.people[row].name for row in self.by_name]
         yield from _counted(names, "{} matched by name only, to be checked: {}", names)
