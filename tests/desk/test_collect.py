@@ -140,6 +140,32 @@ def test_a_time_without_a_zone_is_refused_in_a_course_without_one(tmp_path, cour
     assert "policy.toml sets Europe/Berlin, and --timezone Asia/Tokyo" in capsys.readouterr().err
 
 
+def test_a_time_is_asked_for_each_late_submission(tmp_path, course, capsys):
+    """The time that a teacher typed for one submission does not count for the next, and other downloads keep open questions."""
+    (course / "policy.toml").write_text('timezone = "UTC"')
+    student, table = made_class.LATE[0], course / "collected" / ASSIGNMENT / "to_match.csv"
+
+    def collected(attachment: int, answer: str) -> dict[str, str]:
+        name = downloads.canvas_name(student, attachment)
+        zipped = downloads.write_zip(tmp_path / "zip", {name: made_class.notebook(student, f"x = {attachment}")})
+        cli.main(["collect", str(zipped), ASSIGNMENT, "--course", str(course)])
+        if answer:
+            rows = list(csv.DictReader(table.read_text("utf-8-sig").splitlines()))
+            rows[-1]["handed_in"] = answer
+            downloads.write_csv(table, [list(rows[0]), *(list(row.values()) for row in rows)])
+            cli.main(["collect", str(zipped), ASSIGNMENT, "--course", str(course)])
+        return times(course)
+
+    assert ["2026-10-03 15:00:00 UTC"] == list(collected(90001, "2026-10-03 15:00").values())
+    assert [] == list(collected(90002, "").values())
+    other = downloads.canvas_zip(tmp_path / "other", STUDENTS[:1])
+    cli.main(["collect", str(other), ASSIGNMENT, "--course", str(course)])
+    assert ["90001", "90002"] == [
+        row["submission"] for row in csv.DictReader(table.read_text("utf-8-sig").splitlines())
+    ]
+    assert ["2026-10-05 15:00:00 UTC"] == list(collected(90002, "2026-10-05 15:00").values())
+
+
 def test_an_ambiguous_time_is_refused_with_the_expected_form(tmp_path, course, capsys):
     """10/4/2026 9:00 in a spreadsheet may be in October or in April: one sentence shows the expected form, and nothing changes."""
     command = ["collect", str(downloads.canvas_zip(tmp_path / "zip")), ASSIGNMENT, "--course", str(course)]

@@ -125,7 +125,7 @@ def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str
     write_record(classroom.folder, assignment, record)
     keep_students(classroom.folder, {person.student: person.name for person in roster.people})
     questions += desk.questions
-    table = write_questions(folder, questions, answers)
+    table = write_questions(folder, questions, answers, {work.hand_in.key for work in works})
     absent = [person for person in roster.people if person.student not in claims]
     before = record.keys() | set(classroom.students())
     earlier = [person for person in absent if person.student in before]
@@ -173,7 +173,8 @@ class _Desk:
             self.record[student] = self._collected(last, work)
         self._ask(last)
         if last.work.hand_in.late and work.handed_in is None:
-            self.questions.append(question_of(last, "it was late, and the download does not say by how much"))
+            question = question_of(last, "it was late, and the download does not say by how much")
+            self.questions.append(question._replace(submission=_number(last)))
         return CollectedLine(student, last.person.name, placing, tuple(_remarks(last, reason, len(others))))
 
     def _ask(self, claim: Claim) -> None:
@@ -198,7 +199,7 @@ class _Desk:
     def _time(self, claim: Claim) -> datetime.datetime | None:
         hand_in = claim.work.hand_in
         stated, listed = (
-            self.answers.times.get(hand_in.key) or hand_in.handed_in,
+            self.answers.time(hand_in.key, _number(claim)) or hand_in.handed_in,
             claim.person.known.get("handed in", "-"),
         )
         time = stated or parse_time(listed, self.zone)
@@ -241,10 +242,16 @@ def _unread(times: set[str]) -> Iterator[str]:
         )
 
 
+def _number(claim: Claim) -> str:
+    return str(claim.work.hand_in.sequence or "")
+
+
 def _is_answered(question: MatchQuestion, answers: Answers) -> bool:
     if question.file:
         return question.file in answers.notebooks
-    return question.hand_in in answers.students or question.hand_in in answers.times
+    if question.submission:
+        return answers.time(question.hand_in, question.submission) is not None
+    return question.hand_in in answers.students
 
 
 def _remarks(claim: Claim, reason: str, others: int = 0) -> Iterator[str]:

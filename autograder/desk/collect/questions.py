@@ -15,7 +15,7 @@ from autograder.grade.batch.csv_export import harmless_cell
 from autograder.printable import printable
 
 FILE = "to_match.csv"
-COLUMNS = ("hand_in", "file", "person", "why", "student", "notebook", "handed_in")
+COLUMNS = ("hand_in", "file", "person", "why", "student", "notebook", "handed_in", "submission")
 NONE = "-"  # the answer for "ignore this submission", or "not a notebook"
 
 
@@ -30,6 +30,7 @@ class MatchQuestion(NamedTuple):
         student: to fill in: nbgrader's id, or "-" to ignore the submission.
         notebook: to fill in: the notebook's name, or "-" if the file is not one.
         handed_in: to fill in: the time of submission, in the course's time zone.
+        submission: the platform's number of the submission whose time is asked for; "" for every submission of the person.
     """
 
     hand_in: str
@@ -39,15 +40,20 @@ class MatchQuestion(NamedTuple):
     student: str = ""
     notebook: str = ""
     handed_in: str = ""
+    submission: str = ""
 
 
 class Answers(NamedTuple):
-    """The answers of a teacher: students and times by the submission's key, notebooks by the file's path."""
+    """The answers of a teacher: students by the person's key, notebooks by the file's path, times by key and submission."""
 
     students: dict[str, str]
     notebooks: dict[str, str]
-    times: dict[str, datetime.datetime]
+    times: dict[tuple[str, str], datetime.datetime]
     rows: list[MatchQuestion]
+
+    def time(self, key: str, submission: str) -> datetime.datetime | None:
+        """Return the time of a submission; the time of an earlier one of the same person is not valid for it."""
+        return self.times.get((key, submission)) or self.times.get((key, ""))
 
 
 def read_answers(folder: Path, zone: datetime.tzinfo) -> Answers:
@@ -60,26 +66,30 @@ def read_answers(folder: Path, zone: datetime.tzinfo) -> Answers:
     if not path.exists():
         return Answers({}, {}, {}, [])
     table = read_table(path)
-    if missing := [name for name in COLUMNS if table.column(name) is None]:
+    if missing := [name for name in COLUMNS[:-1] if table.column(name) is None]:
         raise TableError(f"{printable(str(path))} has no column {missing[0]!r}. Move it away, and collect again")
-    rows = [MatchQuestion(*(_plain(row[table.column(name) or 0]) for name in COLUMNS)) for row in table.rows]
-    times = {row.hand_in: _time(row, path, zone) for row in rows if row.handed_in}
+    places = {name: place for name in COLUMNS if (place := table.column(name)) is not None}
+    rows = [MatchQuestion(**{name: _plain(row[place]) for name, place in places.items()}) for row in table.rows]
+    times = {(row.hand_in, row.submission): _time(row, path, zone) for row in rows if row.handed_in}
     return Answers(
         {row.hand_in: row.student for row in rows if row.student},
         {row.file: row.notebook.removesuffix(".ipynb") for row in rows if row.notebook},
         times,
-        [row for row in rows if row.student or row.notebook or row.handed_in],
+        rows,
     )
 
 
-def write_questions(folder: Path, questions: list[MatchQuestion], answers: Answers) -> Path | None:
-    """Write the table, answered rows first, and return its path; delete it if it would be empty.
+def write_questions(folder: Path, questions: list[MatchQuestion], answers: Answers, asked: set[str]) -> Path | None:
+    """Write the table, earlier rows first, and return its path; delete it if it would be empty.
+
+    Open questions about the people in `asked`, those of this download, are replaced; questions of other downloads stay.
 
     Return None if there are no questions.
     """
     path = folder / FILE
-    known = {(row.hand_in, row.file) for row in answers.rows}
-    rows = [*answers.rows, *(row for row in questions if (row.hand_in, row.file) not in known)]
+    kept = [row for row in answers.rows if row.student or row.notebook or row.handed_in or row.hand_in not in asked]
+    known = {(row.hand_in, row.file, row.submission) for row in kept}
+    rows = [*kept, *(row for row in questions if (row.hand_in, row.file, row.submission) not in known)]
     if not rows:
         path.unlink(missing_ok=True)
         return None

@@ -197,7 +197,9 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
         (folder / "gradebook.csv").write_text(_gradebook(students, _points(lesson)), "utf-8")
         times = folder / "collected" / LESSON / FILE
         times.parent.mkdir(parents=True)
-        rows = [f"{one.number},,{one.first} {one.last},,,,{LATE[one.number]}" for one in students if one.number in LATE]
+        rows = [
+            f"{one.number},,{one.first} {one.last},,,,{LATE[one.number]}," for one in students if one.number in LATE
+        ]
         times.write_text("\n".join([",".join(COLUMNS), *rows, ""]), "utf-8")
         (folder / "policy.toml").write_text(POLICY, "utf-8")
         (folder / "nbgrader_config.py").write_text(CONFIG, "utf-8")
