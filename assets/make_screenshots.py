@@ -1,6 +1,7 @@
 """Makes the images in screenshots/ with Chromium: `python assets/make_screenshots.py`.
 
-picture-light.png and picture-dark.png show a write that autograd cannot see; steps.gif shows each step of one that it can.
+timeline.svg, picture-light.png and picture-dark.png show a write that autograd cannot see; steps.gif shows each step of
+one that it can.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ sys.path.insert(0, str(ROOT))
 
 from autograder import tape, view  # noqa: E402
 from autograder.tape.recording.schema import Recording  # noqa: E402
+from autograder.view.draw.timeline import draw_timeline  # noqa: E402
+from autograder.view.scene.timeline import timeline_of  # noqa: E402
 
 MATMULS = """\
 import torch
@@ -93,7 +96,9 @@ def main() -> None:
     with sync_playwright() as playwright:
         program = which("chromium") or which("google-chrome")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        write_images(browser, tape.record(MATMULS.format(write="d.data[:] = 1")))
+        unseen = tape.record(MATMULS.format(write="d.data[:] = 1"))
+        (FOLDER / "timeline.svg").write_text(draw_timeline(timeline_of(unseen)), "utf-8")
+        write_images(browser, unseen)
         write_animation(browser, tape.record(MATMULS.format(write="d[:] = 1")))
         browser.close()
 

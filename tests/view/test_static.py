@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -14,7 +15,9 @@ import pytest
 
 from autograder import view
 from autograder.view.draw.html import as_image
+from autograder.view.draw.timeline import draw_timeline
 from autograder.view.scene.composition import build_scene
+from autograder.view.scene.timeline import timeline_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 LESSON_SNIPPETS = ["raises_backward", "silently_wrong", "correct", "raises_forward", "views"]
@@ -158,6 +161,12 @@ def test_a_page_allows_only_itself(hostile):
     ) == policy
     assert {"plain", "module"} == {a["type"].split("/")[-1] for tag, a in read.tags if tag == "script"}
     assert {"src"} == {name for tag, a in read.tags for name in a if name in ("src", "href", "onerror", "style")}
+
+
+def test_the_picture_of_the_readme_is_a_timeline(recorded):
+    """The file is what this release draws of the program that README describes."""
+    shown = (Path(__file__).parents[2] / "assets/screenshots/timeline.svg").read_text("utf-8")
+    assert draw_timeline(timeline_of(recorded("silently_wrong"))) == shown
 
 
 def test_a_page_names_no_other_place(recording):

@@ -19,7 +19,7 @@ from autograder.view.playback import Playback, find_backward
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import is_wrong, short_values
 from autograder.view.text.harm_sentences import SENTENCES, harmed_tensor, how_far_off, keeper, through, where
-from autograder.view.text.headline import meaning, short_message, title
+from autograder.view.text.headline import headline, short_message, title
 from autograder.view.text.naming import TensorNames, count_noun
 
 Kind = Literal["made", "saved", "modified", "unseen", "raised", "accepted", "fine"]
@@ -286,12 +286,11 @@ class _TimelineMaker:
             words = _values(state.values, state.version) if state else translated("modifies {tensor}", tensor=name)
             self._add(step.index, Mark("modified", words, reason))
         if backward is not None:
-            self._add(backward, Mark("fine", meaning("correct") if self._is_checked() else title(self.verdict)))
+            answers = {check.oracle: check.answer for check in self.verdict.checks}
+            is_compared = answers.get("copies of saved tensors") == "yes"
+            words = translated("every node reads the values that it saved") if is_compared else headline(self.verdict)
+            self._add(backward, Mark("fine", words))
         return (named[1].storage, named[2]) if named else (None, "")
-
-    def _is_checked(self) -> bool:
-        """Return whether an oracle compared the gradients of this run."""
-        return self.verdict.outcome == "correct" and any(check.answer == "yes" for check in self.verdict.checks)
 
     def _first_write(self) -> tuple[Step, Write, str, str] | None:
         """Return the first modification of a named tensor that has a known reason, with the name and the reason.
@@ -305,7 +304,8 @@ class _TimelineMaker:
             if frame.kind != "step" or step is None or "__init__" in step.function:
                 continue
             for write in step.writes:
-                reason = self._reason(step, write) if write.tensor is not None and names.has_name(write.tensor) else ""
+                is_new = write.tensor is None or write.tensor in step.tensors or not names.has_name(write.tensor)
+                reason = "" if is_new else self._reason(step, write)
                 found = (step, write, names.short(write.tensor), reason)
                 if reason and reason != translated(UNSAVED):
                     return found
