@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 import subprocess
+import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
@@ -125,3 +127,17 @@ def test_the_example_of_the_readme_ships_and_explains_as_printed():
 def test_the_page_of_public_names_is_current():
     """docs/api.md is the page that `python -m tests.api_page` writes from the docstrings."""
     assert api_page.page() == api_page.PAGE.read_text("utf-8")
+
+
+def test_the_table_of_lessons_has_the_numbers_of_the_lessons():
+    """docs/classroom.md lists each lesson's minutes, points and ways to shorten it as the lessons' own files have them."""
+    texts = tomllib.loads((ROOT / "solutions" / "teaching.toml").read_text("utf-8"))
+    rows = []
+    for number, path in enumerate(sorted((ROOT / "notebooks").glob("0*/*.ipynb"))):
+        lesson = tomllib.loads((ROOT / "autograder" / "course" / "lessons" / f"{path.stem}.toml").read_text("utf-8"))
+        cells = [cell["metadata"].get("nbgrader", {}) for cell in json.loads(path.read_text("utf-8"))["cells"]]
+        points = sum(cell.get("points", 0) for cell in cells)
+        weeks, title = f"{2 * number + 1} and {2 * number + 2}", f"{path.stem[:2]} · {lesson['title']}"
+        rows.append(f"| {weeks} | {title} | {lesson['minutes']} | {points} | {texts[path.stem]['shorten']} |")
+    page = (ROOT / "docs" / "classroom.md").read_text("utf-8")
+    assert rows == re.findall(r"^\| \d+ and \d+ \| \d\d · .*$", page, re.M)

@@ -40,7 +40,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
 
 
 def test_the_page_for_teachers_has_the_same_commands(tmp_path):
-    """The commands in docs/teaching.md are those of the class's README, which the next test runs."""
+    """The commands in docs/classroom.md are those of the class's README, which the next test runs."""
     make_demo_class(tmp_path / "demo")
     readme = re.findall(r"^ +(autograder .+)$", (tmp_path / "demo" / "README.txt").read_text("utf-8"), re.M)
     page = (Path(__file__).parents[3] / "docs" / "teaching.md").read_text("utf-8")
