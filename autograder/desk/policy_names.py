@@ -51,7 +51,7 @@ def _assignments_in(policy: CoursePolicy) -> list[_Named]:
 
 
 def _students_in(policy: CoursePolicy) -> list[_Named]:
-    return [
+    return [_Named("left", student) for student in policy.left] + [
         _Named(f"assignments.{assignment}.{setting}", student)
         for assignment, one in policy.assignments.items()
         for setting, students in (("extensions", one.extensions), ("excused", one.excused))

@@ -86,10 +86,12 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late: LateRule | None = None  # None leaves late work to nbgrader's plugin
     assignments: dict[str, AssignmentPolicy] = {}
     drop_lowest: tuple[DropLowest, ...] = ()
+    left: tuple[str, ...] = ()  # students who have left the course: excused from all assignments, and in no list
     # Without a submission: "zero" is 0 points on the platform, too; "blank" does not count in the course's table either.
     missing: Literal["zero", "blank"] | None = None
-    # Which of several submissions `collect` gives to `grade`: the last one, or the last one in time if there is one.
-    counts: Literal["last", "last-in-time"] = "last"
+    # Which of several submissions counts: `collect` takes the last one, or the last one in time if there is one; `grade`
+    # compares all of them and takes the one with the most points after its late penalty.
+    counts: Literal["last", "last-in-time", "best"] = "last"
 
     def rule(self, assignment: str) -> LateRule | None:
         """Return the rule for late work on an assignment; None if nbgrader's plugin decides."""
@@ -98,7 +100,8 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def of(self, assignment: str) -> AssignmentPolicy:
         """Return the rules of an assignment."""
-        return self.assignments.get(assignment, AssignmentPolicy())
+        own = self.assignments.get(assignment, AssignmentPolicy())
+        return msgspec.structs.replace(own, excused=(*own.excused, *self.left))
 
     def due(self, assignment: str) -> datetime.datetime | None:
         """Return the due date as nbgrader stores it, in UTC without a zone; None if nbgrader's own due date applies."""
@@ -157,7 +160,7 @@ def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
         _check(policy)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError, ValueError) as error:
         reason = str(error).replace("\n", " ").replace("Object contains", "it contains")
-        raise PolicyError(f"{printable(str(path))}: {reason}. docs/teaching.md has an example") from None
+        raise PolicyError(f"{printable(str(path))}: {reason}. docs/classroom.md has an example") from None
     return policy, hashlib.sha256(data).hexdigest()
 
 

@@ -138,6 +138,24 @@ def test_what_cannot_be_is_named_and_nothing_is_written(course, points, comment,
     assert {(None, True, None)} == set(grades(course).values())
 
 
+@pytest.mark.parametrize("by_policy", [True, False], ids=["policy.toml", "nbgrader db student remove"])
+def test_a_student_who_left_is_not_read(course, by_policy):
+    """Their rows disappear from the table, filled in or not, and all other marks are transferred, also in later runs."""
+    done = read_answers(ASSIGNMENT, course)
+    rows = table(done.table)
+    gone = student_of(rows[3])
+    fill(done.table, "points", **{row["answer"]: "1" for row in rows})
+    if by_policy:
+        (course / "policy.toml").write_text(f'left = ["{gone}"]', "utf-8")
+    else:
+        with open_gradebook(course) as book:
+            book.remove_student(gone)
+    for taken in (11, 0):
+        done = read_answers(ASSIGNMENT, course)
+        assert (11, 0, taken) == (done.answers, done.waiting, done.taken)
+        assert gone not in map(student_of, table(done.table))
+
+
 def test_a_second_reader_gets_answers_from_the_worst_to_the_best(course, capsys):
     """Without the first reader's points; the agreement is that of the two columns."""
     done = read_answers(ASSIGNMENT, course)
@@ -171,7 +189,7 @@ def test_the_report_has_what_a_person_gave(tmp_path):
 
 
 def test_an_answer_in_a_cell_without_metadata_is_listed(tmp_path):
-    """Students who retype an answer, or hand in a notebook without nbgrader's metadata, are read like the others."""
+    """Students without nbgrader's metadata are read like the others; the next `grade` writes the pages of those with a new mark."""
     if LEVELS["bubblewrap"].obstacle:
         pytest.skip(LEVELS["bubblewrap"].obstacle)
     retyped, bare = (
@@ -188,3 +206,12 @@ def test_an_answer_in_a_cell_without_metadata_is_listed(tmp_path):
     assert (3, 3) == (reading.answers, reading.waiting)
     texts = "".join(str(row) for row in table(reading.table))
     assert all(text in texts for text in ("undefined", "not a number", "an error"))
+
+    pages = {student: plain_course.page(course, student).read_text("utf-8") for student in ("ann", "bob", "cem")}
+    [row] = [row for row in table(reading.table) if row["text"] == "not a number"]
+    fill(reading.table, "points", **{row["answer"]: "1", f"comment_{row['answer']}": "Which number?"})
+    read_answers(plain_course.ASSIGNMENT, course)
+    assert all(row.unchanged for row in plain_course.grade_class(course))
+    after = {student: plain_course.page(course, student).read_text("utf-8") for student in pages}
+    assert "Which number?" in after["bob"]
+    assert after == pages | {"bob": after["bob"]}

@@ -9,11 +9,13 @@ import zipfile
 import pytest
 
 from autograder import cli
-from autograder.desk.class_grades import NotGradedError
+from autograder.desk.class_grades import NotGradedError, read_class_grades
 from autograder.desk.collect.collection import collect
+from autograder.desk.report.course_report import course_lines
 from autograder.desk.returning.return_grades import return_grades
 from autograder.desk.roster import Roster, read_roster
 from autograder.desk.table_file import TableError
+from autograder.grade.batch.classroom import open_class
 from tests.desk import downloads, made_class
 from tests.desk.made_class import ASSIGNMENT, STUDENTS
 from tests.desk.made_grades import give_grades
@@ -222,6 +224,24 @@ def test_a_missing_submission_is_zero_or_blank_by_policy(tmp_path, missing):
         row[2]: row[rows[0].index("Grade")] for row in rows[1:] if row[2] in {*absent, "else@example.org"}
     }
     assert (missing == "zero") == any("missing submissions were left blank" in remark for remark in done.remarks)
+
+
+def test_a_student_who_left_keeps_the_cell_and_is_in_no_list(tmp_path):
+    """A grade without a row does not prevent zeros for others, and the course's table omits those who left."""
+    course, listed = graded(tmp_path, downloads.moodle_zip, downloads.moodle_worksheet)
+    classroom = open_class(course, ASSIGNMENT, before_hand_in=True)
+    graded_students = sorted(read_class_grades(classroom).scores)
+    here, gone = graded_students[:2]
+    assert {here, gone} < {line.student for line in course_lines(classroom)}
+    (course / "policy.toml").write_text(f'missing = "zero"\nleft = ["{here}", "{gone}"]')
+    lines = [line for line in listed.read_text("utf-8").splitlines() if gone not in line]
+    listed.write_text("\n".join(lines) + "\n", "utf-8")
+    done = return_grades(ASSIGNMENT, course, "moodle", listed, tmp_path / "out", Roster([]))
+    changed = differences(listed.read_bytes(), (tmp_path / "out" / "grades.csv").read_bytes())
+    assert here not in {cells(listed.read_bytes())[row][2] for row, _ in changed}
+    assert len(graded_students) - 2 + len(made_class.ABSENT) == len(changed)
+    assert not any(gone in remark or "excused" in remark for remark in done.remarks)
+    assert not {here, gone} & {line.student for line in course_lines(classroom)}
 
 
 def test_a_scale_that_cannot_be_is_one_sentence(tmp_path, capsys):

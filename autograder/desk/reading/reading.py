@@ -26,7 +26,7 @@ class ReadingError(InputError):
 
 
 class ReadingState(msgspec.Struct):
-    """The contents of the tables when they were written: the salt of the codes, and each answer's mark."""
+    """The contents of the tables when they were written: the salt of the codes, and the mark of each answer, now or before."""
 
     salt: str
     marks: dict[str, Mark] = {}
@@ -81,8 +81,8 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
         raise ReadingError(f"{assignment} has no answers to grade by hand")
     taken = _take(classroom, folder, state, answers)
     answers = written_answers(classroom, state.salt)
-    second = _second_reading(folder / SECOND, answers)
-    state.marks = {one.code: Mark(one.points, one.comment) for one in answers}
+    second = _second_reading(folder / SECOND, answers, state)
+    state.marks |= {one.code: Mark(one.points, one.comment) for one in answers}
     _write(folder, state, answers, sample)
     waiting = sum(one.points is None for one in answers)
     return Reading(folder / ANSWERS, len(answers), waiting, taken, second)
@@ -115,7 +115,8 @@ def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list
     if not (folder / ANSWERS).exists():
         return 0
     known = {one.code: one for one in answers}
-    filled = read_sheet(folder / ANSWERS, known, read_short_comments(classroom.folder / FOLDER / COMMENTS))
+    comments = read_short_comments(classroom.folder / FOLDER / COMMENTS)
+    filled = read_sheet(folder / ANSWERS, known, comments, gone=state.marks.keys())
     new = {code: mark for code, mark in filled.items() if mark != state.marks.get(code, Mark(None, ""))}
     if new:
         with only_client(classroom.gradebook, classroom.assignment), opened_answers(classroom) as give:
@@ -124,11 +125,11 @@ def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list
     return len(new)
 
 
-def _second_reading(path: Path, answers: list[WrittenAnswer]) -> SecondReading | None:
+def _second_reading(path: Path, answers: list[WrittenAnswer], state: ReadingState) -> SecondReading | None:
     if not path.exists():
         return None
     known = {one.code: one for one in answers}
-    filled = read_sheet(path, known, {}, SECOND_POINTS)
+    filled = read_sheet(path, known, {}, SECOND_POINTS, gone=state.marks.keys())
     both = [(known[code].points, mark.points) for code, mark in filled.items()]
     differences = [abs(one - other) for one, other in both if one is not None and other is not None]
     if not differences:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +40,12 @@ def sheet(answers: list[WrittenAnswer], columns: tuple[str, ...] = COLUMNS) -> b
 
 
 def read_sheet(
-    path: Path, answers: dict[str, WrittenAnswer], short: dict[str, str], points: str = "points"
+    path: Path,
+    answers: dict[str, WrittenAnswer],
+    short: dict[str, str],
+    points: str = "points",
+    *,
+    gone: Collection[str] = (),
 ) -> dict[str, Mark]:
     """Return the marks in the table, by the answer's code.
 
@@ -48,6 +54,7 @@ def read_sheet(
         answers: all answers, by code.
         short: comments by their abbreviation.
         points: the column of the points.
+        gone: the codes of earlier answers, whose rows are ignored if the student has left.
 
     Raises:
         TableError: a column is missing, or a cell is invalid; the message contains the row.
@@ -61,7 +68,7 @@ def read_sheet(
         code, filled = row[places["answer"] or 0], row[places[points] or 0].strip()
         if code in answers:
             marks[code] = _mark(table, row, places[points] or 0, answers[code], short, number)
-        elif filled:
+        elif filled and code not in gone:
             raise TableError(f"{table.name}, row {number}: no answer has the code {printable(code)}")
     return marks
 

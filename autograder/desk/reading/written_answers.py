@@ -12,6 +12,7 @@ from nbgrader.utils import is_grade, is_solution, is_task
 
 from autograder.course.canonical import read
 from autograder.desk.class_grades import cell_rows
+from autograder.desk.policy_names import checked_policy
 from autograder.desk.report.grading_records import GradedNotebook, graded_notebook
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 
@@ -57,7 +58,7 @@ def questions(classroom: Classroom) -> list[WrittenQuestion]:
 
 
 def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
-    """Return all answers that are or will be graded by hand, in the order of their codes.
+    """Return all answers of the present students that are or will be graded by hand, in the order of their codes.
 
     Args:
         classroom: the course and assignment.
@@ -65,14 +66,14 @@ def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
     """
     asked = {(one.notebook, one.cell): one for one in questions(classroom)}
     notebooks: dict[tuple[str, str], GradedNotebook] = {}
-    found = []
+    found, left = [], checked_policy(classroom).left
     with opened_gradebook(classroom) as book:
         comments = {
             tuple(place): comment for *place, comment in cell_rows(book, classroom, Comment, Comment.manual_comment)
         }
         by_hand = Grade.needs_manual_grade | Grade.manual_score.is_not(None)
         for student, notebook, cell, points in cell_rows(book, classroom, Grade, Grade.manual_score).filter(by_hand):
-            if (question := asked.get((notebook, cell))) is None:
+            if (question := asked.get((notebook, cell))) is None or student in left:
                 continue
             if (student, notebook) not in notebooks:
                 notebooks[student, notebook] = graded_notebook(classroom, student, notebook)

@@ -72,7 +72,8 @@ def change_since(classroom: Classroom, report: ClassReport) -> AssignmentChange 
     if not place:
         return None
     before, now = (read_class_grades(classroom._replace(assignment=name)) for name in names[place - 1 : place + 1])
-    shares = _shares(before), _shares(now)
+    left = checked_policy(classroom).left
+    shares = _shares(before, left), _shares(now, left)
     people = read_record(classroom.folder, report.assignment)
     both = [student for student in shares[0] if student in shares[1]]
     fell = [
@@ -96,7 +97,8 @@ def course_lines(classroom: Classroom) -> list[CourseLine]:
     policy = checked_policy(classroom)
     grades = {name: read_class_grades(classroom._replace(assignment=name)) for name in graded_assignments(classroom)}
     listed = listed_students(classroom)
-    students = sorted(listed.keys() | {student for one in grades.values() for student in one.scores})
+    graded = {student for one in grades.values() for student in one.scores}
+    students = sorted((listed.keys() | graded) - {*policy.left})
     names = {student: person.name for student, person in listed.items()}
     names |= {student: entry.name for name in grades for student, entry in read_record(classroom.folder, name).items()}
     return [_line(student, names.get(student, ""), grades, policy) for student in students]
@@ -112,8 +114,9 @@ def _line(student: str, name: str, grades: dict[str, ClassGrades], policy: Cours
     return CourseLine(student, name, total.points, total.max_points, total.dropped)
 
 
-def _shares(grades: ClassGrades) -> dict[str, float]:
+def _shares(grades: ClassGrades, left: tuple[str, ...]) -> dict[str, float]:
     return {
         student: score.total / grades.max_points if grades.max_points else 1.0
         for student, score in grades.scores.items()
+        if student not in left
     }

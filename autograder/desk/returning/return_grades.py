@@ -70,7 +70,7 @@ class _Return:
             )
         self.people: dict[int, Person] = dict(people_in(table))
         policy = checked_policy(classroom)
-        self.excused = set(policy.of(classroom.assignment).excused)
+        self.excused, self.left = set(policy.of(classroom.assignment).excused), set(policy.left)
         students = sorted(self.grades.scores.keys() | self.excused)
         self.rows, self.by_name = match_rows(list(self.people.items()), students, self.record, roster)
         if not self.rows:
@@ -78,7 +78,7 @@ class _Return:
                 f"no row of {table.name} is one of the {len(students)} students with a grade. Download the worksheet of this course"
             )
         self._refuse_doubles()
-        self.unknown = sorted(self.grades.scores.keys() - set(self.rows.values()))
+        self.unknown = sorted(self.grades.scores.keys() - set(self.rows.values()) - self.left)
         self.ungraded = sorted(set(classroom.students()) - self.grades.scores.keys() - self.excused)
         self.empty = {
             row: person
@@ -132,7 +132,7 @@ class _Return:
                 continue
             if student not in self.excused:
                 found[row, self.column.number] = self.column.written(self._points(student))
-            elif self.column.excused is not None:
+            elif self.column.excused is not None and student not in self.left:
                 found[row, self.column.number] = self.column.excused
         return found
 
@@ -174,7 +174,7 @@ class _Return:
         yield from _counted(without, "{} without a grade, whose cells were left as they are: {}", without)
         names = [self.people[row].name for row in self.by_name]
         yield from _counted(names, "{} matched by name only, to be checked: {}", names)
-        excused = sorted(self.excused & set(self.rows.values()))
+        excused = sorted((self.excused - self.left) & set(self.rows.values()))
         yield from _counted(excused, "{} excused by policy.toml: {}", excused)
         scores = self.grades.scores
         waiting = [student for student in self.rows.values() if student in scores and scores[student].waiting]
