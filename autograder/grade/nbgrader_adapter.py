@@ -23,12 +23,13 @@ and that no other module reads a private name.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,14 +98,16 @@ def fill_grades(
             comment.auto_comment = comments[name]
 
 
-def add_grades(notebook: NotebookNode, submitted: api.SubmittedNotebook) -> dict[str, float]:
+def add_grades(notebook: NotebookNode, submitted: api.SubmittedNotebook) -> dict[str, Any]:
     """Put the scores and comments of the gradebook into the metadata of a graded notebook's cells.
 
     Unlike in nbgrader, the metadata of each graded cell also state whether a person has to grade it. Returns the
-    notebook's "score" after the late penalty, its "max_score" and its "late_penalty".
+    notebook's "score" after the late penalty, its "max_score", its "late_penalty", and a hash of its manual "marks".
     """
     comments = {comment.name: comment.comment for comment in submitted.comments}
     grades = {grade.name: grade for grade in submitted.grades}
+    marks = [(name, one.manual_score, one.extra_credit, None) for name, one in grades.items()]
+    marks += [(comment.name, None, None, comment.manual_comment) for comment in submitted.comments]
     for cell in notebook.cells:
         known = cell.metadata.get("nbgrader", {})
         if utils.is_solution(cell) or utils.is_task(cell):
@@ -114,7 +117,14 @@ def add_grades(notebook: NotebookNode, submitted: api.SubmittedNotebook) -> dict
             waiting = bool(grade.needs_manual_grade and grade.manual_score is None)
             known.update(score=grade.score, points=grade.max_score, waiting=waiting)
     penalty = submitted.late_submission_penalty or 0.0
-    return {"score": submitted.score - penalty, "max_score": submitted.max_score, "late_penalty": penalty}
+    about = {"score": submitted.score - penalty, "max_score": submitted.max_score, "late_penalty": penalty}
+    return about | {"marks": digest_of_marks(marks)}
+
+
+def digest_of_marks(marks: Iterable[tuple[str, float | None, float | None, str | None]]) -> str:
+    """Return a hash of a notebook's manual points, extra credit and manual comments by cell; "" without any."""
+    given = sorted(repr(mark) for mark in marks if mark[1] is not None or mark[2] or mark[3])
+    return hashlib.sha256(repr(given).encode()).hexdigest()[:16] if given else ""
 
 
 CellKind = type[api.GradeCell] | type[api.SolutionCell] | type[api.TaskCell] | type[api.SourceCell]

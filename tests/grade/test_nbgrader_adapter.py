@@ -28,6 +28,7 @@ from autograder.grade.nbgrader_adapter import (
     add_assignment,
     add_grades,
     changed_cells,
+    digest_of_marks,
     fill_grades,
     late_plugin,
     open_gradebook,
@@ -200,9 +201,9 @@ def test_feedback_has_the_grades_that_nbgrader_gives_it(graded, course):
     ours, theirs = notebook(ANSWER, TEST, WRITTEN, TASK), notebook(ANSWER, TEST, WRITTEN, TASK)
     about = {"nbgrader": PLACE | {"db_url": course.CourseDirectory.db_url}}
     GetGrades().preprocess(theirs, about)
-    assert {key: about["nbgrader"][key] for key in ("score", "max_score", "late_penalty")} == add_grades(
-        ours, submitted
-    )
+    grades = add_grades(ours, submitted)
+    assert digest_of_marks([("why", None, None, "Say more.")]) == grades.pop("marks")
+    assert {key: about["nbgrader"][key] for key in ("score", "max_score", "late_penalty")} == grades
     waiting = {one.metadata.nbgrader.grade_id: one.metadata.nbgrader.pop("waiting", None) for one in ours.cells}
     assert {"f": None, "test_f": False, "why": False, "task": True} == waiting
     assert [one.metadata for one in theirs.cells] == [one.metadata for one in ours.cells]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from autograder.tape.run.time_limit import TimeUp, time_limit
 HIDDEN_TEST_LEVELS = ("none", "name", "message")
 PAGE_SECONDS = 60.0  # for the pages of one student; the pages of a lesson take a fraction of a second
 LONGEST_REASON = 300
+MARKS = re.compile(rb'<meta name="autograder-marks" content="(\w+)">')
+HEAD_BYTES = 1000  # of a page, with its meta elements
 
 
 class GetGradesAndWaiting(NbGraderPreprocessor):
@@ -103,6 +106,16 @@ def _write_pages(classroom: Classroom, student: str, book: Gradebook, cover: Cov
     except Exception as error:  # the pages of the others are still to be written
         return printable(f"{type(error).__name__}: {error}")[:LONGEST_REASON]
     return None
+
+
+def marks_of_page(path: Path) -> str:
+    """Return the hash of the manual marks with which a page was written; "" if there were none, or there is no page."""
+    try:
+        with path.open("rb") as page:
+            found = MARKS.search(page.read(HEAD_BYTES))
+    except OSError:
+        return ""
+    return found[1].decode() if found else ""
 
 
 def _page(path: Path, classroom: Classroom, student: str, book: Gradebook, cover: CoverHiddenTests) -> str:

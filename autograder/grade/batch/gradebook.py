@@ -21,7 +21,7 @@ from sqlalchemy.pool import NullPool
 from traitlets.config import Config
 
 from autograder.errors import InputError, UnfinishedError
-from autograder.grade.nbgrader_adapter import fill_grades, open_gradebook, transaction
+from autograder.grade.nbgrader_adapter import digest_of_marks, fill_grades, open_gradebook, transaction
 from autograder.grade.policy import LatePolicy
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.printable import printable
@@ -45,6 +45,14 @@ GRADES = _table(
 )  # fmt: skip
 REHEARSALS = _table("autograder_rehearsal", ("assignment", "notebook"), "source", "found", "rehearsed")
 POLICIES = _table("autograder_policy", ("assignment", "student"), "policy", "applied")
+
+
+# The rest of a query of cells of the submissions to an assignment `:a`, in a table `g` of nbgrader.
+OF_CELLS = (
+    "g JOIN base_cell c ON c.id = g.cell_id JOIN submitted_notebook sn ON sn.id = g.notebook_id "
+    "JOIN notebook n ON n.id = sn.notebook_id JOIN submitted_assignment s ON s.id = sn.assignment_id "
+    "JOIN assignment a ON a.id = s.assignment_id WHERE a.name = :a"
+)
 
 
 class StoppedError(UnfinishedError):
@@ -158,6 +166,17 @@ class GradingRecords:
             rows = [about | {"student": one.student} | msgspec.structs.asdict(one.origin) for one in students]
             _replace_rows(session, GRADES, rows)
 
+    def score_with(self, one: GradedStudent) -> float:
+        """Return the score, after the late penalty, that a student would have with these grades; nothing is written."""
+        with self._transaction() as session:
+            [submission] = self._filled(session, [one])
+            session.flush()
+            self._penalise([submission])
+            session.flush()
+            total = read_scores(self._book, self._assignment)[one.student].total
+            session.rollback()
+        return total
+
     def _filled(self, session: Any, students: list[GradedStudent]) -> list[SubmittedAssignment]:
         """Return the rows of each student, filled with the grades; the two flushes send them to the database together."""
         with session.no_autoflush:
@@ -207,15 +226,27 @@ class GradingRecords:
     def automatic_points(self) -> dict[str, dict[tuple[str, str], float | None]]:
         """Return each student's automatic points by notebook and cell, as they are in the gradebook now."""
         rows = self._rows(
-            "SELECT s.student_id, n.name AS notebook, c.name AS cell, g.auto_score FROM grade g "
-            "JOIN base_cell c ON c.id = g.cell_id JOIN submitted_notebook sn ON sn.id = g.notebook_id "
-            "JOIN notebook n ON n.id = sn.notebook_id JOIN submitted_assignment s ON s.id = sn.assignment_id "
-            "JOIN assignment a ON a.id = s.assignment_id WHERE a.name = :a"
+            f"SELECT s.student_id, n.name AS notebook, c.name AS cell, g.auto_score FROM grade {OF_CELLS}"
         )
         found: dict[str, dict[tuple[str, str], float | None]] = {}
         for row in rows:
             found.setdefault(row.student_id, {})[row.notebook, row.cell] = row.auto_score
         return found
+
+    def digests_of_marks(self) -> dict[tuple[str, str], str]:
+        """Return a hash of what a person gave each notebook, by student and notebook, as `digest_of_marks` computes it."""
+        place = "SELECT s.student_id, n.name AS notebook, c.name AS cell"
+        grades = self._rows(
+            f"{place}, g.manual_score, g.extra_credit, NULL FROM grade {OF_CELLS} "
+            "AND (g.manual_score IS NOT NULL OR g.extra_credit IS NOT NULL)"
+        )
+        comments = self._rows(
+            f"{place}, NULL, NULL, g.manual_comment FROM comment {OF_CELLS} AND g.manual_comment IS NOT NULL"
+        )
+        found: dict[tuple[str, str], list[Any]] = {}
+        for student, notebook, *mark in (*grades, *comments):
+            found.setdefault((student, notebook), []).append(tuple(mark))
+        return {place: digest_of_marks(marks) for place, marks in found.items()}
 
     def rehearsal(self, notebook: str, source: str) -> str | None:
         """Return the report on a notebook as JSON if it was made with the same source, else None."""
