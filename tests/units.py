@@ -34,6 +34,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "grade/batch/test_csv_export.py": ("test_every_student_has_one_whole_row",),
     "grade/batch/test_dry_run.py": (),
     "grade/batch/test_odd_hand_ins.py": (),
+    "grade/batch/test_policy.py": ("test_the_best_of_several_submissions_counts_after_its_penalty",),
     "grade/batch/test_what_decides.py": ("test_nothing_changed", "test_the_teachers_files[data.csv]"),
     "grade/classes/test_like_nbgrader.py": (),
     "grade/sandbox/test_resource_watch.py": (

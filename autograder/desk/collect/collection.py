@@ -16,7 +16,7 @@ from autograder.desk.collect.hand_in_files import ReadableHandIn, readable
 from autograder.desk.collect.notebook_names import shapes_in
 from autograder.desk.collect.platforms.platform_registry import platform_of
 from autograder.desk.collect.questions import Answers, MatchQuestion, read_answers, write_questions
-from autograder.desk.collect.submitted_folder import HandInFiles, Placing, keep_earlier, place
+from autograder.desk.collect.submitted_folder import HandInFiles, Placing, is_kept, keep_earlier, place
 from autograder.desk.hand_in_record import CollectedHandIn, keep_students, read_record, record_folder, write_record
 from autograder.desk.roster import Person, Roster
 from autograder.desk.written_time import parse_time
@@ -159,7 +159,7 @@ class _Desk:
     def settle(self, student: str, claims: list[Claim]) -> CollectedLine:
         """Place the latest of a student's submissions, store the others, and return the student's line."""
         *others, last = sorted(claims, key=lambda claim: self._order(student, claim))
-        earlier = self.folder / "earlier" / student
+        earlier = self.classroom.earlier(student)
         for claim in others:
             keep_earlier(self._read(claim, student), earlier)
         if not last.work.names:
@@ -168,7 +168,11 @@ class _Desk:
                 student, last.person.name, "cannot be placed", tuple(_remarks(last, "no file was submitted"))
             )
         work = self._read(last, student)
-        placing, reason = place(self.classroom, student, work, self.record.get(student), earlier, self._is_in_time)
+        placing: Placing = "as before"
+        reason = ""
+        # With "best", `grade` may have put another submission into submitted/.
+        if not (self.policy.counts == "best" and is_kept(self.classroom, student, work)):
+            placing, reason = place(self.classroom, student, work, self.record.get(student), earlier, self._is_in_time)
         if placing in ("new", "newer than before", "as before"):
             self.record[student] = self._collected(last, work)
         self._ask(last)
@@ -192,7 +196,7 @@ class _Desk:
 
     def _is_in_time(self, student: str, time: datetime.datetime | None, late: bool) -> bool:
         """Return whether a submission is in time, by the platform if its time is unknown; True if the last one counts."""
-        if self.policy.counts == "last":
+        if self.policy.counts != "last-in-time":
             return True
         return self.policy.is_in_time(self.classroom.assignment, student, time) if time else not late
 

@@ -138,11 +138,22 @@ def _age(
     )  # the same submission; more of its files are recognized now
 
 
-def _present(classroom: Classroom, student: str, known: CollectedHandIn | None) -> HandInFiles:
-    folder = classroom.submitted(student)
+def is_kept(classroom: Classroom, student: str, work: HandInFiles) -> bool:
+    """Return whether a submission is stored as an earlier one, next to the one that counts."""
+    kept = classroom.earlier(student).glob("*/")
+    return classroom.submitted(student).is_dir() and any(_files_in(folder) == work.files for folder in kept)
+
+
+def _files_in(folder: Path) -> dict[str, bytes]:
     files, _ = attachments(folder, LIMITS)
     for path in sorted(folder.rglob("*.ipynb")):
         files[path.relative_to(folder).as_posix()] = plain_file(path, LARGEST_NOTEBOOK)
+    return files
+
+
+def _present(classroom: Classroom, student: str, known: CollectedHandIn | None) -> HandInFiles:
+    folder = classroom.submitted(student)
+    files = _files_in(folder)
     time = classroom.submission_time(student).time
     return HandInFiles(files, time.replace(tzinfo=datetime.UTC) if time else None, known.sequence if known else 0)
 

@@ -19,7 +19,7 @@ from autograder.course.variants.own_variant import carried_seed
 from autograder.course.variants.variant_record import other_owners
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
-from autograder.grade.batch.feedback_files import write_feedback
+from autograder.grade.batch.feedback_files import marks_of_page, write_feedback
 from autograder.grade.batch.gradebook import (
     GradedStudent,
     GradeOrigin,
@@ -37,6 +37,7 @@ from autograder.grade.batch.student_rows import (
     with_score,
 )
 from autograder.grade.batch.student_submission import StudentSubmission
+from autograder.grade.policy import read_policy
 from autograder.grade.sandbox.isolation import STRONGEST, known_level, require_level
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
@@ -74,6 +75,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     two_processes: bool = False  # judge no test in process
     feedback: Literal["off", "none", "name", "message"] = "off"  # the level of detail about hidden tests
     limits: Limits | None = None  # resources of one submission; None reads the course's nbgrader_config.py
+    may_move: bool = True  # put the best submission into submitted/ if policy.toml says that it counts
     chosen_limits: dict[str, float] = {}  # for this run, by the names of `c.Autograder`, whose values they override
 
 
@@ -126,7 +128,7 @@ def grade_classroom(
             shown.reports(list(reports.values()))
             completed = {"any_prediction": classroom.any_prediction()}
             plans = {name: msgspec.structs.replace(report.plan, **completed) for name, report in reports.items()}
-            batch = _Batch(classroom, terms, plans, records, run, shown)
+            batch = _Batch(classroom, terms, plans, records, run, shown, may_move=options.may_move)
             rows = batch.grade(processes)
         if options.feedback != "off":
             new = [row.student for row in rows if row.in_gradebook and not batch.has_feedback(row)]
@@ -145,7 +147,14 @@ class _Batch:
         records: GradingRecords,
         run: GradingRun,
         shown: Shown,
+        *,
+        may_move: bool = True,
     ) -> None:
+        self.may_move = may_move
+        policy, self.policy_digest = read_policy(classroom.folder)
+        self.takes_best = policy is not None and policy.counts == "best"
+        # By student: all submissions of those who have several, if the best one counts.
+        self.candidates: dict[str, list[StudentSubmission]] = {}
         self.classroom, self.terms, self.plans, self.records, self.run = classroom, terms, plans, records, run
         self.shown = shown
         self.students = classroom.students()
@@ -155,6 +164,7 @@ class _Batch:
         has_grade = records.scores()
         self.known = {student: origin for student, origin in records.origins().items() if student in has_grade}
         self.automatic = records.automatic_points()
+        self.marks = records.digests_of_marks()
         self.restored: dict[str, str] = {}  # by student: a note on points that another program has changed
         self.penalties = {student: score.late_penalty for student, score in has_grade.items()}
         level, versions = terms.level.name, deciding_versions()
@@ -189,29 +199,74 @@ class _Batch:
 
     def _noted(self, result: JobResult) -> StudentSubmission:
         """Add a notebook's grade to the other grades of its student."""
-        work = self.at_work[result.student]
+        work = self.at_work[result.student]  # the key of a submission
         source = self.terms.sources[result.notebook]
         work.grades[result.notebook] = result.grade or unreadable(source, result.failure)
         work.graded_by[result.notebook] = {"worker": result.worker, "machine": result.machine}
         return work
 
     def has_feedback(self, row: StudentRow) -> bool:
-        """Return whether a student's pages are up to date."""
-        same = row.unchanged and row.late_penalty == self.penalties.get(row.student)
-        return same and self.classroom.feedback(row.student).is_dir()
+        """Return whether a student's pages are up to date, also with what a person gave."""
+        if not row.unchanged or row.late_penalty != self.penalties.get(row.student):
+            return False
+        folder = self.classroom.feedback(row.student)
+        return folder.is_dir() and all(
+            marks_of_page(folder / f"{name}.html") == self.marks.get((row.student, name), "") for name in row.cells
+        )
 
     def _jobs(self) -> Iterator[Job]:
         """Yield the notebooks to grade; each is read from disk only when a process is free."""
         for student in self.students:
-            work = StudentSubmission(self.classroom, student, self.terms.sources, self.course_files, self.terms.limits)
-            if self._has_grade(work):
+            works = [self._read(student)]
+            if self.takes_best:
+                works += self._earlier(works[0])
+            if self._has_grade(works[0]):
                 self._finish(unchanged_row(student, self.known[student].cells))
                 continue
-            self.at_work[student] = work
-            for name, data in work.notebooks.items():
-                seed = self._seed(work, data)
-                yield Job(student, name, data, work.files, self.plans[name], seed, pictures=True)
-            self._settle([work])
+            self.at_work |= {work.key: work for work in works}
+            for work in works:
+                for name, data in work.notebooks.items():
+                    seed = self._seed(work, data)
+                    yield Job(work.key, name, data, work.files, self.plans[name], seed, pictures=True)
+            self._settle(works)
+
+    def _read(self, student: str, earlier: Path | None = None) -> StudentSubmission:
+        terms = self.terms
+        return StudentSubmission(self.classroom, student, terms.sources, self.course_files, terms.limits, earlier)
+
+    def _earlier(self, present: StudentSubmission) -> list[StudentSubmission]:
+        """Return the earlier submissions of a student that differ from the present one."""
+        student = present.student
+        folders = sorted(path for path in self.classroom.earlier(student).glob("*/") if not path.is_symlink())
+        others = [work for folder in folders if (work := self._read(student, folder)).digest != present.digest]
+        if others:
+            self.candidates[student] = [present, *others]
+        return others
+
+    def _digest(self, work: StudentSubmission) -> str:
+        """Return a hash of a student's submission, and of all others that were compared with it."""
+        if work.student not in self.candidates:
+            return work.digest
+        every = sorted((one.digest, str(one.timestamp)) for one in self.candidates[work.student])
+        return hashlib.sha256(repr((work.digest, every, self.policy_digest)).encode()).hexdigest()
+
+    def _best(self, work: StudentSubmission) -> StudentSubmission | None:
+        """Return the submission that counts; None if others of the student are not graded yet."""
+        works = self.candidates.get(work.student, [work])
+        if len(works) == 1 or any(one.key in self.at_work for one in works):
+            return work if len(works) == 1 else None
+        scores = {one.key: self.records.score_with(self._graded(one, self._row_of(one))) for one in works}
+        best = max(works, key=lambda one: (scores[one.key], str(one.timestamp or ""), one is works[0]))
+        best.notes.append(f"the best of {len(works)} submissions counts")
+        if best is not works[0] and self.may_move:
+            try:
+                best.make_count(works[0])
+            except OSError as error:
+                raise StoppedError(
+                    f"{printable(work.student)}: the submission that counts cannot be put into submitted/ ({error.strerror}). Fix "
+                    "that, then run the same command with --resume"
+                ) from None
+        return best
 
     def _seed(self, work: StudentSubmission, notebook: bytes) -> int | None:
         """Return the seed of the variant by which a notebook is judged: the seed in the notebook, if the student received that variant."""
@@ -229,7 +284,7 @@ class _Batch:
 
     def _has_grade(self, work: StudentSubmission) -> bool:
         origin = self.known.get(work.student)
-        if origin is None or (origin.submission, origin.source) != (work.digest, self._source_of(work.student)):
+        if origin is None or (origin.submission, origin.source) != (self._digest(work), self._source_of(work.student)):
             return False
         if changed := self._changed_elsewhere(work.student, origin):
             cells = ", ".join(changed)
@@ -255,9 +310,9 @@ class _Batch:
         graded: list[GradedStudent] = []
         try:
             for work in works:
-                if work.complete and self.at_work.pop(work.student, None) is not None:
-                    rows.append(self._row(work))
-                    graded += [self._graded(work, rows[-1])] if work.has_id else []
+                if work.complete and self.at_work.pop(work.key, None) is not None and (best := self._best(work)):
+                    rows.append(self._row(best))
+                    graded += [self._graded(best, rows[-1])] if best.has_id else []
         finally:  # if a folder cannot be written, the earlier grades are kept
             self.records.write(graded)
         for row in rows:
@@ -265,7 +320,9 @@ class _Batch:
             self._finish(msgspec.structs.replace(row, notes=(*row.notes, note)) if note else row)
 
     def _row(self, work: StudentSubmission) -> StudentRow:
-        problem = self._write_folder(work)
+        return self._row_of(work, self._write_folder(work))
+
+    def _row_of(self, work: StudentSubmission, problem: str | None = None) -> StudentRow:
         note = "has no notebook of their own, and is graded by the common one"
         has_none = self.variants and work.student not in self.variants
         return row_of(work, [*self.notes, note] if has_none else self.notes, problem)
@@ -288,13 +345,13 @@ class _Batch:
     def _graded(self, work: StudentSubmission, row: StudentRow) -> GradedStudent:
         origin = GradeOrigin(
             run=self.run.number,
-            submission=work.digest,
+            submission=self._digest(work),
             source=self._source_of(work.student),
             made_with=msgspec.json.encode(self.made_with | {"graded by": work.graded_by}).decode(),
             cells=msgspec.json.encode(row).decode(),
         )
         known = self.known.get(work.student)
-        unchanged = known is not None and known.submission == work.digest
+        unchanged = known is not None and known.submission == self._digest(work)
         return GradedStudent(work.student, work.grades, origin, work.timestamp, unchanged)
 
     def _source_of(self, student: str) -> str:

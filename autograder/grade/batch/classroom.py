@@ -74,6 +74,10 @@ class Classroom(NamedTuple):
         """Return the folder with a student's submitted files."""
         return self.steps["submitted"] / student / self.assignment
 
+    def earlier(self, student: str) -> Path:
+        """Return the folder of a student's collected submissions that do not count, each in a folder named by its time."""
+        return self.folder / "collected" / self.assignment / "earlier" / student
+
     def autograded(self, student: str) -> Path:
         """Return the folder for a student's graded notebooks."""
         return self.steps["autograded"] / student / self.assignment
@@ -154,9 +158,9 @@ class Classroom(NamedTuple):
             course[f"{step}_directory"] = str(path)
         return config
 
-    def submission_time(self, student: str) -> SubmissionTime:
-        """Return the time in `timestamp.txt` of a student's submission."""
-        path = self.submitted(student) / "timestamp.txt"
+    def submission_time(self, student: str, folder: Path | None = None) -> SubmissionTime:
+        """Return the time in `timestamp.txt` of a student's submission, or of another folder."""
+        path = (folder or self.submitted(student)) / "timestamp.txt"
         try:
             text = plain_file(path, LONGEST_TIME).decode(errors="replace").strip()
         except (FileNotFoundError, NotADirectoryError):

@@ -34,7 +34,7 @@ def dry_run(
     with tempfile.TemporaryDirectory(prefix="autograder-dry-run-") as folder:
         trial = _copy(classroom, Path(folder))
         before = _records(trial)
-        options = msgspec.structs.replace(options, feedback="off")
+        options = msgspec.structs.replace(options, feedback="off", may_move=False)
         notes = {row.student: row.notes for row in grade_classroom(trial, options, shown, place)}
         return list(_moved(before, _records(trial), notes))
 

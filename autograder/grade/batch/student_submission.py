@@ -38,13 +38,16 @@ class StudentSubmission:
         sources: dict[str, AssignmentSource],
         course_files: dict[str, bytes],
         limits: Limits,
+        earlier: Path | None = None,
     ) -> None:
+        """Read a student's folder, or the folder of an earlier submission."""
         self.student, self._classroom, self._sources = student, classroom, sources
+        self.folder = folder = earlier or classroom.submitted(student)
+        self.key = student if earlier is None else f"{student}/{earlier.name}"  # unique in a run
         self._course_files = course_files
         self.notebooks: dict[str, bytes] = {}  # the readable notebooks of the assignment
         self.grades: dict[str, NotebookGrade] = {}  # notebooks that cannot be read are graded from the start
         self.graded_by: dict[str, dict[str, str]] = {}  # the worker and the kind of machine, by notebook
-        folder = classroom.submitted(student)
         obstacle = _obstacle(folder, student)
         found, notes = ({}, []) if obstacle else attachments(folder, limits)
         written = {*course_files, "timestamp.txt", *(f"{name}.ipynb" for name in sources)}
@@ -59,7 +62,7 @@ class StudentSubmission:
                 self.grades[name] = unreadable(source, str(error))
         reasons = [f"{name}: {graded.ended}" for name, graded in self.grades.items()]
         self.digest = digest(repr((self.notebooks, reasons, self.notes)).encode(), self.files)
-        self.timestamp: datetime.datetime | None = classroom.submission_time(student).time
+        self.timestamp: datetime.datetime | None = classroom.submission_time(student, folder).time
 
     @property
     def complete(self) -> bool:
@@ -70,6 +73,13 @@ class StudentSubmission:
     def has_id(self) -> bool:
         """Whether the folder's name can be a student's id: SQLite, and so nbgrader's gradebook, can only store UTF-8."""
         return is_utf8(self.student)
+
+    def make_count(self, instead: StudentSubmission) -> None:
+        """Exchange the folder of this earlier submission and that of the one that has counted."""
+        time = f"{instead.timestamp:%Y-%m-%d %H.%M.%S}" if instead.timestamp else instead.digest[:12]
+        kept = self.folder.with_name(time)
+        instead.folder.rename(kept if not kept.exists() else kept.with_name(f"{time} {instead.digest[:12]}"))
+        self.folder.rename(instead.folder)
 
     def write_folder(self) -> None:
         """Write the autograded folder, completely or not at all: the notebooks, the student's files, and the teacher's files.

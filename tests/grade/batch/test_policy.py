@@ -4,10 +4,13 @@ import csv
 import datetime
 import sqlite3
 
+import nbformat
 import pytest
 from nbgrader.api import Gradebook
 from nbgrader.plugins import CsvExportPlugin
 
+from autograder.desk.collect.collection import collect
+from autograder.desk.roster import Roster
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.gradebook import GradingRecords
 from autograder.grade.policy import (
@@ -22,6 +25,7 @@ from autograder.grade.policy import (
 from tests.desk import made_class
 from tests.desk.made_class import ASSIGNMENT
 from tests.desk.made_grades import give_grades
+from tests.grade import plain_course
 
 DUE = datetime.datetime(2026, 10, 3, 12, 0)
 HOURS = {"early": -1, "exact": 0, "minute": 1 / 60, "hour": 1, "day": 24, "two": 25, "week": 24 * 7}
@@ -191,3 +195,38 @@ def test_a_step_begins_after_its_hours():
     """Exactly 24 hours are not more than 24 hours; a second more is."""
     rule = LateRule(percent_a_day=10)
     assert [10, 10, 20] == [rule.percent(seconds) for seconds in (1, 86_400, 86_401)]
+
+
+def test_the_best_of_several_submissions_counts_after_its_penalty(tmp_path, bubblewrap):
+    """By hand, of 6: full in time beats 3 late; 0 loses against half of 6; 4 beats half of 6, and not 6 without a penalty."""
+    nothing = {"answer_mean": "import numpy as np", "answer_scale": "", "answer_slow": ""}
+    answers = {
+        "ann": ({}, {"answer_mean": "import numpy as np"}),
+        "bob": (nothing, {}),
+        "cem": ({"answer_scale": ""}, {}),
+    }
+    course, late = plain_course.make_class(tmp_path / "course", {}), "[late]\npercent_a_day = 50\n"
+    (course / "submitted").mkdir(exist_ok=True)
+    policy = f'counts = "best"\n{{}}[assignments.{plain_course.ASSIGNMENT}]\ndue = 2026-10-03T12:00:00Z\n'
+    (course / "policy.toml").write_text(policy.format(late), "utf-8")
+    for number, hour in enumerate((11, 13)):
+        for student, versions in answers.items():
+            folder = tmp_path / str(hour) / student / plain_course.ASSIGNMENT
+            folder.mkdir(parents=True)
+            nbformat.write(plain_course.answered(versions[number]), folder / f"{plain_course.ASSIGNMENT}.ipynb")
+            (folder / "timestamp.txt").write_text(f"2026-10-03 {hour}:00:00 UTC")
+        collect(tmp_path / str(hour), plain_course.ASSIGNMENT, course, Roster([]))
+
+    def scores() -> dict[str, float | None]:
+        return {row.student: row.score for row in plain_course.grade_class(course)}
+
+    def hours() -> list[str]:
+        return [(course / f"submitted/{name}/vectors/timestamp.txt").read_text()[11:13] for name in answers]
+
+    assert (["13"] * 3, {"ann": 6, "bob": 3, "cem": 4}) == (hours(), scores())
+    assert ["11", "13", "11"] == hours()
+    collect(tmp_path / "13", plain_course.ASSIGNMENT, course, Roster([]))
+    assert all(row.unchanged for row in plain_course.grade_class(course))
+    (course / "policy.toml").write_text(policy.format(""), "utf-8")
+    assert {("ann", 6), ("bob", 6), ("cem", 6)} == set(scores().items())
+    assert ["11", "13", "13"] == hours()
