@@ -43,7 +43,7 @@ def test_the_page_for_teachers_has_the_same_commands(tmp_path):
     """The commands in docs/classroom.md are those of the class's README, which the next test runs."""
     make_demo_class(tmp_path / "demo")
     readme = re.findall(r"^ +(autograder .+)$", (tmp_path / "demo" / "README.txt").read_text("utf-8"), re.M)
-    page = (Path(__file__).parents[3] / "docs" / "teaching.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "classroom.md").read_text("utf-8")
     tried = page.partition("cd demo\n")[2].partition("```")[0].splitlines()
     assert readme == tried
 
