@@ -8,7 +8,7 @@ import pytest
 from autograder.course.canonical import read
 from autograder.course.catalogue import lessons
 from autograder.course.for_credit import METADATA, is_for_credit, mark_for_credit
-from autograder.course.learner import hints
+from autograder.course.learner import hints, learner_progress, lesson_end
 from autograder.course.learner.hints import notebook_of
 from autograder.course.paths import NOTEBOOKS
 
@@ -47,6 +47,19 @@ def test_only_the_marked_notebook_is_concerned(credited, capsys):
     del notebook.metadata[METADATA]
     nbformat.write(notebook, credited / "02.ipynb")
     assert not is_for_credit("shifted_exp")
+
+
+def test_the_end_of_a_lesson_has_no_dead_link(tmp_path, monkeypatch):
+    """Next to a glossary alone, as in the files for students, the card names the next lesson without a link."""
+    (tmp_path / "start").mkdir()
+    (tmp_path / "02").mkdir()
+    monkeypatch.chdir(tmp_path / "02")
+    card = lesson_end.LessonEnd(lessons()[2], learner_progress.Store(tmp_path / "progress.json"))
+    assert "href" not in card._repr_html_()
+    assert "start.ipynb" not in repr(card)
+    assert lessons()[3].title in card._repr_html_()
+    (tmp_path / "start" / "start.ipynb").write_text("{}")
+    assert 2 == card._repr_html_().count("href")
 
 
 @pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.name)

@@ -61,6 +61,19 @@ def penalties(course, policy: str | None) -> dict[str, float]:
         return {student: score.late_penalty for student, score in records.scores().items()}
 
 
+def test_predictions_are_counted_by_the_policy_of_their_assignment(course):
+    """Only `predictions = "completion"` of this assignment counts any prediction, and another word is refused."""
+    path, classroom = course / "policy.toml", open_class(course, ASSIGNMENT, before_hand_in=True)
+    path.unlink(missing_ok=True)
+    assert not classroom.any_prediction()
+    for assignment, counted in (("second", False), (ASSIGNMENT, True)):
+        path.write_text(f'[assignments.{assignment}]\npredictions = "completion"\n', "utf-8")
+        assert counted is classroom.any_prediction()
+    path.write_text(f'[assignments.{ASSIGNMENT}]\npredictions = "some"\n', "utf-8")
+    with pytest.raises(PolicyError, match="predictions"):
+        classroom.any_prediction()
+
+
 def test_each_begun_day_costs_its_percentage(course):
     """By hand: 4 points; no penalty up to 15 minutes, 10 % for each started day, at most half of the points."""
     expected = {"early": 0, "exact": 0, "minute": 0, "hour": 0.4, "day": 0.4, "two": 0.8, "week": 2.0}
