@@ -29,7 +29,7 @@ def ended(raised: BaseException, verb: str = "grade") -> int:
         (
             KeyboardInterrupt(),
             130,
-            "\nautograder: grade was interrupted. What was graded so far is kept; the same command with --resume continues.\n",
+            "\nautograder: grade was interrupted. Grades so far are kept; run the same command with --resume to continue.\n",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from autograder.locale.translations import retold, translatable, translated
 
 WRONG_USE = 2
 INTERRUPTED = {
-    "grade": translatable(" What was graded so far is kept; the same command with --resume continues."),
+    "grade": translatable(" Grades so far are kept; run the same command with --resume to continue."),
 }
 
 

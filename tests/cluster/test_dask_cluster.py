@@ -211,9 +211,7 @@ def test_a_scheduler_that_is_lost_ends_the_run():
         assert 3 == len([next(results) for _ in range(3)])
         BEGUN.wait(300)
         there._client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.loop.add_callback(dask_scheduler.close))
-        with pytest.raises(
-            UnfinishedError, match=r"scheduler .* What was graded so far is kept; run again with --resume"
-        ):
+        with pytest.raises(UnfinishedError, match=r"scheduler .* Grades so far are kept; run again with --resume"):
             list(results)
         RELEASED.set()
 

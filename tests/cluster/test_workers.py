@@ -121,7 +121,7 @@ def test_a_killed_worker_and_a_killed_scheduler_change_no_row(tmp_path, machines
     os.kill(first.pid, signal.SIGKILL)
     assert 2 == client.wait(100)
     assert "scheduler" in (said := (there / "errors.txt").read_text())
-    assert "What was graded so far is kept; run again with --resume" in said
+    assert "Grades so far are kept; run again with --resume" in said
     machines(*scheduler)
     machines("worker", address, "--nthreads", "1")
     resumed = rows(there, grade(there, *words, "--resume"))

@@ -97,7 +97,7 @@ def test_a_review_asks_five_items_from_lessons_passed(kept, shown, monkeypatch, 
     passed: set[str] = set()
     monkeypatch.setattr(review_module.progress_store, "passed", lambda: passed)
     review()
-    assert "there is none yet" in capsys.readouterr().out
+    assert "you have no such lesson yet" in capsys.readouterr().out
     passed |= {exercise.id for lesson in lessons()[1:3] for exercise in lesson.exercises}
     assert {"01_leaf_in_place", "02_mutating_a_saved_tensor"} == {item.lesson for item in passed_items(passed)}
     review()

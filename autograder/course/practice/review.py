@@ -32,7 +32,7 @@ def review() -> None:
     if not topics:
         print(
             translated(
-                "review() asks about lessons of which you have passed at least half the exercises; there is none yet."
+                "review() asks about lessons of which you have passed at least half the exercises; you have no such lesson yet."
             )
         )
     elif not due:

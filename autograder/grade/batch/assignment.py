@@ -336,7 +336,7 @@ class _Batch:
             reason = f"the graded notebooks cannot be written ({error.strerror}: {printable(str(error.filename))})"
             if is_about_the_machine(error):
                 raise StoppedError(
-                    f"{printable(work.student)}: {reason}; what was graded so far is kept. "
+                    f"{printable(work.student)}: {reason}; grades so far are kept. "
                     f"Fix that, then run the same command with --resume"
                 ) from None
             return reason

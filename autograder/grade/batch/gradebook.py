@@ -278,7 +278,7 @@ class GradingRecords:
         except OperationalError as error:
             reason = str(error.orig).partition("\n")[0]
             raise StoppedError(
-                f"the grade cannot be written to the gradebook ({reason}); what was graded so far is kept. "
+                f"the grade cannot be written to the gradebook ({reason}); grades so far are kept. "
                 f"Fix that, then run the same command with --resume"
             ) from None
 

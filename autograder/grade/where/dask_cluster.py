@@ -237,7 +237,7 @@ def _say(sentence: str) -> None:
 
 
 def _stopped(reason: str) -> UnfinishedError:
-    return UnfinishedError(f"{reason}. What was graded so far is kept; run again with --resume")
+    return UnfinishedError(f"{reason}. Grades so far are kept; run again with --resume")
 
 
 @dataclass

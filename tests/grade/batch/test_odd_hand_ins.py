@@ -268,5 +268,5 @@ def test_odd_things_beside_the_source_are_named(bubblewrap, tmp_path):
     (beside / NOT_UTF8).touch()
     [row] = grade_assignment(ASSIGNMENT, tmp_path, Options(jobs=1))
     assert FULL == row.points
-    assert any("zero, beside the source, was left out: zero is not a plain file" in note for note in row.notes)
+    assert any("zero, next to the source, was left out: zero is not a plain file" in note for note in row.notes)
     assert any("was left out: its name is not UTF-8" in note for note in row.notes)

@@ -97,7 +97,7 @@ def test_ctrl_c_ends_with_one_sentence_and_resumes(undisturbed, tmp_path):
     os.killpg(run.pid, signal.SIGINT)
     _, told = run.communicate(timeout=60)
     assert 130 == run.returncode
-    assert "autograder: grade was interrupted. What was graded so far is kept" in told.splitlines()[-1]
+    assert "autograder: grade was interrupted. Grades so far are kept" in told.splitlines()[-1]
     assert "Traceback" not in told
     _, alive = psutil.wait_procs(family, timeout=20)
     assert [] == alive

@@ -37,7 +37,7 @@ def files_beside(folder: Path) -> tuple[dict[str, bytes], list[str]]:
             name.encode()
             found[name] = plain_file(path.resolve(), LARGEST_FILE)
         except (OSError, UnicodeEncodeError, UnreadableSubmission) as error:
-            notes.append(f"{printable(name)}, beside the source, was left out: {reason_of(error)}")
+            notes.append(f"{printable(name)}, next to the source, was left out: {reason_of(error)}")
     return found, notes
 
 
