@@ -106,11 +106,11 @@ def test_how_far_off_is_a_percentage(recorded, off, true, words):
 @pytest.mark.parametrize(
     ("checks", "words"),
     [
-        pytest.param((), "no write harmed a saved value", id="an old recording"),
-        pytest.param((Check(COPIES, "", "yes"),), "no write harmed a saved value", id="writes alone"),
+        pytest.param((), "no write broke backward", id="an old recording"),
+        pytest.param((Check(COPIES, "", "yes"),), "no write broke backward", id="writes alone"),
         pytest.param((Check(COPIES, "", "not asked"),), "backward was never called", id="no backward"),
         pytest.param((Check(DIFFERENCES, "", "yes"),), "the gradients are those of the loss", id="finite differences"),
-        pytest.param((Check(DIFFERENCES, "", "not known"),), "no write harmed a saved value", id="undecided"),
+        pytest.param((Check(DIFFERENCES, "", "not known"),), "no write broke backward", id="undecided"),
     ],
 )
 def test_right_is_said_only_where_it_was_checked(checks, words):

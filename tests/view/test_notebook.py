@@ -86,7 +86,7 @@ def test_a_plain_shell_is_a_terminal(recorded, monkeypatch, capsys):
     monkeypatch.setattr("IPython.get_ipython", lambda: InteractiveShell())
     view.show(recorded("correct"))
 
-    assert capsys.readouterr().out.startswith("correct: no write harmed a saved value")
+    assert capsys.readouterr().out.startswith("correct: no write broke backward")
 
 
 @pytest.mark.parametrize(("module", "loads_torch"), [("autograder.view", False), ("autograder.tape.run.once", True)])

@@ -368,7 +368,7 @@ class DaskCluster(Graders):
         until = time.monotonic() + self._patience
         self._ask_new_workers()
         if not self._present:
-            _say("waiting for a worker; Ctrl-C ends this")
+            _say("waiting for a worker; press Ctrl-C to stop")
         while not self._fit:
             if self._present and self._present <= self._workers.keys():
                 problems = "; ".join(f"{self._workers[one].name} {self._workers[one].problem}" for one in self._present)

@@ -49,17 +49,17 @@ def headline(verdict: Verdict) -> str:
         return meaning(verdict.outcome)
     answers = {check.oracle: check.answer for check in verdict.checks}
     if answers.get("finite differences") == "yes":
-        return translated("the gradients are those of the loss, and no write harmed a saved value")
+        return translated("the gradients are those of the loss, and no write broke backward")
     if answers.get("copies of saved tensors") == "not asked":
         return translated("backward was never called, so no gradient was checked")
     if "no" in answers.values():
-        return translated("no write harmed a saved value; but a custom backward is not the derivative of its forward")
+        return translated("no write broke backward; but a custom backward is not the derivative of its forward")
     seen = sorted({fault.place.line for fault in verdict.graph_faults})
     if seen:
-        return translated("no write harmed a saved value; but see line {line}", line=seen[0])
+        return translated("no write broke backward; but see line {line}", line=seen[0])
     if verdict.excerpt is not None and not verdict.excerpt.ended:
-        return translated("no write harmed a saved value before the time was up")
-    return translated("no write harmed a saved value")
+        return translated("no write broke backward before the time was up")
+    return translated("no write broke backward")
 
 
 def is_compared(verdict: Verdict) -> bool:

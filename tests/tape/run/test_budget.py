@@ -145,7 +145,7 @@ def test_a_run_that_is_cut_after_its_first_backward_says_so():
     found = record_program(from_source(training(2, "== 1", "mul_(2)")), scope=Scope(calls=1))
 
     assert ("correct", 1, False) == (found.verdict.outcome, found.verdict.excerpt.calls, found.verdict.excerpt.ended)
-    assert "correct: no write harmed a saved value before the time was up" == as_screen(found).splitlines()[0]
+    assert "correct: no write broke backward before the time was up" == as_screen(found).splitlines()[0]
     assert any("before the program's end; backward calls until then: 1" in note for note in found.verdict.notes)
 
 

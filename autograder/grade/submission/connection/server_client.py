@@ -163,14 +163,12 @@ class ServerClient:
 
     def _order(self, order: Start | Stop, *descriptors: int) -> None:
         if self._control is None:
-            raise WorkerEnded(in_english("it ended the server that starts submissions, which is started again"))
+            raise WorkerEnded(in_english("it ended the server that starts submissions, which was restarted"))
         try:
             answer = command(self._control, order, STOP_SECONDS, *descriptors)
         except (ChannelError, OSError):
             self.close()
-            raise WorkerEnded(
-                in_english("it ended the server that starts submissions, which is started again")
-            ) from None
+            raise WorkerEnded(in_english("it ended the server that starts submissions, which was restarted")) from None
         if answer.problem is not None:
             raise WorkerEnded(in_english("its process could not be started ({problem})", problem=answer.problem))
 

@@ -36,7 +36,7 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
         if through and through.isidentifier() and not effect.wrong:
             told = in_english(
                 "it writes through {alias} into {name}, which has the same memory: the loss was computed with the new "
-                "values. If {name} was to keep its own, make {alias} a copy: `.clone()`, or `.copy()` in NumPy.",
+                "values. To keep the values of {name}, make {alias} a copy: `.clone()`, or `.copy()` in NumPy.",
                 alias=through, name=name,
             )  # fmt: skip
         notes[write.place] = told_of_line(write.place, evidence.file, told)
