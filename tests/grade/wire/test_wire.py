@@ -44,8 +44,8 @@ def test_a_message_arrives_whole(ends):
     ("sent", "told"),
     [
         pytest.param(channel.HEADER.pack(1 << 40), "more than the 1000 that are allowed", id="too large"),
-        pytest.param(channel.HEADER.pack(3) + b"\xc1\xc1\xc1", "not an answer", id="no message"),
-        pytest.param(channel.HEADER.pack(1) + msgspec.msgpack.encode(7), "not an answer", id="another form"),
+        pytest.param(channel.HEADER.pack(3) + b"\xc1\xc1\xc1", "not a valid answer", id="no message"),
+        pytest.param(channel.HEADER.pack(1) + msgspec.msgpack.encode(7), "not a valid answer", id="another form"),
         pytest.param(channel.HEADER.pack(9) + b"half", "has ended", id="cut off"),
         pytest.param(b"", "has ended", id="nothing"),
     ],
