@@ -73,8 +73,8 @@ class Incorrect(Unsolved):
         self.judges_gradients = judges_gradients
 
 
-class WrongPrediction(Incorrect):
-    """A prediction of a valid form differs from the behavior of the program; graders recognize it by its name."""
+class NotAnOutcome(Incorrect):
+    """A prediction is not one of the four outcomes; graders distinguish it from a wrong prediction by its name."""
 
 
 class Unfinished(Incorrect):

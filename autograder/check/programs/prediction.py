@@ -12,7 +12,7 @@ import torch
 
 from autograder.check.events import failed, show_passed
 from autograder.check.learner import LearnerNames, find_value
-from autograder.check.message import Incorrect, NotAttempted, WrongPrediction, message
+from autograder.check.message import Incorrect, NotAnOutcome, NotAttempted, message
 from autograder.check.plan import Plan, Program, decorator
 from autograder.check.programs.demonstrations import demonstration
 from autograder.check.programs.program_picture import record_program, show_program
@@ -72,8 +72,8 @@ class _Prediction(Plan):
         show_program(self.recording, self.program, from_start=True)
 
     def _refuse(self, told: str, guess: str) -> NoReturn:
-        """Show the message, then the picture, and raise the message as WrongPrediction."""
-        wrong = WrongPrediction(told)
+        """Show the message, then the picture, and raise the message as Incorrect."""
+        wrong = Incorrect(told)
         show_first(wrong)
         show_program(self.recording, self.program, from_start=True)
         failed(self.name, guess)
@@ -121,7 +121,7 @@ class OutcomePrediction(_Prediction):
             )
         outcome = outcome_named(guess)
         if outcome is None:
-            raise Incorrect(
+            raise NotAnOutcome(
                 message(
                     translated("{name}: this is not one of the four outcomes", name=name),
                     saw=repr(guess)[:60],

@@ -32,7 +32,7 @@ from autograder.locale.translated_templates import translated_templates
 from autograder.locale.translations import retold, translatable, translated
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
-VERDICTS = {"Incorrect", "WrongPrediction", "NotAttempted", "Missing", "Unreachable", "Ended", "HiddenTest"}
+VERDICTS = {"Incorrect", "NotAnOutcome", "NotAttempted", "Missing", "Unreachable", "Ended", "HiddenTest"}
 """Errors of this package whose message is sufficient without a traceback."""
 
 FAILED_LINE = re.compile(r"^-+> ?\d+ (.*)$", re.MULTILINE)

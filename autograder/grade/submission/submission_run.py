@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbgrader import utils
 
-from autograder.check.message import WrongPrediction
+from autograder.check.message import Incorrect
 from autograder.grade.clean.harmless_cells import Drawings, harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
 from autograder.grade.submission.cell_analysis import statements
@@ -25,6 +26,8 @@ from autograder.grade.submission.teacher.source import AssignmentSource, SourceC
 from autograder.grade.wire import messages
 from autograder.locale.languages import METADATA, SOURCE, language
 from autograder.locale.translations import in_english, retold, translated
+
+PREDICTION = re.compile(r"\s*@predicted(_value)?\(")
 
 
 class SubmissionRun:
@@ -138,7 +141,7 @@ def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
 def _is_wrong_prediction(cell: NotebookNode, own: SourceCell) -> bool:
     """Return whether a test, which consists of one prediction, ended because the prediction is wrong."""
     errors = [output.ename for output in cell.outputs if output.output_type == "error"]
-    return errors == [WrongPrediction.__name__] and len(statements(own.text)) == 1
+    return errors == [Incorrect.__name__] and PREDICTION.match(own.text) is not None and len(statements(own.text)) == 1
 
 
 def partly_reason(points: float, most: float) -> str:
