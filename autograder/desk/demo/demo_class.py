@@ -40,16 +40,23 @@ NUMBERS = ("0.0", "1.0", "2.0", "4.0")
 # Weights of an exercise's wrong answers, in the order of the author's cells: one belief is common, the others are rare.
 SHARES = (8, 4, 2, 1, 1, 1, 1, 1)
 UNNAMED = "    return None"  # an unanticipated wrong answer
-# Sentences of the written answer, for each part of the question: of students who know it, and of those who do not.
+# Sentences of the written answer, for each part of the question: two of students who know it, and two of others.
 THOUGHTS = (
-    ("The tensor is what `exp` returned, three floats.", "It is a variable of the model.", "It is the input of `exp`."),
+    (
+        "The tensor is what `exp` returned, three floats.",
+        "It is the output of `exp`, of shape [3].",
+        "It is a variable of the model.",
+        "It is the input of `exp`.",
+    ),
     (
         "Backward needs it because the derivative of `exp` is its own result.",
+        "`exp` saved its output to compute the gradient with it, and a write changed it afterwards.",
         "Backward needs every tensor again.",
         "In-place operations are not allowed with autograd.",
     ),
     (
         "I look for the first write into this tensor or a view after `exp`: `+=`, or a name that ends in `_`.",
+        "Below the line with `exp`, I search for in-place operations such as `a += 1`, `a[0] = 1` or `a.mul_(2)`.",
         "Anomaly mode shows the line that is wrong.",
         "",
     ),
@@ -147,7 +154,7 @@ class DemoQuestion(NamedTuple):
             return chance.random() < 1 / (1 + math.exp(SLOPE * (self.difficulty - ability)))
 
         if self.exercise.id == WRITTEN:
-            return " ".join(right if is_right() else chance.choice(wrong) for right, *wrong in THOUGHTS).strip()
+            return " ".join(chance.choice(forms[:2] if is_right() else forms[2:]) for forms in THOUGHTS).strip()
         if self.truth:
             return self._prediction(is_right(), chance)
         if is_right():

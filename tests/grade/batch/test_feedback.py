@@ -187,7 +187,7 @@ def test_the_summary_names_each_exercise(folder):
         "○ Counting not correct yet 0 of 1",
         "◐ In your own words partly correct 1.5 of 3",
     ] == rows
-    assert "2 of 9 points , after 0.5 for a late submission" == words(page.select_one(".total"))
+    assert "2 of 9 points, after 0.5 for a late submission" == words(page.select_one(".total"))
     assert words(page.select_one(".next")).startswith("Next: The mean. Read the result there")
     assert "Half of <b>it</b>." == page.select_one(".comment").text
     assert "Test cell" not in page.text
