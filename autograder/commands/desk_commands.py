@@ -191,7 +191,8 @@ def _similar(chosen: argparse.Namespace) -> int:
     except OSError as error:
         raise InputError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
     others = f", {len(report.variants)} with the variant of another student" if report.variants else ""
-    print(f"{report.students} submissions, {len(report.pairs)} pairs{others}; the page is {target}")
+    pairs = f"{len(report.pairs)} pair{'' if len(report.pairs) == 1 else 's'}"
+    print(f"{report.students} submissions, {pairs}{others}; the page is {target}")
     return 0
 
 
