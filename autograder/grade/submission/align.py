@@ -161,9 +161,9 @@ def _id(cell: NotebookNode) -> str:
 def _restored(cell: NotebookNode, own: SourceCell | None, text: str | None = None) -> NotebookNode:
     """Return a new cell; the teacher's parts of it come from the source, and `text` replaces an answer."""
     locked = own is not None and own.is_locked
-    restored = new_cell(
-        own.cell.cell_type if own else cell.cell_type, own.text if own and locked else text or cell.source
-    )
+    kind, content = own.cell.cell_type if own else cell.cell_type, own.text if own and locked else text or cell.source
+    # formgrader and feedback show links to other files as raw Markdown
+    restored = new_cell(kind, _unlinked(content) if kind == "markdown" else content)
     if "attachments" in cell:
         restored["attachments"] = cell.attachments
     if own:
