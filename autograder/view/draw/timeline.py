@@ -23,7 +23,7 @@ class _TimelineDrawing:
     def __init__(self, timeline: Timeline, width: float):
         self.timeline, self.width, self.is_narrow = timeline, width, width < 600
         self.code, self.bar = (76.0, 26.0) if self.is_narrow else (64.0, 0.52 * width)
-        self.words = self.code if self.is_narrow else self.bar + 26
+        self.words = self.code if self.is_narrow else self.bar + 34
         self.top = PAD
         self.front: list[Shape] = []
         self.back: list[Shape] = []
@@ -78,7 +78,7 @@ class _TimelineDrawing:
         left = self.code + INDENT * min(row.depth, 4)
         end = self.width - PAD if self.is_narrow else self.bar - 30
         free = (end - left - 6.8 * len(row.code)) / CHARACTER
-        remark = next((words for words in (row.remark, row.remark.partition(" · ")[0]) if len(words) < free), "")
+        remark = next((words for words in (row.remark, *reversed(row.remark.split(" · "))) if len(words) < free), "")
         remark = "" if self.is_narrow else remark
         end -= CHARACTER * len(remark)
         line = clip(row.line, 14 if ":" in row.line else 6)
@@ -95,7 +95,7 @@ class _TimelineDrawing:
     def _mark(self, mark: Mark, top: float) -> float:
         """Add the words of a mark from `top` on. Return the position below them."""
         first = top + (-2 if self.is_narrow else ROW / 2 - 9)
-        space = self.width - self.words - (PAD if self.is_narrow else 60)
+        space = self.width - self.words - PAD
         for words, kind, width in ((mark.words, f"said {mark.kind}", BOLD), (mark.detail, "note", CHARACTER)):
             for line in wrap_text(words, int(space / width)) if words else ():
                 first += LINE - 1
@@ -130,14 +130,15 @@ class _TimelineDrawing:
         return []
 
     def _arrow(self) -> list[Shape]:
-        """Return the arrow from the ring to the backward call, which reads what was saved."""
-        saved = [middle for middle, mark in self.spots if mark.kind == "saved"]
+        """Return the arrow along the bar, from the ring of the saved tensor to the backward call that reads it."""
+        saved = [middle for middle, mark in self.spots if mark.is_read]
         read = [middle for middle, mark in self.spots if mark.kind in SIGNS]
         if self.is_narrow or not saved or not read or read[-1] <= saved[0]:
             return []
-        x, begin, end = self.width - 44.0, saved[0], read[-1]
-        curve = path(f"M{x:.0f} {begin:.0f}C{x + 36:.0f} {begin:.0f} {x + 36:.0f} {end:.0f} {x + 8:.0f} {end:.0f}")
-        tip = path(f"M{x + 12:.0f} {end - 5:.0f}L{x:.0f} {end:.0f}L{x + 12:.0f} {end + 5:.0f}z", kind="tip")
+        x, begin, end = self.bar + 11, saved[0], read[-1]
+        far = x + 16
+        curve = path(f"M{x - 2:.0f} {begin:.0f}C{far:.0f} {begin:.0f} {far:.0f} {end:.0f} {x + 6:.0f} {end:.0f}")
+        tip = path(f"M{x + 9:.0f} {end - 4.5:.1f}L{x + 1:.0f} {end:.0f}L{x + 9:.0f} {end + 4.5:.1f}z", kind="tip")
         return [group(curve, tip, kind="reads")]
 
 

@@ -44,11 +44,16 @@ UNSAVED = translatable("no node saves this memory")
 
 @dataclass(frozen=True)
 class Mark:
-    """The effect of a line on the storage: its kind, a short statement, and a detail or ""."""
+    """The effect of a line on the storage: its kind, a short statement, and a detail or "".
+
+    Attributes:
+        is_read: whether backward reads what this line saved.
+    """
 
     kind: Kind
     words: str
     detail: str = ""
+    is_read: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ class _TimelineMaker:
         self.file = recording.programs[0].file
         self.edges = {edge.id: edge for edge in recording.saved}
         self.storage_of = {tensor.id: tensor.storage for tensor in recording.tensors}
+        self.counters = {tensor.id: tensor.counter for tensor in recording.tensors}
         self.marks: dict[int, list[Mark]] = {}
         self.lit: set[int] = set()
 
@@ -145,12 +151,7 @@ class _TimelineMaker:
     def _mark_harm(self, harm: Harm) -> int | None:
         """Mark the steps of a harm: the making, the saving, the modification and the reading. Return the storage."""
         edge = self.edges.get(harm.edge) if harm.edge is not None else None
-        writes = [
-            (step, write)
-            for step in self.recording.steps
-            for write in step.writes
-            if edge is not None and edge.id in write.harmed
-        ]
+        writes = list(self._writes(edge)) if edge is not None else []
         if edge is not None:
             self._mark_making(edge.storage)
             for other in self.verdict.harms:
@@ -160,9 +161,21 @@ class _TimelineMaker:
         if not writes:
             self._mark_places(harm)
         for step, write in writes[: MOST_ROWS - 3]:
-            self._mark_write(step, write, harm)
+            self._mark_write(step, write, harm, edge)
         self._mark_reading(harm, edge)
         return edge.storage if edge is not None else None
+
+    def _writes(self, edge: SavedEdge) -> Iterator[tuple[Step, Write]]:
+        """Yield the modifications of a saved tensor, from the first harmful one on, until backward frees the tensor."""
+        is_harmed = False
+        for step in self.recording.steps:
+            for write in step.writes:
+                is_harmed = is_harmed or edge.id in write.harmed
+                overlaps = write.storage == edge.storage and write.start < edge.stop and edge.start < write.stop
+                if edge.id in write.harmed or (is_harmed and overlaps):
+                    yield step, write
+            if edge.id in step.freed:
+                return
 
     def _mark_making(self, storage: int) -> None:
         """Mark the step that made a storage; a parameter's is far away and has no row."""
@@ -185,7 +198,7 @@ class _TimelineMaker:
             "{node} saves {tensor}, version {version}",
             node=keeper(harm, self.recording), tensor=harmed_tensor(harm), version=edge.saved_version,
         )  # fmt: skip
-        self._add(step.index, Mark("saved", words))
+        self._add(step.index, Mark("saved", words, is_read=harm is self.verdict.harms[0]))
 
     def _last_at(self, place: Place) -> Step | None:
         """Return the last execution of a line."""
@@ -202,15 +215,20 @@ class _TimelineMaker:
                 self._add(step.index, Mark(kind, words))  # type: ignore[arg-type]
                 self.lit |= {step.index} if kind == "unseen" else set()
 
-    def _mark_write(self, step: Step, write: Write, harm: Harm) -> None:
-        """Mark a step that modified the saved tensor."""
+    def _mark_write(self, step: Step, write: Write, harm: Harm, edge: SavedEdge | None) -> None:
+        """Mark a step that modified the saved tensor; its version is given if the step left one."""
         self.lit.add(step.index)
-        states = [state for state in step.states if self.storage_of[state.tensor] == write.storage]
-        values = states[0].values if states else ""
-        if harm.saved_version != harm.version_now:
-            self._add(step.index, Mark("modified", _values(values, states[0].version if states else harm.version_now)))
+        saved = edge.tensor if edge is not None else None
+        own = self.counters.get(saved) if saved is not None else None
+        states = [state for state in step.states if self.counters[state.tensor] == own]
+        values = next((state.values for state in states if state.tensor == saved), "")
+        if own in write.counters or (own is None and write.counters):
+            versions = [state.version for state in states if state.version is not None]
+            self._add(step.index, Mark("modified", _values(values, max(versions, default=None)) or write.operation))
             return
         alias = harm.through or write.through or write.operation
+        if alias == harmed_tensor(harm):
+            alias = translated("a modification by `{operation}`", operation=write.operation)
         still = translated("still version {version}: {alias} is not counted", version=harm.saved_version, alias=alias)
         self._add(step.index, Mark("unseen", f"{values} · {still}" if 0 < len(values) <= VALUES else still))
 
@@ -219,7 +237,7 @@ class _TimelineMaker:
         known = {"saved": harm.saved_version, "version": harm.version_now}
         if self.verdict.outcome == "raises-backward" and harm.saved_version != harm.version_now:
             words = translated("expects version {saved}, finds {version}", **known)
-            mark = Mark("raised", words, translated("so no further gradient is computed"))
+            mark = Mark("raised", words, translated("so backward() raises an error"))
         else:
             effect = how_far_off(self.verdict.gradients, VALUES)
             is_same = harm.saved_version is not None and harm.saved_version == harm.version_now
@@ -333,7 +351,10 @@ class _TimelineMaker:
         return count_noun(count, "storage of {count} number", "storage of {count} numbers") if count else ""
 
     def _add(self, step: int, mark: Mark) -> None:
-        self.marks.setdefault(step, []).append(mark)
+        """Add a mark to a step, once: `h * h` saves h twice."""
+        marks = self.marks.setdefault(step, [])
+        if all((mark.kind, mark.words) != (other.kind, other.words) for other in marks):
+            marks.append(mark)
 
     def _rows(self) -> Iterator[Row]:
         """Yield the marked steps, each preceded by the callers that are not yet shown."""
