@@ -147,7 +147,7 @@ def test_a_program_that_ends_python_is_told_and_is_never_correct(tmp_path, line,
     done = explain(path, "--json")
     assert (2, "") == (done.returncode, done.stdout)
     assert re.fullmatch(
-        rf"autograder: \S+leaves\.py: the program ended Python itself \({how}.*\), so nothing is known .*\n",
+        rf"autograder: \S+leaves\.py: the program ended the Python process \({how}.*\), so it could not be recorded. .*\n",
         done.stderr,
     )
 

@@ -221,7 +221,7 @@ def test_a_replaced_notebook_stays_known():
 def test_a_record_that_does_not_fit_is_refused(tmp_path):
     """After a change of the declarations, notebooks cannot be created again, and a broken file is not treated as empty."""
     VariantRecord("7").with_students("first", DeclaredChanges(), {"ann": 1}).write(tmp_path)
-    with pytest.raises(VariantError, match="something else of first"):
+    with pytest.raises(VariantError, match="section first of variants.toml has changed"):
         read_record(tmp_path).students("first", DeclaredChanges(names={"w": ("q",)}))
     (tmp_path / FILE).write_text("{")
     with pytest.raises(VariantError, match="cannot be read"):
