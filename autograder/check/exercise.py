@@ -45,11 +45,17 @@ def check(
     tensor passed to it, and give the right gradients. Most often `like` is the original, faulty program: only its forward
     is run, so the fault does not matter.
 
+        check("scaled_square", like=given, x=leaf("rows", 3), scale=constant(), power=2)
+
+    calls the student's `scaled_square` and `given` with `x` of the shape (2, 3), (3, 3) or (4, 3), a `scale` without a dimension,
+    and the number 2. Every call of `check` draws its own inputs, so one cell may check several shapes.
+
     Args:
         exercise: the exercise's id, which is also the name of the function or `nn.Module` class to check.
         like: a function or module class that computes the right values.
         given: the original program, if that is not `like`; its source is used to recognize an unchanged answer.
-        at_most: takes the drawn arguments by name and returns the number of bytes that an answer may allocate.
+        at_most: takes the drawn arguments by name and returns the number of bytes that an answer may allocate, such as
+            `lambda x, scale: x.nbytes`.
         without: names that the answer must not use, such as "optim".
         asked: the program whose version counters the question is about; a wrong answer is shown its picture with the counters hidden.
         decisive: takes the drawn arguments by name and returns whether they distinguish right from wrong answers; if not, new
@@ -63,6 +69,7 @@ def check(
         NotAttempted: the answer is still the original program.
         Incorrect: the answer is wrong; the message gives the reason in four lines.
         Missing: the name `exercise` is not defined.
+        InputError: a mistake of the author: `like` raises an error, or no draw of the inputs satisfies `decisive`.
     """
     shown = functools.cache(functools.partial(demonstration, asked)) if asked is not None else None
     trials = Trials(Reference(like, afterwards), given or like, inputs, decisive)

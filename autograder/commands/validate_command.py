@@ -41,7 +41,7 @@ def add_to(verbs: Any) -> None:
         type=count,
         metavar="N",
         default=40,
-        help="also grade N mutants of the model answers and some trivial answers (default: 40; 0: neither)",
+        help="also grade N mutants of the model answers, trivial answers, and cells tagged right or wrong (default: 40; 0: none)",
     )
     validate.set_defaults(run=_validate)
 
@@ -63,5 +63,5 @@ def _validate(chosen: argparse.Namespace) -> int:
         )
     for report, mutation in found:
         print_report(report, mutation.lines if mutation else ())
-    weak = any(mutation and (mutation.paid or mutation.over_maximum) for _, mutation in found)
+    weak = any(mutation and (mutation.paid or mutation.over_maximum or mutation.misjudged) for _, mutation in found)
     return 1 if weak or any(report.findings for report, _ in found) else 0

@@ -46,7 +46,7 @@ def leaf(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
 
     Args:
         shape: sizes in elements; a name means a size from 2 to 4, drawn for each check; equal names give equal sizes.
-            Without a size, the tensor has no dimension.
+            Without a size, the tensor has no dimension: `leaf("n", 3)` has the shape (2, 3), (3, 3) or (4, 3), `leaf()` the shape ().
         low: smallest value; the values are uniform in float64, and drawn anew for each check.
         high: largest value.
     """

@@ -8,13 +8,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
+from nbformat import NotebookNode
 
+from autograder.course.author_cells import exercises_of
+from autograder.course.canonical import read
 from autograder.course.variants.own_variant import carried_seed
 from autograder.course.variants.variant_record import other_owners
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
@@ -43,7 +47,9 @@ from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted_files import is_about_the_machine
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process
-from autograder.grade.validation.mutation_test import MutationReport, mutation_test, short_limits
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source_cells import SourceCell
+from autograder.grade.validation.mutation_test import MutationReport, NamedAnswer, mutation_test, short_limits
 from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step, validate_source
 from autograder.grade.where.grading_job import Graders, GradingPlace, GradingTerms, Job, JobResult
 from autograder.grade.where.local_processes import LocalBackend
@@ -395,7 +401,8 @@ def validate_assignment(
     Args:
         assignment, course: as for `grade_assignment`.
         isolation, jobs, two_processes: as in `Options`.
-        mutants: number of mutants of the model answers to grade, in addition to the trivial answers; 0 grades neither.
+        mutants: number of mutants of the model answers to grade, in addition to the trivial answers and the author's right and
+            wrong answers; 0 grades none of these.
         on_step: called when the grading of a generated submission begins.
     """
     level, count = require_level(isolation), parallel_jobs(jobs)
@@ -413,7 +420,30 @@ def validate_assignment(
     if not mutants:
         return [(report, None) for report in reports]
     short = dataclasses.replace(terms, limits=short_limits(limits))
+    named = {path.stem: named_answers(sources[path.stem], read(path)) for path in classroom.notebooks()}
     with LocalBackend(level, count) as machine, machine.graders(short) as graders:
         return [
-            (report, mutation_test(sources[report.notebook], report, graders, mutants, on_step)) for report in reports
+            (report, mutation_test(sources[report.notebook], report, graders, mutants, on_step, named[report.notebook]))
+            for report in reports
         ]
+
+
+def named_answers(source: AssignmentSource, notebook: NotebookNode) -> list[NamedAnswer]:
+    """Return the author's right and wrong answers in a source, each with the tests up to the next answer cell.
+
+    Raises:
+        AuthorError: the first line of an author's cell does not have the form that its tag requires.
+    """
+    found = []
+    for exercise in exercises_of(notebook):
+        place = source.cells.index(source.by_id[exercise.id])
+        before = next((cell for cell in reversed(source.cells[:place]) if _is_answer(cell)), None)
+        following = itertools.takewhile(lambda cell: not _is_answer(cell), source.cells[place:])
+        tests = tuple(cell.id for cell in following if cell in source.tests)
+        if before and tests:
+            found += [NamedAnswer(*answer, before.id, tests) for answer in exercise.of_kind("right", "wrong")]
+    return found
+
+
+def _is_answer(cell: SourceCell) -> bool:
+    return cell.is_learners and cell.cell.cell_type == "code"

@@ -1,5 +1,6 @@
 """The mutation test of a source: which mutants of its model answers keep full points, and which trivial answers get points.
 
+It also grades the author's cells tagged `right` or `wrong`, and reports those that get another verdict.
 A trivial answer keeps only the imports, signatures and names of a model answer.
 """
 
@@ -9,7 +10,7 @@ import ast
 import copy
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import Template
 
@@ -23,6 +24,7 @@ from autograder.grade.wire.limits import Limits
 
 CELL_SECONDS = 10.0  # a mutant may never end
 SUBMISSION_SECONDS = 40.0
+LONGEST_REASON = 300
 SHOWN = 8  # number of passing mutants to list
 WORD = re.compile(r"\w+")  # a test may name an answer in a string
 
@@ -38,6 +40,8 @@ class MutationReport:
     paid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # trivial answers that got points, by test
     # by test, if only this run found a number above the maximum
     over_maximum: Mapping[str, float] = field(default_factory=dict)
+    named: int = 0  # number of the author's right and wrong answers that were graded
+    misjudged: tuple[str, ...] = ()  # those with another verdict than their tag, one sentence each
     too_slow: bool = False  # whether the model answers exceeded the limits, so that the test has no result
 
     @property
@@ -48,6 +52,9 @@ class MutationReport:
             return
         yield f"mutants of the model answers: {self.tried} of {self.possible} tried, {len(self.passing)} pass all tests"
         yield f"trivial answers: {self.trivial} tried, {len(self.paid)} tests give points to some"
+        if self.named:
+            yield f"right and wrong answers of the source: {self.named} tried, {len(self.misjudged)} misjudged"
+        yield from self.misjudged
         for test, names in self.paid.items():
             yield f"{test}: this test gives points to {', '.join(names)}; add an input for which that is wrong"
         for test, number in self.over_maximum.items():
@@ -72,6 +79,7 @@ def mutation_test(
     graders: Graders,
     sample: int,
     on_step: validate.OnStep = validate.ignore_step,
+    named: Sequence[NamedAnswer] = (),
 ) -> MutationReport:
     """Grade a sample of the mutants of a source's model answers, which is always the same, and every trivial answer.
 
@@ -81,6 +89,7 @@ def mutation_test(
         graders: graders for the submissions, with `short_limits`.
         sample: number of mutants to grade.
         on_step: called when the grading of a generated submission begins.
+        named: the author's right and wrong answers.
     """
     cells = [cell for cell in report.cells if cell.kind and cell.max_points and cell.model == cell.max_points]
     answers = dict(_tested_answers(source, {cell.id for cell in cells}))
@@ -93,6 +102,7 @@ def mutation_test(
         "model answers": dict[str, str](),
         **{f"mutant {i}, {name}: {mutant.edit}": {name: mutant.source} for i, (name, mutant) in numbered},
         **{known.name: {name: made_trivial(text, known) for name, text in answers.items()} for known in trivial},
+        **{f"{one}, {i}": {one.cell: one.text} for i, one in enumerate(named, 1)},
     }
     model = {cell.id: cell.full for cell in source.cells if cell.is_learners}
     submissions = {
@@ -103,6 +113,7 @@ def mutation_test(
     passing = [
         name for name, tests in grades.items() if all(_points(tests, cell.id) == cell.max_points for cell in cells)
     ]
+    judged = {cell.id: cell.max_points for cell in cells}
     if "model answers" not in passing:
         return MutationReport(too_slow=True)
     paid = {
@@ -120,9 +131,43 @@ def mutation_test(
         tried=len(tried),
         passing=tuple(name for name in passing if name.startswith("mutant ")),
         trivial=len(trivial),
+        named=len(named),
+        misjudged=tuple(
+            filter(None, (_misjudged(one, grades[f"{one}, {i}"], judged) for i, one in enumerate(named, 1)))
+        ),
         paid={test: found for test, found in paid.items() if found},
         over_maximum={test: number for test, number in numbers.items() if number},
     )
+
+
+@dataclass(frozen=True)
+class NamedAnswer:
+    """An author's cell tagged `right` or `wrong`, the answer cell that it replaces, and the tests that judge it."""
+
+    kind: str
+    name: str
+    phrase: str  # which the message must contain; "" if it is right
+    text: str
+    cell: str
+    tests: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.tests[0]}: the {self.kind} answer “{self.name}”"
+
+
+def _misjudged(named: NamedAnswer, grades: Mapping[str, CellGrade], most: Mapping[str, float]) -> str | None:
+    """Return a sentence if an answer got another verdict than its tag says; None for tests that the model answer fails."""
+    tests = [name for name in named.tests if name in most]
+    if not tests or not grades:
+        return None if grades else f"{named} could not be graded"
+    reasons = " ".join(" ".join(grades[name].reason for name in tests).split())
+    if all(_points(grades, name) == most[name] for name in tests):
+        return None if named.kind == "right" else f"{named} passes: add an input for which it is wrong"
+    if named.kind == "right":
+        return f"{named} is refused ({reasons[:LONGEST_REASON]}): repair the test or the answer"
+    if named.phrase not in reasons:
+        return f"{named} is refused, but not with the words “{named.phrase}” ({reasons[:LONGEST_REASON]})"
+    return None
 
 
 def _points(tests: Mapping[str, CellGrade], test: str) -> float:

@@ -6,10 +6,16 @@ import pandas as pd
 import pytest
 import torch
 
+from autograder.grade.batch.assignment import named_answers
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.mutants import mutants
-from autograder.grade.validation.mutation_test import MutationReport, made_trivial, mutation_test, trivial_answers
+from autograder.grade.validation.mutation_test import (
+    MutationReport,
+    made_trivial,
+    mutation_test,
+    trivial_answers,
+)
 from autograder.grade.validation.validate import ignore_step, validate_source
 from autograder.grade.where.grading_job import GradingTerms
 from autograder.grade.where.local_processes import LocalBackend
@@ -148,11 +154,40 @@ def test_a_trivial_answer_reads_the_constants_of_visible_tests():
 
 def mutation_report(*cells, sample=200, on_step=ignore_step):
     """Return the mutation test of a source with these cells."""
-    source = AssignmentSource("n", nbformat.v4.new_notebook(cells=list(cells)))
+    notebook = nbformat.v4.new_notebook(cells=list(cells))
+    source = AssignmentSource("n", notebook)
     terms = GradingTerms({"n": source}, LEVELS["bubblewrap"], LIMITS, 7)
     with LocalBackend(terms.level, 1) as backend, backend.graders(terms) as graders:
         report = validate_source(source, graders)
-        return mutation_test(source, report, graders, sample, on_step)
+        return mutation_test(source, report, graders, sample, on_step, named_answers(source, notebook))
+
+
+def authors_cell(tag: str, first: str, result: str):
+    """Return a cell of the author with this tag, first line and result of the function `square`."""
+    text = f"# {tag}: {first}\ndef square(x):\n    return {result}"
+    return nbformat.v4.new_code_cell(text, metadata={"tags": [tag]})
+
+
+@pytest.mark.slow
+def test_right_and_wrong_answers_of_the_source_get_their_verdicts(bubblewrap):
+    """A wrong answer that passes all tests up to the next answer, another message than the phrase, a right answer refused."""
+    found = mutation_report(
+        answer("a", "def square(x):\n    return x * x"),
+        authors_cell("wrong", "doubles -> not nine", "2 * x"),
+        authors_cell("wrong", "is right below 5 -> not nine", "x * x if x < 5 else 0"),
+        authors_cell("wrong", "adds -> something else", "x + 1"),
+        authors_cell("right", "is a power", "x ** 2"),
+        authors_cell("right", "is a float", "float(x * x) + 0.5"),
+        graded_cell("shown", 'assert square(3) == 9, "not nine"'),
+        graded_cell("hidden", HIDDEN.format("assert square(0) == 0")),
+        sample=0,
+    )
+    assert 5 == found.named
+    assert [
+        "shown: the wrong answer “is right below 5” passes: add an input for which it is wrong",
+        "shown: the wrong answer “adds” is refused, but not with the words “something else” (",
+        "shown: the right answer “is a float” is refused (",
+    ] == [line[: line.find("(") + 1] or line for line in found.misjudged]
 
 
 HIDDEN = "### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"
