@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -31,7 +32,8 @@ class HistogramBar(NamedTuple):
     """A bar of the histogram of scores.
 
     Attributes:
-        left: left edge, in the picture's units; the bars are 11 units apart.
+        left: left edge, in the picture's units.
+        width: width in the picture's units; all bars together are 110 units wide.
         height: height in the picture's units, at most 30.
         low: the lowest score of the bar.
         high: the score at its upper end.
@@ -39,6 +41,7 @@ class HistogramBar(NamedTuple):
     """
 
     left: float
+    width: float
     height: float
     low: float
     high: float
@@ -68,14 +71,21 @@ def report_html(report: ClassReport, change: AssignmentChange | None = None, cou
 
 
 def histogram(scores: Sequence[float], most: float) -> list[HistogramBar]:
-    """Return ten bars of equal width from 0 to the maximum; extra credit counts in the last one."""
-    counts = [0] * BARS
+    """Return at most ten bars of a whole number of points from 0 to the maximum; extra credit counts in the last one."""
+    points = max(1, math.ceil(most / BARS))
+    counts = [0] * max(1, math.ceil(most / points))
     for score in scores:
-        counts[min(int(BARS * score / most), BARS - 1) if most else 0] += 1
-    highest = max(counts) or 1
-    width = most / BARS
+        counts[min(int(score / points), len(counts) - 1)] += 1
+    highest, wide = max(counts) or 1, (BARS * 11) / len(counts)
     return [
-        HistogramBar(5 + 11 * number, round(30 * count / highest, 2), number * width, (number + 1) * width, count)
+        HistogramBar(
+            round(5 + wide * number, 2),
+            round(wide, 2),
+            round(30 * count / highest, 2),
+            number * points,
+            min((number + 1) * points, most),
+            count,
+        )
         for number, count in enumerate(counts)
     ]
 
