@@ -349,6 +349,107 @@ PROGRAMS = (
         """,
         (("with torch.no_grad():", "if True:"),),
     ),
+    FaultyProgram(
+        "second_derivative_of_something_linear", "target not in the graph", "raises-backward",
+        """
+        x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        (slope,) = torch.autograd.grad((w * x).sum(), x, create_graph=True)
+        torch.autograd.grad(slope.sum(), x)  # fault
+        """,
+        (("slope.sum(), x", "slope.sum(), x, materialize_grads=True"),),
+    ),
+    FaultyProgram(
+        "second_derivative_without_a_graph", "target not in the graph", "raises-backward",
+        """
+        x = torch.ones(3, requires_grad=True)
+        (slope,) = torch.autograd.grad(x.pow(3).sum(), x)  # fault
+        slope.sum().backward()
+        """,
+        (("pow(3).sum(), x)", "pow(3).sum(), x, create_graph=True)"),),
+    ),
+    FaultyProgram(
+        "gradient_of_a_column", "target not in the graph", "raises-backward",
+        """
+        x = torch.rand(4, 2, requires_grad=True)
+        u = x.tanh().prod(1)
+        (along,) = torch.autograd.grad(u.sum(), x[:, 0])  # fault
+        """,
+        (("x[:, 0])", "x)"),),
+    ),
+    FaultyProgram(
+        "one_of_two_is_not_used", "target not in the graph", "raises-backward",
+        """
+        a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        loss = a.pow(2).sum()
+        torch.autograd.grad(loss, (a, b))  # fault
+        """,
+        (("(a, b)", "(a, b), allow_unused=True"),),
+    ),
+    FaultyProgram(
+        "deepcopy_of_a_module_that_keeps_its_output", "tensor that a later line cannot use", "raises-forward",
+        """
+        import copy
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(2, 2)
+
+            def forward(self, x):
+                self.last = self.fc(x).tanh()  # fault
+                return self.last.sum()
+
+        net = Net()
+        net(torch.ones(3, 2)).backward()
+        copy.deepcopy(net)
+        """,
+        (("    return self.last.sum()", "    total, self.last = self.last.sum(), None\n        return total"),),
+    ),
+    FaultyProgram(
+        "features_made_in_inference_mode", "tensor that a later line cannot use", "raises-forward",
+        """
+        body, head = nn.Linear(2, 3), nn.Linear(3, 1)
+        with torch.inference_mode():
+            features = body(torch.ones(4, 2))  # fault
+        head(features).pow(2).mean().backward()
+        """,
+        (("torch.inference_mode()", "torch.no_grad()"),),
+    ),
+    FaultyProgram(
+        "rows_taken_while_nothing_is_recorded", "tensor that a later line cannot use", "raises-forward",
+        """
+        w = torch.rand(2, requires_grad=True)
+        with torch.no_grad():
+            rows = [row for row in torch.zeros(2, 2)]  # fault
+        rows[0][:] = w
+        torch.stack(rows).sum().backward()
+        """,
+        (("with torch.no_grad():", "if True:"), ("row for row in torch.zeros(2, 2)", "torch.zeros(2), torch.zeros(2)")),
+    ),
+    FaultyProgram(
+        "one_of_two_chunks", "tensor that a later line cannot use", "raises-forward",
+        """
+        h = torch.rand(2, 2, requires_grad=True) * 2
+        a, b = h.chunk(2)  # fault
+        a += 1
+        (a * b).sum().backward()
+        """,
+        (("h.chunk(2)", "h[0], h[1]"),),
+    ),
+    FaultyProgram(
+        "view_of_a_weight_that_is_converted", "tensor that a later line cannot use", "raises-forward",
+        """
+        net = nn.Linear(2, 2)
+        torch.__future__.set_swap_module_params_on_conversion(True)
+        flat = net.weight.view(-1)  # fault
+        try:
+            net.double()
+        finally:
+            torch.__future__.set_swap_module_params_on_conversion(False)
+        net(torch.ones(3, 2).double()).sum().backward()
+        """,
+        (("flat = net.weight.view(-1)", "net.weight.sum()"),),
+    ),
 )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ _PREFIX = "_raw_saved_"
 # The rest of the message differs between releases; "is at version N; expected version M" is in all of them (1.4 to
 # 2.15).
 VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+FREED = "backward through the graph a second time"  # in PyTorch's message, 2.6 to 2.15
 # Both are properties, so the class has them.
 READABLE = hasattr(torch.autograd.SavedTensor, "data") and hasattr(torch.autograd.SavedTensor, "unpack_hook")
 
@@ -66,6 +67,24 @@ def expected_version(node: object, name: str) -> int | None:
         found = VERSIONS.search(str(error))
         return int(found[2]) if found else None
     return None
+
+
+def is_freed(node: Any) -> bool:
+    """Return whether a backward has freed the saved tensors of a node."""
+    kind: type = type(node)
+    return any(_is_freed(node, name) for name in saved_names(kind))
+
+
+def _is_freed(node: Any, name: str) -> bool:
+    state = saved_state(node, name)
+    if isinstance(state, tuple) or (state is not None and (state.data is not None or state.unpack_hook is not None)):
+        return False
+    custom = isinstance(node, torch.autograd.function.BackwardCFunction)
+    try:
+        getattr(node, f"saved_{name}" if custom else f"_saved_{name}")
+    except RuntimeError as error:
+        return FREED in str(error)
+    return False
 
 
 def is_read(node: Any, name: str) -> bool:

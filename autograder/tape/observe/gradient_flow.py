@@ -57,13 +57,40 @@ class Cut:
 
 @dataclass(eq=False)
 class StartedBackward:
-    """A call of backward: its line, its roots and their nodes, whether recording was on, and the cut that a root came from."""
+    """A call of backward: its line, its roots and their nodes, whether recording was on, and the cut that a root came from.
+
+    Attributes:
+        asked: the tensors whose gradients `autograd.grad` was to return.
+        creates_graph: whether the gradients have a graph.
+        of: a gradient that the roots were computed from, or None.
+    """
 
     place: Place
     roots: list[TrackedTensor]
     nodes: list[int | None]
     recording: bool
     cut: Cut | None
+    asked: list[TrackedTensor]
+    creates_graph: bool
+    of: Slope | None
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A gradient that the program received: the call that computed it, and the tensor that it belongs to."""
+
+    gradient: TrackedTensor
+    call: StartedBackward
+    target: TrackedTensor | None
+
+
+@dataclass(frozen=True)
+class StartedCall:
+    """A function call that has begun: its name, its tensor arguments, and its line."""
+
+    name: str
+    inputs: list[TrackedTensor]
+    place: Place
 
 
 class GradientFlow:
@@ -84,6 +111,8 @@ class GradientFlow:
         self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         self._filled: set[int] = set()
+        self.last_call: StartedCall | None = None
+        self._of_slope: dict[int, Slope] = {}  # by id of a value, a gradient that it was computed from
         self._spent: dict[int, Place | None] = {}
         self._writes = 0
 
@@ -110,6 +139,7 @@ class GradientFlow:
         """
         if name == "grad" and result is None and len(inputs) == 1 and not inputs[0].retains_grad:
             self.missing.append((here, sources[0]))
+        self._follow_gradients(name, sources, results)
         if name in _NO_USE:
             return
         asking = [one for tensor, one in zip(inputs, sources, strict=True) if standing(tensor)[0]]
@@ -123,6 +153,20 @@ class GradientFlow:
             cut = self.origin(sources) or (self._remade(results) if name in _MADE_OF_NUMBERS else None)
             if cut is not None:
                 self._leave(self._as_array(cut, here) if _is_array(result) else cut, results, result)
+
+    def _follow_gradients(self, name: str, sources: list[TrackedTensor], results: list) -> None:
+        """Note the values that are computed from a gradient: from the result of `autograd.grad`, or from `.grad`."""
+        if name == "grad" and self.calls:
+            call = self.calls[-1]
+            targets = sources if len(sources) == 1 else call.asked
+            for (_, tracked), target in zip(results, targets, strict=False):
+                known = target if len(targets) == len(results) else None
+                self._of_slope.setdefault(tracked.id, Slope(tracked, call, known))
+        elif (slope := self._slope_of(sources)) is not None:
+            self._of_slope |= {tracked.id: slope for _, tracked in results}
+
+    def _slope_of(self, sources: Iterable[TrackedTensor]) -> Slope | None:
+        return next((self._of_slope[one.id] for one in sources if one.id in self._of_slope), None)
 
     def begin_anew(self, leaf: TrackedTensor, here: Place) -> None:
         """Process a leaf that no function returned. It may be in the storage of a value with a graph."""
@@ -195,7 +239,9 @@ class GradientFlow:
         here: Place,
     ) -> None:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
-        self.calls.append(StartedBackward(here, roots, nodes, torch.is_grad_enabled(), self.origin(roots)))
+        asked, cut, of = targets if call.asked else [], self.origin(roots), self._slope_of(roots)
+        recording = torch.is_grad_enabled()
+        self.calls.append(StartedBackward(here, roots, nodes, recording, cut, asked, call.creates_graph, of))
         self.reached |= {one.id: one for one in targets}
         self._spend(writes)
         if call.returns:

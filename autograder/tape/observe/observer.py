@@ -11,12 +11,13 @@ from functools import wraps
 import torch
 
 from autograder.tape.internals.compiler import has_scripted_functions, is_tracing
-from autograder.tape.internals.entry_points import around_transforms, replaced_hooks
+from autograder.tape.internals.entry_points import around_transforms, replaced, replaced_hooks
 from autograder.tape.internals.heard_calls import EXPOSING, GRADIENT_GIVEN
 from autograder.tape.internals.optimizer_calls import told_of_optimizers
 from autograder.tape.internals.saved_variables import is_checkpoint, readable_saved_tensors
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.observe.backward_watcher import BackwardWatcher
+from autograder.tape.observe.gradient_flow import StartedCall
 from autograder.tape.observe.graph.links import Links
 from autograder.tape.observe.graph.tensors import FOREIGN, TrackedTensor
 from autograder.tape.observe.memory.watcher import MemoryWatcher
@@ -108,9 +109,10 @@ class Observer(Listener):
         threads, heard = in_new_threads(self._thread), functions.overhearing()
         optimizers = told_of_optimizers(self._optimizer_steps)
         transforms, hooks = around_transforms(self._transform), replaced_hooks(self._packing)
+        swaps = replaced(torch.utils, "swap_tensors", self._swapping(torch.utils.swap_tensors))
         traced = self.statements.traced(begun=not self._is_asleep)
         try:
-            with readable_saved_tensors(), hooks, transforms, optimizers, threads, functions, heard, traced:
+            with readable_saved_tensors(), hooks, transforms, swaps, optimizers, threads, functions, heard, traced:
                 yield
         finally:
             self.closed = True
@@ -141,6 +143,21 @@ class Observer(Listener):
 
         return packing, unpack
 
+    def _swapping(self, original: Callable) -> Callable:
+        """Return `torch.utils.swap_tensors` for tensors to which the observer has weak references."""
+
+        @wraps(original)
+        def swap_tensors(one, other):
+            self._forget_tensors(one, other)
+            return original(one, other)
+
+        return swap_tensors
+
+    @unseen
+    def _forget_tensors(self, *swapped: torch.Tensor) -> None:
+        for tensor in swapped:
+            self.state.tensors.forget(tensor)
+
     @contextmanager
     def _transform(self) -> Iterator[None]:
         self.state.transforms = True
@@ -158,6 +175,7 @@ class Observer(Listener):
         if is_tracing():
             return  # our reads would become a part of the traced graph
         met = [self.links.meet(tensor) for tensor in inputs]
+        self.state.flow.last_call = StartedCall(name, met, self.state.here())
         if self.statements.threads:
             self.state.under_way[threading.get_ident()] = [tracked.memory for tracked in met]
         if name == "backward" and inputs and inputs[0].numel() != 1 and len(inputs) == 1:

@@ -143,6 +143,10 @@ class RunState:
             return name and name + _FORMS.get(by, f".{by}(…)")
         return tracked.name
 
+    def made_at(self, tracked: TrackedTensor) -> Place | None:
+        """Return the statement in which a tensor first appeared, or None if it is not recorded."""
+        return self.finished_steps[tracked.step].place if tracked.step < len(self.finished_steps) else None
+
     def scope(self) -> tuple[str, ...]:
         """Return the modules and functions that are running, outermost first."""
         scope = []

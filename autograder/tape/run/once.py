@@ -114,7 +114,7 @@ def run_live(
         except ProgramError:
             raise
         except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
-            run.error = _behind_exit(error, calls)
+            run.error = _cause_of(_behind_exit(error, calls), program)
             run.file, run.line, run.in_backward = where(run.error, program)
             close_checkpoints(run.error)
         children.end_daemons()
@@ -135,6 +135,16 @@ def _behind_exit(error: BaseException, calls: list[Backward]) -> BaseException:
     if isinstance(error.__context__, RuntimeError):
         return error.__context__
     return error if error.code in (None, 0) or not calls else calls[-1].error or error
+
+
+def _cause_of(error: BaseException, program: Program) -> BaseException:
+    """Return PyTorch's error that a line of the user raised another error from (`raise ... from error`), or the error itself."""
+    while isinstance(error.__cause__, RuntimeError) and error.__traceback__ is not None:
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        if not program.owns(frame.f_code.co_filename):
+            break
+        error = error.__cause__
+    return error
 
 
 def _until_backward(calls: list[Backward], seconds: float, patience: float) -> Callable[[], float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
@@ -14,7 +14,7 @@ from autograder.tape.diagnose.harms.counted_write import COUNTED_WRITE
 from autograder.tape.diagnose.harms.found_by_version import FOUND_BY_VERSION
 from autograder.tape.diagnose.harms.harm_kind import HarmKind
 from autograder.tape.internals.mode_stack import sequence_number
-from autograder.tape.internals.saved_variables import VERSIONS, expected_version
+from autograder.tape.internals.saved_variables import VERSIONS, expected_version, is_freed
 from autograder.tape.internals.tensor_fields import version_of
 from autograder.tape.observe.graph.saved_tensors import hidden_in, kept_by
 from autograder.tape.observe.names import find_name
@@ -73,6 +73,28 @@ class PostMortem:
         return tuple(
             harms or self._by_version(now, then, hidden) or self._unheard(roots, asked, now, then, message_of(error))
         )
+
+    def freed_by(
+        self, roots: tuple, asked: tuple, calls: Iterable[tuple[int, int]]
+    ) -> tuple[Place, Place | None] | None:
+        """Return the line that made the newest freed node of a graph, and the line of the backward that freed it, if known.
+
+        Args:
+            roots, asked: the arguments of the backward that raised.
+            calls: for each earlier backward that freed its graph, the next sequence number after it and its call site.
+        """
+        calls = list(calls)
+        # The call that raised has freed the nodes that it visited; an earlier call freed only nodes that existed then.
+        last = max((number for number, _ in calls), default=0)
+        nodes = (node for node in nodes_below(roots, asked) if sequence_number(node) < last)
+        freed = [node for node in nodes if is_freed(node)]
+        newest = max(freed, key=sequence_number, default=None)
+        made = self._site(self._found(newest)[0]) if newest is not None else None
+        if newest is None or made is None:
+            return None
+        sites = {site for number, site in calls if number > sequence_number(newest)}
+        by = self._site(sites.pop()) if len(sites) == 1 else None
+        return made.place, by.place if by else None
 
     def _refused(self, roots: tuple, asked: tuple) -> Iterator[Kept]:
         for node in nodes_below(roots, asked):

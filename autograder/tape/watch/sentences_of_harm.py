@@ -16,6 +16,15 @@ def note_of(harms: tuple[Harm, ...]) -> str:
     return "\n".join(f"autograder: {line}" for line in [*told, *rest])
 
 
+def note_on_freed(made: Place, by: Place | None) -> str:
+    """Return the note on a graph that an earlier backward has freed: the line that made the freed part, and of that backward."""
+    earlier = f"the backward of {_where(by)}" if by else "an earlier backward"
+    return (
+        f"autograder: this backward needs the part of the graph that was computed at {_where(made)}. It was freed by {earlier}. "
+        "Compute it again before each backward, or detach it where it is carried over; retain_graph=True keeps the graph."
+    )
+
+
 def is_silent(harm: Harm) -> bool:
     """Return whether backward does not detect the modification."""
     return harm.saved_version is not None and harm.saved_version == harm.version_now

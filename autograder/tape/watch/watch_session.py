@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -12,20 +13,24 @@ from typing import Any, Protocol
 
 import torch
 
+from autograder.errors import message_of
 from autograder.tape.internals.entry_points import replaced_apply, replaced_engine, replaced_set
-from autograder.tape.internals.mode_stack import told_of_compiled_calls
+from autograder.tape.internals.mode_stack import next_sequence_number, told_of_compiled_calls
 from autograder.tape.internals.optimizer_calls import around_zero_grad, told_of_steps
-from autograder.tape.internals.saved_variables import readable_saved_tensors
+from autograder.tape.internals.saved_variables import FREED, readable_saved_tensors
 from autograder.tape.internals.tensor_fields import unheard
-from autograder.tape.recording.verdict_types import Harm
+from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.watch.call_listener import CallListener
 from autograder.tape.watch.call_log import WriteLog
 from autograder.tape.watch.call_sites import CallSites, own_frames
 from autograder.tape.watch.post_mortem import PostMortem
 from autograder.tape.watch.saved_bytes import changed_saves, keep_samples
-from autograder.tape.watch.sentences_of_harm import note_of
+from autograder.tape.watch.sentences_of_harm import note_of, note_on_freed
 from autograder.tape.watch.silent_harm import silent_harms
+
+FREED_CALLS = 1_000
+"""Maximum number of backward calls whose lines are stored for each thread."""
 
 KEPT_HARMS = "autograder_harms"
 """Name of the exception's attribute that contains the harms."""
@@ -47,6 +52,8 @@ class WatchSession:
         self.watchers: list[Watcher] = []
         self.sites, self.writes = CallSites(), WriteLog()
         self.listeners: dict[int, CallListener] = {}
+        # The backward calls of each thread that freed their graph: the next sequence number, and the call site.
+        self.freed: dict[int, deque[tuple[int, int]]] = {}
         self._installed = ExitStack()
 
     def install(self) -> None:
@@ -140,7 +147,10 @@ class WatchSession:
                 self._silent(roots, asked, sys._getframe(1))
             try:
                 with self._hearing():
-                    return original(outputs, *args, **kwargs)
+                    result = original(outputs, *args, **kwargs)
+                if len(args) < 2 or not args[1]:
+                    self._note_freed(sys._getframe(1))
+                return result
             except Exception as error:
                 if not hasattr(error, KEPT_HARMS):
                     self._raised(roots, asked, error, sys._getframe(1))
@@ -161,6 +171,10 @@ class WatchSession:
         finally:
             listener.stop()
 
+    def _note_freed(self, frame: Any) -> None:
+        calls = self.freed.setdefault(threading.get_ident(), deque(maxlen=FREED_CALLS))
+        calls.append((next_sequence_number(), self.sites.number_of(frame, "backward")))
+
     def _post_mortem(self, frame: Any) -> PostMortem:
         here = self.listeners.get(threading.get_ident())
         nodes = [one.nodes for one in sorted(self.listeners.values(), key=lambda one: one is not here)]
@@ -170,14 +184,21 @@ class WatchSession:
         """Add a note on the cause to an error of backward. An error of the watch itself is added as a note and not raised."""
         try:
             with unheard():
-                harms = self._post_mortem(frame).harms(roots, asked, error)
+                dead = self._post_mortem(frame)
+                harms = dead.harms(roots, asked, error)
+                freed = self._freed(dead, roots, asked) if FREED in message_of(error) else None
         except Exception as own:
             error.add_note(f"autograder: the error of backward could not be analysed ({own!r}). Please report it.")
             return
+        if freed is not None:
+            error.add_note(note_on_freed(*freed))
         if harms:
             setattr(error, KEPT_HARMS, harms)
             error.add_note(note_of(harms))
             self._tell(harms)
+
+    def _freed(self, dead: PostMortem, roots: tuple, asked: tuple) -> tuple[Place, Place | None] | None:
+        return dead.freed_by(roots, asked, self.freed.get(threading.get_ident(), ()))
 
     def _silent(self, roots: tuple, asked: tuple, frame: Any) -> None:
         """Warn of saved tensors whose bytes changed although backward will not detect it."""

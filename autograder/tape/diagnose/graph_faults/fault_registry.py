@@ -11,7 +11,9 @@ from autograder.tape.diagnose.graph_faults import (
     lost_leaf,
     missing_gradient,
     no_recording,
+    refused_tensor,
     spent_gradient,
+    unused_target,
 )
 from autograder.tape.recording.verdict_types import GraphFault, told_of_line
 
@@ -22,6 +24,8 @@ KINDS = (
     freed_graph,
     missing_gradient,
     no_recording,
+    unused_target,
+    refused_tensor,
     graph_cut,
     foreign_parameters,
     cleared_gradient,

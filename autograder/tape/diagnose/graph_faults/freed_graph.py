@@ -8,12 +8,12 @@ from autograder.errors import message_of
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import name_of
+from autograder.tape.internals.saved_variables import FREED
 from autograder.tape.observe.graph.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 KIND = "graph used again"
-FREED = "backward through the graph a second time"  # PyTorch 2.6 to 2.15
 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
@@ -24,7 +24,6 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
     last, earlier = calls[-1], calls[:-1]
     again = {node for node in last.nodes if node is not None}
     visited = [set(nodes) for nodes in state.visited]
-    first = next((call for call, nodes in zip(earlier, visited, strict=False) if nodes & visited[-1]), earlier[-1])
     if any(again & set(call.nodes) for call in earlier):
         name, made = name_of(state, last.roots, in_english("The loss")), state.graph.nodes[min(again)].place
         yield GraphFault(
@@ -41,6 +40,7 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
     shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
     if shared is None:
         return
+    first = next((call for call, nodes in zip(earlier, visited, strict=False) if shared.id in nodes), earlier[-1])
     if first.place == last.place:
         yield _carried_fault(state, shared, first.place)
         return

@@ -36,7 +36,7 @@ class Links:
         tracked = state.tensors.add(tensor, by, sources)
         for new in state.tensors.all[count:]:
             state.current_step.tensors.append(new.id)
-            new.step = state.steps
+            new.step, new.unrecorded = state.steps, not torch.is_grad_enabled()
             state.current_step.touch(new)
             self.watcher.begin(new.memory)
         if by is None and tracked.leaf:

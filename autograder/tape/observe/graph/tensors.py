@@ -35,7 +35,8 @@ class Counter:
 class TrackedTensor:
     """A tensor object.
 
-    `made` means that an operation created it, `origin` is the tensor and function that it was reached by.
+    `made` means that an operation created it, `origin` is the tensor and function that it was reached by, `unrecorded`
+    means that recording was off when it first appeared.
     """
 
     id: int
@@ -62,6 +63,7 @@ class TrackedTensor:
     name_depth: int = 1 << 30
     node: int | None = None
     stated: TensorState | None = None
+    unrecorded: bool = False
 
     def record(self) -> Tensor:
         """Return the Tensor record of this object."""
@@ -163,6 +165,13 @@ class Tensors:
         self.counters.append(counter)
         return counter
 
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Drop all weak references to a tensor object, because PyTorch does not swap a tensor that has one."""
+        tracked = self.of.pop(id(tensor), None)
+        if tracked is not None:
+            tracked.ref = weakref.ref(_Gone())
+            tracked.memory.witnesses[:] = [one for one in tracked.memory.witnesses if one() is not tensor]
+
     def moved_to_other_memory(self, tracked: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor:
         """Return the new tracked data of an object that `.data =`, `set_` or `resize_` gave other memory. Its counter stays."""
         del self.of[id(tensor)]
@@ -190,6 +199,10 @@ class Tensors:
                 del table[key]
 
         return weakref.ref(tensor, forget)
+
+
+class _Gone:
+    """An object that no longer exists."""
 
 
 def values_text(tensor: torch.Tensor, most: int = 12) -> str:
