@@ -450,6 +450,149 @@ PROGRAMS = (
         """,
         (("flat = net.weight.view(-1)", "net.weight.sum()"),),
     ),
+    FaultyProgram(
+        "loss_wrapped_in_a_variable", "graph cut", "correct",
+        """
+        def cut(value):
+            return value.data  # fault
+
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss = cut(net(torch.ones(3, 2))).pow(2).mean()
+            torch.autograd.Variable(loss, requires_grad=True).backward()
+            optimizer.step()
+        """,
+        (("value.data", "value"), ("torch.autograd.Variable(loss, requires_grad=True)", "loss")),
+    ),
+    FaultyProgram(
+        "copies_that_are_trained", "graph cut", "correct",
+        """
+        import copy
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            fast = copy.deepcopy(net)  # fault
+            slopes = torch.autograd.grad(fast(torch.ones(3, 2)).pow(2).mean(), fast.parameters(), create_graph=True)
+            for p, slope in zip(fast.parameters(), slopes):
+                p.data -= 0.1 * slope
+            optimizer.zero_grad()
+            fast(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """,
+        (
+            ("fast = copy.deepcopy(net)", "own = dict(net.named_parameters())"),
+            ("fast(torch.ones(3, 2)).pow(2).mean(), fast.parameters()", "net(torch.ones(3, 2)).pow(2).mean(), own.values()"),
+            ("    for p, slope in zip(fast.parameters(), slopes):\n        p.data -= 0.1 * slope\n", ""),
+            ("fast(torch", "torch.func.functional_call(net, {n: p - 0.1 * s for (n, p), s in zip(own.items(), slopes)}, torch"),
+        ),
+    ),
+    FaultyProgram(
+        "head_made_in_each_round", "gradient that no optimizer uses", "correct",
+        """
+        stem = nn.Linear(2, 3)
+        optimizer = torch.optim.SGD(stem.parameters(), lr=0.1)
+        for _ in range(2):
+            head = nn.Linear(3, 1)  # fault
+            loss = head(stem(torch.ones(3, 2))).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+        (("stem.parameters()", "[*stem.parameters(), *(head := nn.Linear(3, 1)).parameters()]"),
+         ("    head = nn.Linear(3, 1)  # fault\n", "")),
+    ),
+    FaultyProgram(
+        "layers_in_a_python_list", "gradient that no optimizer uses", "correct",
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = [nn.Linear(2, 2) for _ in range(2)]  # fault
+                self.last = nn.Linear(2, 1)
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x).tanh()
+                return self.last(x)
+
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        net(torch.ones(3, 2)).pow(2).mean().backward()
+        optimizer.step()
+        """,
+        (("[nn.Linear(2, 2) for _ in range(2)]", "nn.ModuleList(nn.Linear(2, 2) for _ in range(2))"),),
+    ),
+    FaultyProgram(
+        "second_head_without_a_loss", "parameter that no loss depends on", "correct",
+        """
+        body, first, second = nn.Linear(2, 3), nn.Linear(3, 1), nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*body.parameters(), *first.parameters(), *second.parameters()], lr=0.1)
+        for _ in range(2):
+            h = body(torch.ones(3, 2))
+            a, b = first(h), 0
+            b = second(h)  # fault
+            optimizer.zero_grad()
+            a.pow(2).mean().backward()
+            optimizer.step()
+        """,
+        (("a.pow(2)", "(a + b).pow(2)"),),
+    ),
+    FaultyProgram(
+        "parameter_replaced_before_the_step", "gradient cleared before the step", "correct",
+        """
+        p = nn.Parameter(torch.randn(3))
+        optimizer = torch.optim.SGD([p], lr=0.1)
+        for step in range(5):
+            optimizer.zero_grad()
+            p.pow(2).sum().backward()
+            if step % 3 == 2:
+                p = nn.Parameter(torch.cat([p.detach(), torch.randn(1)]))  # fault
+                optimizer.param_groups[0]["params"][0] = p
+            optimizer.step()
+        """,
+        (("    if step % 3 == 2:", "    optimizer.step()\n    if step % 3 == 2:"),
+         ("[0] = p\n    optimizer.step()", "[0] = p")),
+    ),
+    FaultyProgram(
+        "cleared_to_zeros", "gradient cleared before the step", "correct",
+        """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.zero_grad(set_to_none=False)
+            optimizer.step()  # fault
+        """,
+        (("    optimizer.zero_grad(set_to_none=False)\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),),
+    ),
+    FaultyProgram(
+        "eval_before_the_second_round", "mode left on", "correct",
+        """
+        net = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5), nn.Linear(3, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            net.eval()  # fault
+        """,
+        (("net.eval()", "net.eval()\n    net.train()"),),
+    ),
+    FaultyProgram(
+        "one_autocast_around_two_steps", "stale cast", "correct",
+        """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        with torch.autocast("cpu", dtype=torch.bfloat16):  # fault
+            for _ in range(2):
+                optimizer.zero_grad()
+                net(torch.ones(3, 2)).float().pow(2).mean().backward()
+                optimizer.step()
+        """,
+        (("dtype=torch.bfloat16", "dtype=torch.bfloat16, cache_enabled=False"),),
+    ),
 )  # fmt: skip
 
 
@@ -577,6 +720,100 @@ RIGHT = {
         optimizer = torch.optim.SGD(experts.parameters(), lr=0.1)
         experts[0](torch.ones(3, 2)).pow(2).mean().backward()
         optimizer.step()
+        """,
+    "a deep copy that is kept as a target": """
+        import copy
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            target = copy.deepcopy(net)
+            optimizer.zero_grad()
+            (net(torch.ones(3, 2)) - target(torch.ones(3, 2)).detach() - 1).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    "copies whose gradients are given to the model": """
+        import copy
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            fast = copy.deepcopy(net)
+            fast(torch.ones(3, 2)).pow(2).mean().backward()
+            for p, q in zip(net.parameters(), fast.parameters()):
+                p.grad = q.grad.clone()
+            optimizer.step()
+        """,
+    "a critic that an optimizer holds which steps later": """
+        maker, judge = nn.Linear(2, 2), nn.Linear(2, 1)
+        first, second = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (maker, judge))
+        for step in range(2):
+            first.zero_grad()
+            judge(maker(torch.ones(3, 2))).mean().backward()
+            first.step()
+        """,
+    "a step by hand, of a head beside an optimizer": """
+        body, head = nn.Linear(2, 3), nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(body.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            head.zero_grad()
+            head(body(torch.ones(3, 2))).pow(2).mean().backward()
+            optimizer.step()
+            with torch.no_grad():
+                for p in head.parameters():
+                    p -= 0.1 * p.grad
+        """,
+    "a feature extractor whose values were loaded": """
+        body, features = nn.Linear(2, 2), nn.Linear(2, 1)
+        features.load_state_dict({"weight": torch.ones(1, 2), "bias": torch.zeros(1)})
+        optimizer = torch.optim.SGD(body.parameters(), lr=0.1)
+        features(body(torch.ones(3, 2))).pow(2).mean().backward()
+        optimizer.step()
+        """,
+    "evaluation at the end, and BatchNorm frozen on purpose": """
+        net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.randn(4, 2)).pow(2).mean().backward()
+            optimizer.step()
+            net[1].eval()
+        net.eval()
+        net(torch.randn(4, 2))
+        """,
+    "interpolates that ask for a gradient": """
+        maker, judge = nn.Linear(2, 2), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(judge.parameters(), lr=0.1)
+        mixed = torch.autograd.Variable(0.5 * maker(torch.ones(3, 2)).data + 0.5, requires_grad=True)
+        (slope,) = torch.autograd.grad(judge(mixed).tanh().sum(), mixed, create_graph=True)
+        (slope.norm() - 1).pow(2).backward()
+        optimizer.step()
+        """,
+    "a latent that is optimized": """
+        net = nn.Linear(2, 1)
+        for p in net.parameters():
+            p.requires_grad = False
+        latent = nn.Parameter(torch.randn(3, 2))
+        optimizer = torch.optim.SGD([latent], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(latent).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    "norms of the parameters for the log": """
+        experts = nn.ModuleList(nn.Linear(2, 1) for _ in range(2))
+        optimizer = torch.optim.SGD(experts.parameters(), lr=0.1)
+        experts[0](torch.ones(3, 2)).pow(2).mean().backward()
+        optimizer.step()
+        norms = [p.norm() for p in experts.parameters()]
+        """,
+    "parameters replaced after the step": """
+        p = nn.Parameter(torch.randn(3))
+        optimizer = torch.optim.SGD([p], lr=0.1)
+        for _ in range(3):
+            p.pow(2).sum().backward()
+            optimizer.step()
+            p = nn.Parameter(torch.cat([p.detach(), torch.randn(1)]))
+            optimizer.param_groups[0]["params"][0] = p
         """,
     "the best score so far": """
         net = nn.Linear(2, 1)

@@ -87,7 +87,7 @@ class BackwardWatcher:
         state.engine_depth -= 1
         state.calls += 1
         if call.error is None and not call.returns:
-            state.flow.fill([self.links.meet(target) for target in call.targets])
+            state.flow.fill([(target, self.links.meet(target)) for target in call.targets])
         for node in self._here.nodes:
             state.current_step.freed += state.graph.release(node)
         for number, target in zip(call.numbers, call.targets, strict=True):

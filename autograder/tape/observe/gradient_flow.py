@@ -11,6 +11,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from autograder.tape.observe.graph.tensors import TrackedTensor
+from autograder.tape.observe.optimizer_steps import OptimizerSteps, is_empty
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
@@ -47,12 +48,14 @@ class Cut:
             that no function mode receives: `nn.Parameter(h)`, `Variable(h.data, requires_grad=True)` (PyTorch 2.13).
         sources: the values and their nodes, by id of the tensor.
         joined: lines that combined such a value with the graph again.
+        last: number of backward calls before the line ran last.
     """
 
     place: Place
     how: str
     sources: dict[int, tuple[TrackedTensor, int | None]] = field(default_factory=dict)
     joined: list[Place] = field(default_factory=list)
+    last: int = 0
 
 
 @dataclass(eq=False)
@@ -107,10 +110,11 @@ class GradientFlow:
         self._of_value: dict[int, Cut] = {}
         self._of_number: dict[float, Cut] = {}
         self._of_memory: dict[Memory, Cut] = {}
-        # The last value with a graph in each storage.
+        # The last value with a graph in each storage, or the last value that left it.
         self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
+        self.anew: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
+        self.steps = OptimizerSteps()
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
-        self._filled: set[int] = set()
         self.last_call: StartedCall | None = None
         self._of_slope: dict[int, Slope] = {}  # by id of a value, a gradient that it was computed from
         self._spent: dict[int, Place | None] = {}
@@ -140,11 +144,13 @@ class GradientFlow:
         if name == "grad" and result is None and len(inputs) == 1 and not inputs[0].retains_grad:
             self.missing.append((here, sources[0]))
         self._follow_gradients(name, sources, results)
+        self.steps.heard(name, sources, [tracked for _, tracked in results], here)
         if name in _NO_USE:
             return
         asking = [one for tensor, one in zip(inputs, sources, strict=True) if standing(tensor)[0]]
         computed = [pair for pair in results if standing(pair[0])[0] and not _is_new_leaf(pair[0], inputs)]
         if computed:
+            self.steps.use(sources, here)
             self._remember(computed)
             self._join(sources, numbers, here)
         elif asking and (results or _leaves(result)):
@@ -170,9 +176,11 @@ class GradientFlow:
 
     def begin_anew(self, leaf: TrackedTensor, here: Place) -> None:
         """Process a leaf that no function returned. It may be in the storage of a value with a graph."""
-        storage, computed = self._computed.get(leaf.storage, (None, None))
-        if storage is not None and computed is not None and not storage.expired():
-            self._of_value[leaf.id] = self._cut(NEW_LEAF, [computed], here)
+        storage, value = self._computed.get(leaf.storage, (None, None))
+        if storage is None or value is None or storage.expired():
+            return
+        self._of_value[leaf.id] = self._of_value.get(value.id) or self._cut(NEW_LEAF, [value], here)
+        self.anew[leaf.id] = here
 
     def _remember(self, computed: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
         # A weak reference keeps no bytes alive but prevents the reuse of the storage's identifier.
@@ -188,6 +196,7 @@ class GradientFlow:
 
     def _cut(self, how: str, asking: list[TrackedTensor], here: Place) -> Cut:
         cut = self.cuts.setdefault((here, how), Cut(here, how))
+        cut.last = len(self.calls)
         if len(cut.sources) < SOURCES:
             cut.sources |= {one.id: (one, one.node) for one in asking}
         return cut
@@ -199,6 +208,7 @@ class GradientFlow:
         return array
 
     def _leave(self, cut: Cut, results: list, result: object) -> None:
+        self._remember(results)
         self._of_value |= {tracked.id: cut for _, tracked in results}
         numbers = result if isinstance(result, list) else [result]
         # Small integers occur in every program; other numbers are unlikely to be equal by chance.
@@ -220,14 +230,14 @@ class GradientFlow:
                 return next((self._of_number[number] for number in numbers if number in self._of_number), None)
         return None
 
-    def hold(self, parameters: list[tuple[torch.Tensor, TrackedTensor]], here: Place) -> None:
-        """Record the parameters that an optimizer will update, and whether the gradients of a backward were cleared before."""
+    def hold(self, optimizer: int, parameters: list[tuple[torch.Tensor, TrackedTensor]], here: Place) -> None:
+        """Record the parameters that an optimizer will update, and whether gradients of a backward were lost before."""
         self.held |= {tracked.id: tracked for _, tracked in parameters}
         self.optimizer_at = self.optimizer_at or here
-        filled = [(tensor, tracked) for tensor, tracked in parameters if tracked.id in self._filled]
-        if filled and all(tensor.grad is None for tensor, _ in filled):
+        filled = [(tensor, tracked) for tensor, tracked in parameters if tracked.id in self.steps.filled]
+        if filled and all(is_empty(tensor.grad) for tensor, _ in filled):
             self.cleared.append((here, [tracked for _, tracked in filled]))
-        self._filled -= {tracked.id for _, tracked in parameters}
+        self.steps.step(optimizer, parameters, len(self.calls))
 
     def backward(
         self,
@@ -253,10 +263,10 @@ class GradientFlow:
             elif tracked.id in self._spent and self._spent[tracked.id] is _ONCE:
                 self._spent[tracked.id] = here
 
-    def fill(self, targets: list[TrackedTensor]) -> None:
+    def fill(self, targets: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
         """Record the leaves whose gradient a backward has filled. A nested one (of a checkpoint) adds leaves while it runs."""
-        self.reached |= {one.id: one for one in targets}
-        self._filled |= {one.id for one in targets}
+        self.reached |= {one.id: one for _, one in targets}
+        self.steps.fill(targets)
 
     def _spend(self, writes: list[WriteEvent]) -> None:
         """Find the leaves that were updated since the last backward, whose gradients are used now. A second use is a fault."""

@@ -109,10 +109,22 @@ class Observer(Listener):
         threads, heard = in_new_threads(self._thread), functions.overhearing()
         optimizers = told_of_optimizers(self._optimizer_steps)
         transforms, hooks = around_transforms(self._transform), replaced_hooks(self._packing)
+        modes = replaced(torch.nn.Module, "train", self._switching(torch.nn.Module.train))
         swaps = replaced(torch.utils, "swap_tensors", self._swapping(torch.utils.swap_tensors))
         traced = self.statements.traced(begun=not self._is_asleep)
         try:
-            with readable_saved_tensors(), hooks, transforms, swaps, optimizers, threads, functions, heard, traced:
+            with (
+                readable_saved_tensors(),
+                hooks,
+                transforms,
+                swaps,
+                modes,
+                optimizers,
+                threads,
+                functions,
+                heard,
+                traced,
+            ):
                 yield
         finally:
             self.closed = True
@@ -152,6 +164,21 @@ class Observer(Listener):
             return original(one, other)
 
         return swap_tensors
+
+    def _switching(self, original: Callable) -> Callable:
+        """Return `Module.train`, which also notes the line that switches a module to evaluation mode."""
+
+        @wraps(original)
+        def train(module, mode=True):
+            if not mode:
+                self._mode_left(module)
+            return original(module, mode)
+
+        return train
+
+    @unseen
+    def _mode_left(self, module: torch.nn.Module) -> None:
+        self.state.flow.steps.leave_training(module, self.statements.here())
 
     @unseen
     def _forget_tensors(self, *swapped: torch.Tensor) -> None:
@@ -325,7 +352,8 @@ class Observer(Listener):
         if self._is_asleep:
             return
         parameters = [one for group in optimizer.param_groups for one in group["params"]]
-        self.state.flow.hold([(one, self.links.meet(one)) for one in parameters], self.statements.here())
+        pairs = [(one, self.links.meet(one)) for one in parameters]
+        self.state.flow.hold(id(optimizer), pairs, self.statements.here())
 
     def inside_engine(self):
         """Observe the functions that hooks and custom backwards call."""

@@ -126,19 +126,37 @@ class Check(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class FaultyTensor(msgspec.Struct, frozen=True):
+    """A tensor that a graph fault concerns, with the lines that made it, lost its history or gradient, and read it.
+
+    Attributes:
+        name: its name in the program.
+        is_untrained: whether an optimizer holds it and it had a gradient at none of its steps, or whether no optimizer
+            holds it although it gets a gradient.
+    """
+
+    name: str
+    made: Place | None = None
+    lost: Place | None = None
+    read: Place | None = None
+    is_untrained: bool = False
+
+
 class GraphFault(msgspec.Struct, frozen=True):
     """A line that modifies no saved tensor but prevents a gradient from reaching its intended tensor.
 
     Attributes:
         kind: name of the fault, such as "graph cut".
         sentence: effect of the line, without its number.
-        change: suggested replacement.
+        change: suggested replacement, which was not run.
+        tensors: the tensors that have no gradient because of it, or whose gradient is not used.
     """
 
     kind: str
     place: Place
     sentence: str
     change: str
+    tensors: tuple[FaultyTensor, ...] = ()
 
 
 class NamedLine(msgspec.Struct, frozen=True):

@@ -24,7 +24,16 @@ def title(verdict: Verdict) -> str:
     """Return one line on a run: its outcome, or the reason why a check rejected a program whose gradients are right."""
     if is_refused(verdict):
         return translated("not passed: {reason}", reason=verdict.refusal)
+    if verdict.outcome == "correct" and (name := untrained_name(verdict)):
+        return translated("correct, but `{name}` is never trained", name=name)
     return f"{verdict.outcome}: {headline(verdict)}"
+
+
+def untrained_name(verdict: Verdict) -> str:
+    """Return the name of the first parameter that no step trained, or of the module if it contains all of them; "" without one."""
+    names = [tensor.name for fault in verdict.graph_faults for tensor in fault.tensors if tensor.is_untrained]
+    modules = {name.rpartition(".")[0] for name in names}
+    return modules.pop() or names[0] if len(modules) == 1 else next(iter(names), "")
 
 
 def is_refused(verdict: Verdict) -> bool:

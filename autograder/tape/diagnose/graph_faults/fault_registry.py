@@ -15,10 +15,11 @@ from autograder.tape.diagnose.graph_faults import (
     spent_gradient,
     unused_target,
 )
+from autograder.tape.diagnose.graph_faults.optimizer_faults import LEFT_ON, STALE_CAST, UNHELD, WITHOUT_A_LOSS
 from autograder.tape.recording.verdict_types import GraphFault, told_of_line
 
 # These kinds need the set of tensors that no backward reached, which is unknown if only a part of a run was recorded.
-OF_WHOLE_RUNS = (foreign_parameters,)
+OF_WHOLE_RUNS = (foreign_parameters, WITHOUT_A_LOSS, UNHELD)
 KINDS = (
     lost_leaf,
     freed_graph,
@@ -27,8 +28,12 @@ KINDS = (
     unused_target,
     refused_tensor,
     graph_cut,
+    STALE_CAST,
     foreign_parameters,
+    UNHELD,
+    WITHOUT_A_LOSS,
     cleared_gradient,
+    LEFT_ON,
     spent_gradient,
 )
 

@@ -11,7 +11,7 @@ from autograder.locale.translations import in_english
 from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, Cut
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.state import RunState
-from autograder.tape.recording.verdict_types import Place
+from autograder.tape.recording.verdict_types import FaultyTensor, Place
 
 NUMBERS = {"item": ".item()", "tolist": ".tolist()", "__float__": "float()", "__int__": "int()", "__index__": "int()"}
 COPIES = {"tensor": "torch.tensor()", "new_tensor": ".new_tensor()", "numpy": ".numpy()", "__array__": "NumPy"}
@@ -45,12 +45,28 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
     known: dict[str, object] = {"call": called(cut), "name": name}
     if cut.how in NUMBERS:
         return in_english("{call} makes a plain number of {name}: for backward it is a constant", **known)
+    if is_copy(cut) and "copy" in cut.place.text:
+        return in_english(
+            "it copies {name} into new leaves, and a gradient of these reaches only the copies", name=name
+        )
     if cut.how in NAMES:
         return in_english(
             "{call} takes the values of {name} without their history: for backward they are constants", **known
         )
     sign = COMPARISONS.get(cut.how, cut.how)
     return in_english("{sign} has no gradient, so its result for {name} has no history", sign=sign, name=name)
+
+
+def is_copy(cut: Cut) -> bool:
+    """Return whether a line copies leaves, as `copy.deepcopy(model)` does."""
+    return cut.how == "data" and ".data" not in cut.place.text and all(
+        tracked.leaf for tracked, _ in cut.sources.values()
+    )  # fmt: skip
+
+
+def is_early_copy(cut: Cut) -> bool:
+    """Return whether leaves were copied only before the first backward call, so that the copy is the model to train."""
+    return is_copy(cut) and cut.last == 0
 
 
 def switch_of(state: RunState) -> str:
@@ -72,6 +88,11 @@ def change_of(cut: Cut, state: RunState) -> str:
         if "checkpoint" in switch:
             return in_english("Pass use_reentrant=False, or an input that requires grad.")
         return in_english("Compute it while recording is on.")
+    if is_copy(cut) and "copy" in cut.place.text:
+        return in_english(
+            "Call the model itself with other parameters: `torch.func.functional_call(model, parameters, inputs)`, "
+            "where the parameters are computed from its own."
+        )
     if cut.how in ALIASES and cut.how not in cut.place.text:
         return in_english("Use the tensors themselves, if you want to train the operations before it.")
     if cut.how in NUMBERS:
@@ -96,6 +117,16 @@ def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_
     if len(paths) > 1:
         return in_english("{name} and {count} more", name=paths[0], count=len(paths) - 1)
     return paths[0]
+
+
+def tensors_of(
+    state: RunState, tensors: Iterable[TrackedTensor], *, lost: Place | None = None, read: Place | None = None
+) -> tuple[FaultyTensor, ...]:
+    """Return the tensors of a fault that have a name, without duplicates."""
+    named, flow = {name: one for one in tensors if (name := state.name_of(one))}, state.flow
+    held = {*flow.held, *flow.steps.unheld} - {*flow.steps.trained, *flow.steps.frozen} if flow.calls else set()
+    untrained = held - {number for number in flow.reached if number not in flow.steps.unheld}
+    return tuple(FaultyTensor(name, state.made_at(one), lost, read, one.id in untrained) for name, one in named.items())
 
 
 def leaves_above(state: RunState, cut: Cut) -> set[int]:

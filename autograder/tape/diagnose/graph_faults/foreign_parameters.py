@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from autograder.locale.translations import counted_in_english, in_english
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.graph_faults.fault_words import leaves_above, name_of
+from autograder.tape.diagnose.graph_faults.fault_words import is_early_copy, leaves_above, name_of, tensors_of
 from autograder.tape.recording.verdict_types import GraphFault
 
 KIND = "optimizer of other parameters"
@@ -22,7 +22,8 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
         return
     state, flow = evidence.state, evidence.state.flow
     written = {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
-    idle = [one for number, one in flow.held.items() if number not in flow.reached]
+    thrown = {new.id for _, new in flow.steps.thrown_away}
+    idle = [one for number, one in flow.held.items() if number not in thrown and number not in flow.reached]
     missed = [
         one
         for number, one in flow.reached.items()
@@ -30,7 +31,8 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
     ]
     if flow.optimizer_at is None or not idle or not missed:
         return
-    cut_off = {number for cut in flow.cuts.values() if cut.joined for number in leaves_above(state, cut)}
+    cuts = [cut for cut in flow.cuts.values() if cut.joined and not is_early_copy(cut)]
+    cut_off = {number for cut in cuts for number in leaves_above(state, cut)}
     if {one.id for one in idle} & cut_off:
         return
     yield GraphFault(
@@ -45,4 +47,5 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
         in_english(
             "Make the optimizer after the model is complete, from the parameters of the model that computes the loss."
         ),
+        tensors_of(state, idle) + tensors_of(state, missed),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from autograder.errors import message_of
 from autograder.locale.translations import in_english
@@ -12,12 +12,16 @@ from autograder.tape.diagnose.graph_faults.fault_words import (
     NUMBERS,
     change_of,
     how_it_cuts,
+    is_copy,
+    is_early_copy,
     leaves_above,
     name_of,
     statement_at,
+    tensors_of,
 )
 from autograder.tape.diagnose.graph_faults.program_text import trees_of
 from autograder.tape.observe.gradient_flow import Cut
+from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.state import RunState
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
@@ -27,9 +31,9 @@ NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
-    state, told = evidence.state, set()
+    told = set()
     # The set of tensors that no backward reached is unknown if only a part of a long run was recorded.
-    untrained = _untrained(state) if evidence.excerpt is None else ()
+    untrained = _untrained(evidence) if evidence.excerpt is None else ()
     faults = [*_without_history(evidence), *untrained, *_added_numbers(evidence)]
     for fault in faults:
         if fault.place not in told:
@@ -47,7 +51,12 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
             follows = in_english(
                 "backward at {place} ends there and reaches no parameter.", place=line_of(call.place, cut.place.file)
             )
-            yield _fault(evidence.state, cut, follows)
+            anew = next((flow.anew[root.id] for root in call.roots if root.id in flow.anew), cut.place)
+            if anew != cut.place:
+                follows += " " + in_english(
+                    "They become a new leaf at {place}, which hides the error.", place=line_of(anew, cut.place.file)
+                )
+            yield _fault(evidence.state, cut, follows, _leaves(evidence.state, cut), call.place)
 
 
 def _last_cut(state: RunState, before: Place) -> Cut | None:
@@ -57,23 +66,27 @@ def _last_cut(state: RunState, before: Place) -> Cut | None:
     return above[-1] if above else None
 
 
-def _untrained(state: RunState) -> Iterator[GraphFault]:
+def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut off parameters of an optimizer that no backward reached."""
-    flow = state.flow
-    reached = {*flow.reached, *(leaf.id for leaves in state.given.values() for leaf in leaves)}
+    state, flow = evidence.state, evidence.state.flow
+    given = (leaf.id for leaves in state.given.values() for leaf in leaves)
+    reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen}
     without = {number for number in flow.held if number not in reached} if flow.calls else set()
     for cut in reversed(list(flow.cuts.values()) if without else []):
         kept_from = leaves_above(state, cut) & without
-        if kept_from and not _only_looks(cut):
+        if kept_from and not _only_looks(cut) and not is_early_copy(cut):
             without -= kept_from
-            names = name_of(state, [flow.held[number] for number in sorted(kept_from)], in_english("a parameter"))
-            yield _fault(
-                state,
-                cut,
-                in_english(
-                    "The optimizer updates {names}, but no backward call computes a gradient for it.", names=names
-                ),
+            tensors = [flow.held[number] for number in sorted(kept_from)]
+            names = name_of(state, tensors, in_english("a parameter"))
+            follows = in_english(
+                "The optimizer updates {names}, but no backward call computes a gradient for it.", names=names
             )
+            if is_copy(cut) and (place := _updated_copies(evidence, cut)) is not None:
+                follows += " " + in_english(
+                    "The update of the copies through .data at {place} is not recorded either.",
+                    place=line_of(place, cut.place.file),
+                )
+            yield _fault(state, cut, follows, tensors)
 
 
 def _only_looks(cut: Cut) -> bool:
@@ -144,7 +157,27 @@ def _is_summand(node: ast.AST, statement: ast.AST) -> bool:
     return False
 
 
-def _fault(state: RunState, cut: Cut, follows: str) -> GraphFault:
+def _leaves(state: RunState, cut: Cut) -> list[TrackedTensor]:
+    """Return the leaves that receive no gradient because of a cut."""
+    found = (state.tensors.all[number] for number in sorted(leaves_above(state, cut)))
+    return [one for one in found if one.leaf]
+
+
+def _updated_copies(evidence: Evidence, cut: Cut) -> Place | None:
+    """Return the line that wrote a value with history through `.data` after the copy, or None."""
+    made = {step.place for step in evidence.state.finished_steps if step.nodes}
+    writes = (write.place for write in evidence.state.writes if ".data" in write.place.text)
+    return next((place for place in writes if place in made and place.line > cut.place.line), None)
+
+
+def _fault(
+    state: RunState,
+    cut: Cut,
+    follows: str,
+    tensors: Sequence[TrackedTensor] = (),
+    read: Place | None = None,
+) -> GraphFault:
     clause = how_it_cuts(cut, state)
     joint = "; " if follows[0].islower() else ". "
-    return GraphFault(KIND, cut.place, f"{clause}{joint}{follows}", change_of(cut, state))
+    concerned = tensors_of(state, tensors, lost=cut.place, read=read)
+    return GraphFault(KIND, cut.place, f"{clause}{joint}{follows}", change_of(cut, state), concerned)

@@ -78,9 +78,7 @@ def _unused(
         )  # fmt: skip
         return GraphFault(KIND, call.place, told, in_english("Ask for the gradient of {base}, and index it.", base=of))
     told = in_english("{root} was computed without {name}, so its graph does not contain it.", root=root, name=name)
-    change = in_english(
-        "Compute it from {name}. If it is not to depend on {name}, pass allow_unused=True, which gives None.", name=name
-    )
+    change = in_english("Compute it from {name}, or pass allow_unused=True, which gives None for {name}.", name=name)
     return GraphFault(KIND, call.place, told, change)
 
 
