@@ -122,6 +122,11 @@ def _in_parts(tensor: torch.Tensor) -> bytes | int:
     return Memory(0, dense.data_ptr(), own).read()
 
 
+def elements_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor that stores the elements: the values of a sparse tensor in COO format, else the tensor itself."""
+    return tensor._values() if tensor.layout == torch.sparse_coo and has_values(tensor) else tensor
+
+
 def address_of(tensor: torch.Tensor) -> tuple[int, int] | None:
     """Return the address and size of a tensor's storage, or None if it cannot be read (CUDA, sparse, functorch)."""
     try:

@@ -76,3 +76,15 @@ def test_names_and_sentences_are_told_apart():
     assert len(KINDS) == len({kind.name for kind in KINDS}) == len({kind.sentence for kind in KINDS})
     assert all(kind.sentence.endswith(".") and ". " not in kind.sentence for kind in KINDS)
     assert all(set(kind.outcomes) <= {"raises-backward", "silently-wrong"} for kind in KINDS)
+
+
+def test_a_write_to_values_that_a_sparse_tensor_shares_is_named():
+    """`weight` and the saved sparse tensor share their values, but not their counters (PyTorch 2.13)."""
+    source = """import torch
+weight, x = torch.rand(2), torch.rand(2, 3, requires_grad=True)
+out = torch.sparse.mm(torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 0]]), weight, (2, 2)), x)
+weight.mul_(0.5)
+out.sum().backward()
+"""
+    verdict = record(source).verdict
+    assert ["silently-wrong", [4]] == [verdict.outcome, [place.line for place in verdict.harms[0].mutated_at]]

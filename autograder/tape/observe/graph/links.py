@@ -15,7 +15,7 @@ from autograder.tape.observe.memory.watcher import MemoryWatcher
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.run.graph_walk import node_of, standing
-from autograder.tape.run.storages import fingerprint
+from autograder.tape.run.storages import elements_of, fingerprint
 
 
 class Links:
@@ -96,16 +96,16 @@ class Links:
         self, node: GraphNode, name: str, saved, tensor, checked: bool, stashed: bool, made: TrackedTensor | None
     ) -> None:
         state = self.state
-        known = state.tensors.get(tensor)
-        memory = known.memory if known else state.memories.of(tensor)
+        known, elements = state.tensors.get(tensor), elements_of(tensor)
+        memory = known.memory if known and elements is tensor else state.memories.of(elements)
         memory.witnesses.append(saved if isinstance(saved, weakref.ref) else weakref.ref(tensor))
         self.watcher.begin(memory, always=True)
         now = version_of(tensor)
         save = state.graph.keep(
-            node, name, saved, tensor, memory, checked=checked, stashed=stashed, writes_before=len(state.writes),
+            node, name, saved, tensor, memory, elements, checked=checked, stashed=stashed, writes_before=len(state.writes),
             version=saved_version(node.node, name, tensor) if checked and not stashed else now,
         )  # fmt: skip
-        save.content, save.generation = fingerprint(tensor, memory), memory.generation
+        save.content, save.generation = fingerprint(elements, memory), memory.generation
         owner = known or self._owner(save, now, made)
         save.tensor = owner.id if owner else None
         counter = owner.counter if owner else state.tensors.new_counter(now)

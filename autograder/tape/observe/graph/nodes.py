@@ -12,7 +12,7 @@ import torch
 from autograder.tape.internals.saved_variables import is_read
 from autograder.tape.recording.schema import SavedEdge
 from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.storages import Memory, extent_of, fingerprint
+from autograder.tape.run.storages import Memory, elements_of, extent_of, fingerprint
 
 
 @dataclass(eq=False)
@@ -80,7 +80,7 @@ class TrackedSave:
     def differs(self) -> bool:
         """Return whether its values differ from the saved ones."""
         tensor = self.read()
-        return tensor is not None and fingerprint(tensor) != self.content
+        return tensor is not None and fingerprint(elements_of(tensor)) != self.content
 
     @property
     def place(self) -> Place:
@@ -183,9 +183,11 @@ class Graph:
         self.of[node] = made
         return made
 
-    def keep(self, node: GraphNode, name: str, saved, tensor: torch.Tensor, memory: Memory, **facts) -> TrackedSave:
-        """Return the new record of a tensor that `node` saved."""
-        start, stop = extent_of(tensor) if memory.size else (0, 0)
+    def keep(
+        self, node: GraphNode, name: str, saved, tensor: torch.Tensor, memory: Memory, elements: torch.Tensor, **facts
+    ) -> TrackedSave:
+        """Return the new record of a tensor that `node` saved, with its elements in `memory`."""
+        start, stop = extent_of(elements) if memory.size else (0, 0)
         held = saved if isinstance(saved, weakref.ref) else tensor
         save = TrackedSave(len(self.saves), node, name, saved, held, memory, start, stop, **facts)
         save.version_now, save.used = save.version, is_read(node.node, name)
