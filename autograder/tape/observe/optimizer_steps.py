@@ -17,7 +17,10 @@ _RANDOM = re.compile(r"rand|normal|uniform|orthogonal|kaiming|xavier")
 _OVERWRITES = ("copy_", "data =", "set_")
 # These methods read gradients without a use of their values.
 _NO_USE = re.compile(r"zero_grad|clip_grad")
-_MODE_LAYERS = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd)
+_MODE_LAYERS = (
+    torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm, torch.nn.AlphaDropout,
+    torch.nn.Dropout, torch.nn.Dropout1d, torch.nn.Dropout2d, torch.nn.Dropout3d,
+)  # fmt: skip
 PASSES = 4  # maximum number of searches among all objects, each of which takes about 50 ms
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from autograder.tape.diagnose.graph_faults.fault_words import leaves_above, name
 from autograder.tape.diagnose.graph_faults.program_text import trees_of
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+
+_INITIAL = re.compile(r"init|normal_|uniform_")
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,15 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
     state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
     if evidence.outcome.startswith("raises"):
         return
-    # Reading the initial values is no use of a gradient; a modification after the first backward may be a hand-written step.
-    written = {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
-    used = {number for number, one in steps.unheld.items() if number in steps.read or one.memory in written}
+    # A modification after the first backward may be a step by hand, unless it sets the values of a new parameter.
+    written = {(write.memory, write.place) for write in state.writes if write.changed and write.call > 0}
+    by_hand = {(memory, place) for memory, place in written if not _INITIAL.search(place.text)}
+    used = {
+        number
+        for number, one in steps.unheld.items()
+        if number in steps.read
+        or any(memory is one.memory and place != state.made_at(one) for memory, place in by_hand)
+    }
     places: dict[Place, list[TrackedTensor]] = {}
     for tracked in steps.unheld.values():
         if (made := state.made_at(tracked)) is not None:
