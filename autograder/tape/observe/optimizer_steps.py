@@ -11,7 +11,7 @@ import torch
 
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.storages import Memory
+from autograder.tape.run.storages import Memory, elements_of
 
 _RANDOM = re.compile(r"rand|normal|uniform|orthogonal|kaiming|xavier")
 _OVERWRITES = ("copy_", "data =", "set_")
@@ -84,7 +84,7 @@ class OptimizerSteps:
         """Note the leaves with a gradient that is finite and not zero."""
         for tensor, tracked in targets:
             gradient = tensor.grad if tensor.is_leaf else None
-            if gradient is not None and not is_empty(gradient) and bool(torch.isfinite(gradient).all()):
+            if gradient is not None and not is_empty(gradient) and _is_finite(gradient):
                 self.filled[tracked.id] = tracked
 
     def step(self, optimizer: int, parameters: list[tuple[torch.Tensor, TrackedTensor]], calls: int) -> None:
@@ -142,9 +142,14 @@ class OptimizerSteps:
         self.unheld |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
 
 
+def _is_finite(gradient: torch.Tensor) -> bool:
+    elements = elements_of(gradient)
+    return elements.layout == torch.strided and bool(elements.isfinite().all())
+
+
 def is_empty(gradient: torch.Tensor | None) -> bool:
     """Return whether a gradient is None or zero."""
     if gradient is None:
         return True
-    values = gradient.coalesce().values() if gradient.layout == torch.sparse_coo else gradient
-    return not bool(values.any())
+    elements = elements_of(gradient)
+    return elements.layout == torch.strided and not bool(elements.any())
