@@ -137,5 +137,7 @@ def _waiting() -> Finding:
     if Path("/proc/self/schedstat").exists():
         return Finding("processors", "waiting for one is measured")
     return Finding(
-        "processors", "unknown", "on a busy machine, grade with fewer --jobs: waiting does not extend the time limit"
+        "processors",
+        "unknown",
+        "on a busy machine, grade with fewer --jobs: waiting time counts towards the time limit",
     )

@@ -193,7 +193,7 @@ def _check_rule(name: str, rule: LateRule) -> None:
     percents = (rule.percent_a_day, rule.most_percent, *(step.percent for step in rule.steps))
     spans = (rule.grace_minutes, *(step.hours for step in rule.steps))
     if not all(0 <= number <= 100 for number in percents) or not all(0 <= number < math.inf for number in spans):
-        raise ValueError(f"{name}: percentages are from 0 to 100, hours and minutes are not negative")
+        raise ValueError(f"{name}: percentages must be from 0 to 100, and hours and minutes must not be negative")
 
 
 class CourseTotal(NamedTuple):

@@ -94,7 +94,7 @@ def test_a_recording_that_contradicts_itself_is_refused(program, harm):
 def test_a_program_without_a_statement_is_refused(program):
     """Such a program cannot be predicted, and does not have a step to show."""
     for text in ("", "# later\n"):
-        with pytest.raises(OwnProgramError, match=r"mine.py has no statement to run. Name a program to add"):
+        with pytest.raises(OwnProgramError, match=r"mine.py contains no statement to run. Name a program"):
             own_question(program(text))
 
 

@@ -153,7 +153,7 @@ def test_feedback_that_the_platform_would_map_to_nobody_is_said(tmp_path):
     give_grades(course, {student.login: {"test_warm_days": 0.0, "summary": 0.0}})
     done = return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", Roster([]), "First steps")
     assert ({}, 0) == (pages(tmp_path / "out"), done.with_feedback)
-    assert f"1 student whose feedback the platform cannot match to a student: {student.login}" in done.remarks
+    assert f"1 student whose feedback the platform cannot assign: {student.login}" in done.remarks
 
 
 def test_a_table_of_ones_own(tmp_path):

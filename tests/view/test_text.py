@@ -39,7 +39,7 @@ from autograder.view.playback import Playback
         pytest.param(
             "detached", "from version 0, and it is now at version 1: backward", id="a view's write counts once"
         ),
-        pytest.param("modules", "9 new tensors get their first values.", id="a module's first values in one sentence"),
+        pytest.param("modules", "9 new tensors are initialized.", id="a module's first values in one sentence"),
         pytest.param("modules", "x (also batch) is now at version 1.", id="both names of one tensor"),
         pytest.param(
             "modules",

@@ -46,7 +46,7 @@ def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTa
     shell.run(stub)
     if not any(one.passes for one in tried):
         raise NoRightOrderError(
-            f"{exercise}: its check passes for no order of its lines; at most {MOST} are tried. Correct the lesson."
+            f"{exercise}: its check failed for every order of its lines that was tried (at most {MOST}). Correct the lesson."
         )
     return PlayTable(program, tuple(tried))
 

@@ -70,7 +70,7 @@ def own_question(path: Path) -> QuestionBlock:
     recording = _read(path) if path.suffix == ".json" else _record(path)
     if not recording.steps:
         raise OwnProgramError(
-            in_english("{file} has no statement to run. Name a program to add.", file=printable(str(path)))
+            in_english("{file} contains no statement to run. Name a program that has one.", file=printable(str(path)))
         )
     choices = _choices(recording.verdict.outcome)
     return QuestionBlock(_name(path), "outcome", recording.programs[0].source, choices, recording)

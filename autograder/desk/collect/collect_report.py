@@ -51,7 +51,7 @@ def _lines(collection: Collection, assignment: str) -> list[str]:
     lines += [_question(one.hand_in, one.person, one.file, one.why) for one in collection.questions[:LONGEST_LIST]]
     if collection.table:
         lines.append(
-            f"{len(collection.questions)} to be decided: fill in {collection.table}, then run the same command again"
+            f"{len(collection.questions)} not matched to a student yet: fill in {collection.table}, then run the same command again"
         )
     else:
         lines.append(f"Everything was matched. Next: autograder grade {assignment}")

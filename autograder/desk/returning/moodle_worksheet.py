@@ -33,7 +33,7 @@ def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> Grad
         maximum = next((number for number in range(FIRST, len(table.header)) if _is_maximum(table, number)), None)
     if maximum is None or maximum < FIRST:
         raise TableError(
-            f"{table.name} has no column of maximum grades, as for an assignment that is graded by a scale. Specify the "
+            f"{table.name} has no column for maximum grades, perhaps because the assignment is graded on a scale. Name the "
             "column of the grades with --column"
         )
     return GradeColumn(maximum - 1, table.header[maximum - 1], table.rows[0][maximum].strip())

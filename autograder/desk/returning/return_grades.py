@@ -164,7 +164,7 @@ class _Return:
             )
         kept = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
         yield from _counted(kept, "{} marked {} by the platform, left unchanged", self._texts(kept))
-        yield from _counted(self.unknown, "{} with a grade and without a row in the worksheet: {}", self.unknown)
+        yield from _counted(self.unknown, "{} with a grade but without a row in the worksheet: {}", self.unknown)
         if self.blanks:
             yield from _counted(self.ungraded, "{} with a submission that is not graded yet: {}", self.ungraded)
             yield "missing submissions were left blank, because a row may belong to one of these students"
@@ -225,7 +225,7 @@ def return_grades(
         ) from None
     remarks = [
         *work.remarks(),
-        *_counted(without, "{} whose feedback the platform cannot match to a student: {}", without),
+        *_counted(without, "{} whose feedback the platform cannot assign: {}", without),
     ]
     return ReturnedGrades([target, out / FEEDBACK], len(changes), len(people), remarks)
 

@@ -230,7 +230,7 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
     better_inside = (inside.points or 0.0) > (planned.points or 0.0)
     if better_inside and kind == IN_PROCESS:
         advice = "repair the test, or grade every test in process with `--one-process`"
-        return _Decision(None, f"without the other tests in its process {got}, so it gives no points: {advice}")
+        return _Decision(None, f"if the test runs alone in its process, {got}, so it gives no points: {advice}")
     asks_no_model = cell.counts or not source.has_model(cell)
     if better_inside or (planned.points is None and asks_no_model):
         why = f"outside the submission's process {got}"

@@ -21,7 +21,7 @@ def sentence(operation: Operation) -> str:
     kept, read = _kept_and_read(operation)
     told = []
     if kept:
-        told.append(translated("{what}: write into a copy, or out of place.", what=kept))
+        told.append(translated("{what}: modify a copy, or use an out-of-place operation.", what=kept))
     if read:
         told.append(
             translated(

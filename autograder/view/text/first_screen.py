@@ -202,7 +202,7 @@ def _others(recording: Recording) -> list[str]:
     counts = Counter((place.file, place.line) for harm in harms[1:] for place in harm.mutated_at)
     lines = where_each((Place(*place, "") for place in counts), file)
     others = translated(", ").join(
-        line + (translated(" ({parts})", parts=count) if count > 1 else "")
+        line + (translated(" ({parts})", parts=count) if count > 1 and len(counts) > 1 else "")
         for line, count in zip(lines, counts.values(), strict=True)
     )
     also = translated("1 more saved tensor is overwritten at {lines}.", lines=others)

@@ -27,7 +27,7 @@ SENTENCES: dict[str, str] = {
         "{code} changes a gradient in place, and another node received the same tensor from {keeper}"
     ),
     "shared gradient": translatable(
-        "{code} gives {other}.grad the memory of {tensor}, and backward adds to it for both"
+        "{code} makes {other}.grad share memory with {tensor}, and backward adds both gradients to it"
     ),
     "write into a kept gradient": translatable(
         "{code} changes {tensor}, which the program kept without a copy ({saved})"

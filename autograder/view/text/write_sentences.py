@@ -70,15 +70,11 @@ class WriteSentences:
             return [
                 count_noun(
                     len(tensors),
-                    "{count} new parameter gets its first values.",
-                    "{count} new parameters get their first values.",
+                    "{count} new parameter is initialized.",
+                    "{count} new parameters are initialized.",
                 )
             ]
-        return [
-            count_noun(
-                len(tensors), "{count} new tensor gets its first values.", "{count} new tensors get their first values."
-            )
-        ]
+        return [count_noun(len(tensors), "{count} new tensor is initialized.", "{count} new tensors are initialized.")]
 
     def _kind(self, write: Write) -> Kind:
         """Return whether and how counters counted a write."""

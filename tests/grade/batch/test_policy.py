@@ -165,8 +165,8 @@ def test_the_files_hash_stands_with_each_grade(course):
         pytest.param("[late", "Expected ']'", id="no TOML"),
         pytest.param("lat = 3", "unknown field `lat`", id="an unknown setting"),
         pytest.param('timezone = "Mars/Base"', "'Mars/Base' is not a time zone", id="an unknown zone"),
-        pytest.param("late.percent_a_day = 120", "late: percentages are from 0 to 100", id="more than everything"),
-        pytest.param("late.percent_a_day = -1", "late: percentages are from 0 to 100", id="a reward"),
+        pytest.param("late.percent_a_day = 120", "late: percentages must be from 0 to 100", id="more than everything"),
+        pytest.param("late.percent_a_day = -1", "late: percentages must be from 0 to 100", id="a reward"),
         pytest.param("late.grace_minutes = nan", "late: percentages", id="no number"),
         pytest.param("[late]\npercent_a_day = 1\nsteps = [{hours = 1, percent = 1}]", "not both", id="two rules"),
         pytest.param(

@@ -249,7 +249,7 @@ def test_a_test_that_fails_as_planned_gives_points_to_nobody(validated):
         )
     )
     assert ["beside"] == list(report.plan.nobody)
-    assert "without the other tests in its process the model answer gets 0 of 1" in report.cells[1].findings[0]
+    assert "if the test runs alone in its process, the model answer gets 0 of 1" in report.cells[1].findings[0]
 
 
 def test_an_answer_that_a_person_grades_is_a_model_answer_too(validated):

@@ -130,7 +130,7 @@ def test_an_operation_is_told_on_a_screen(capsys):
     """The kept tensors, the permitted writes, the in-place form, and the release for which this is valid."""
     assert 0 == main(["atlas", "exp"])
     told = capsys.readouterr().out
-    assert "exp keeps its output: write into a copy, or out of place." in told
+    assert "exp keeps its output: modify a copy, or use an out-of-place operation." in told
     assert "may be written" in told
     assert "exp_" in told
     assert f"PyTorch {torch.__version__.partition('+')[0]}" in told
@@ -249,7 +249,7 @@ def test_the_atlas_needs_no_torch():
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("ExpBackward0", "exp keeps its output: write into a copy, or out of place."),
+        ("ExpBackward0", "exp keeps its output: modify a copy, or use an out-of-place operation."),
         ("MulBackward0", "mul keeps `input` (for the gradient of other) and `other` (for the gradient of input)"),
         ("AddBackward0", ""),
         ("MyFunctionBackward", ""),
@@ -266,4 +266,6 @@ def test_a_kind_of_node_has_the_words_of_its_operation(kind, words):
 def test_explain_says_what_the_operation_keeps():
     """The text of a harm ends with the sentence of the atlas on the node that had saved the tensor."""
     wrong = "import torch\n\nw = torch.ones(2, requires_grad=True)\na = w.exp()\na.add_(1)\na.sum().backward()\n"
-    assert "exp keeps its output: write into a copy, or out of place." in repr(explain(wrong, repair=False))
+    assert "exp keeps its output: modify a copy, or use an out-of-place operation." in repr(
+        explain(wrong, repair=False)
+    )
