@@ -123,7 +123,7 @@ def _in_parts(tensor: torch.Tensor) -> bytes | int:
 
 
 def elements_of(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor that stores the elements: the values of a sparse tensor in COO format, else the tensor itself."""
+    """Return the tensor that stores the elements: the values of a sparse tensor in coordinate format, else the tensor itself."""
     return tensor._values() if tensor.layout == torch.sparse_coo and has_values(tensor) else tensor
 
 
