@@ -258,7 +258,7 @@ def test_apply_keeps_the_file_as_it_was(tmp_path):
     path.write_bytes(before)
     done = autograder("explain", "train.py", "--apply", cwd=tmp_path)
     assert 1 == done.returncode
-    assert "train.py: line 9, out of place; as it was in train.py.orig." == done.stderr.splitlines()[-1]
+    assert "train.py: line 9, out of place; the original is train.py.orig." == done.stderr.splitlines()[-1]
     assert before == Path(f"{path}.orig").read_bytes()
     assert before.replace(b"h.mul_(2)", b"h = h.mul(2)") == path.read_bytes()
 
