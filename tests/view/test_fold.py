@@ -45,6 +45,17 @@ def test_a_thousand_rounds_open_in_a_few_clicks():
     assert deepest(folded) <= LIMIT
 
 
+def test_a_node_of_a_late_round_stays_in_sight():
+    """A training loop of 60 rounds that goes wrong in round 51 shows the nodes to keep there, and folds the others."""
+    loop = nodes([1, 2, 3, 4, 5, 6, 7, 8] * 60, [()] * 480)
+    keep = {50 * 8 + 2, 50 * 8 + 3}
+    folded = FoldPlanner(keep, {node.id: node.id for node in loop}).fold(loop)
+
+    assert loop == Fold("", folded).nodes
+    assert keep <= {entry.id for entry in folded if isinstance(entry, Node)}
+    assert len(folded) <= 2 * LIMIT
+
+
 def deepest(entries: list) -> int:
     """Return the largest number of blocks that one opened fold shows."""
     return max([len(entries), *(deepest(entry.inside) for entry in entries if isinstance(entry, Fold))])

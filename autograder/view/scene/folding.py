@@ -126,14 +126,23 @@ class FoldPlanner:
         fold = Fold(title, inside)
         if len(fold.nodes) < 2:
             return inside
-        if not self.keep.intersection(node.id for node in fold.nodes):
+        if not self._is_kept(fold):
             return [fold]
         shown: list[Node | Fold] = []
-        for hidden, run in groupby(inside, key=lambda entry: isinstance(entry, Fold) or entry.id not in self.keep):
+        for is_kept, run in groupby(inside, key=self._is_kept):
             part = list(run)
-            whole = not hidden or len(part) < 2 or len(inside) <= 3
-            shown += part if whole else self._hide(f"{title} ({_span(part)})", part)
+            if is_kept:
+                for entry in part:
+                    shown += self._hide(entry.title, entry.inside) if isinstance(entry, Fold) else [entry]
+            else:
+                whole = len(part) < 2 or len(inside) <= 3
+                shown += part if whole else self._hide(f"{title} ({_span(part)})", part)
         return shown
+
+    def _is_kept(self, entry: Node | Fold) -> bool:
+        """Return whether an entry is or contains a node to keep."""
+        nodes = entry.nodes if isinstance(entry, Fold) else [entry]
+        return not self.keep.isdisjoint(node.id for node in nodes)
 
 
 def _span(part: list[Node | Fold]) -> str:

@@ -35,7 +35,6 @@ MOST_ROWS = 9
 MADE = {
     "parameter": translatable("{tensor} is a parameter, a leaf that requires grad"),
     "leaf": translatable("{tensor} is a leaf that requires grad"),
-    "input": translatable("{tensor} does not require grad"),
     "view": translatable("{tensor} is a view"),
 }
 """Kind of a tensor → the statement on the line that made it, for a program that stops in forward."""
@@ -272,10 +271,9 @@ class _TimelineMaker:
         self.lit.add(index)
         self._add(index, Mark("raised", error.type, clip(short_message(error.message), MESSAGE)))
         for name, tensor in self._tensors_in(self.recording.steps[index]):
-            state = next(s for step in self.recording.steps for s in step.states if s.tensor == tensor.id)
+            made = next((step for step in self.recording.steps if tensor.id in step.tensors), None)
             kind = "view" if tensor.base is not None else tensor.kind
-            if kind != "result" and (state.requires_grad or kind == "view"):
-                made = next(step for step in self.recording.steps if tensor.id in step.tensors)
+            if made is not None and kind in MADE:
                 self._add(made.index, Mark("made", translated(MADE[kind], tensor=name)))
                 return tensor.storage, name
         return None, ""
