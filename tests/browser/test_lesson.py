@@ -20,7 +20,10 @@ def run_all_and_save(page, lab, name: str):
     while time.monotonic() < end:
         page.keyboard.press("Control+s")
         page.wait_for_timeout(1000)
-        saved = nbformat.read(lab.root / name, as_version=4)
+        try:
+            saved = nbformat.read(lab.root / name, as_version=4)
+        except nbformat.reader.NotJSONError:  # JupyterLab is writing the file
+            continue
         code = [cell for cell in saved.cells if cell.cell_type == "code"]
         if code[-1].execution_count:
             assert last == len(saved.cells)
