@@ -14,8 +14,8 @@ import sys
 import tempfile
 import urllib.parse
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -47,7 +47,8 @@ class PackageError(InputError):
     """The files for students cannot be written; the message gives the reason."""
 
 
-class Terms(NamedTuple):
+@dataclass(frozen=True)
+class Terms:
     """The parts of an assignment's instructions that depend on the teacher's choice.
 
     Attributes:

@@ -38,6 +38,11 @@ STATIC = """
 """
 
 
+def tone_of(outcome: str) -> str:
+    """Return the class that gives a drawing the color of an outcome."""
+    return {"correct": "fine", "silently-wrong": "silent"}.get(outcome, "bad")
+
+
 def write_style(tree: Shape) -> str:
     """Return the CSS rules for the classes and tags of a drawing, in light colors and, in a media query, in dark ones."""
     used, (light, dark) = set(_names(tree)), _rules()

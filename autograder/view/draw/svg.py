@@ -11,7 +11,7 @@ from autograder.locale.translations import join_sentences, translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.draw.code_panel import LINE, draw_code, panel_height
 from autograder.view.draw.graph_viewport import draw_viewport
-from autograder.view.draw.markup import write_style, write_svg
+from autograder.view.draw.markup import tone_of, write_style, write_svg
 from autograder.view.draw.static_frame import StaticFrame, freeze
 from autograder.view.scene import memory_lanes
 from autograder.view.scene.composition import Scene, build_scene
@@ -77,7 +77,7 @@ def _words(scene: Scene, number: int, verdict: bool) -> str:
 
 def _banner(scene: Scene, width: float) -> Shape:
     """Return the outcome as a banner across the whole width."""
-    kind = "bad" if scene.is_refused else {"correct": "fine", "silently-wrong": "silent"}.get(scene.outcome, "bad")
+    kind = "bad" if scene.is_refused else tone_of(scene.outcome)
     sign = "✗" if scene.is_refused else SIGNS[scene.outcome]
     return group(
         box(PAD, PAD, width - 2 * PAD, 26, 6, kind="banner"),

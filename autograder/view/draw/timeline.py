@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from autograder.locale.line_breaks import wrap_text
-from autograder.view.draw.markup import write_style, write_svg
+from autograder.view.draw.markup import tone_of, write_style, write_svg
 from autograder.view.scene.timeline import Kind, Mark, Row, Timeline
 from autograder.view.shapes import BOLD, MONO, Shape, box, clip, group, path, shape, text
-from autograder.view.text.naming import count_noun
 
 WIDE, NARROW = 880.0, 360.0
 """Widths of the two forms in pixels; below 600 pixels the bar is to the left of the code, and the words are below it."""
@@ -43,7 +42,7 @@ class _TimelineDrawing:
         tree = shape(
             "svg", shape("title", self.timeline.title), shape("style", "{style}"),
             box(0.5, 0.5, self.width - 1, bottom - 1, 9, kind="ground"),
-            group(*self.back, *self._bars(), *self._arrow(), *self.front, kind=f"time {self.timeline.tone}"),
+            group(*self.back, *self._bars(), *self._arrow(), *self.front, kind=f"time {tone_of(self.timeline.outcome)}"),
             xmlns="http://www.w3.org/2000/svg", width=round(self.width), height=round(bottom), role="img",
             viewBox=f"0 0 {self.width:.0f} {bottom:.0f}",
         )  # fmt: skip
@@ -65,9 +64,8 @@ class _TimelineDrawing:
 
     def _row(self, row: Row) -> None:
         """Add one line of code with its marks, below the fold that precedes it."""
-        if row.before:
-            words = count_noun(row.before, "{count} statement", "{count} statements")
-            self.front.append(text(self.code, self.top + 15, f"… {words}", kind="note"))
+        if row.fold:
+            self.front.append(text(self.code, self.top + 15, row.fold, kind="note"))
             self.top += FOLD
         begin = self.top
         middle = begin + ROW / 2

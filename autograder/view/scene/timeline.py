@@ -10,11 +10,12 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
-from autograder.locale.translations import join_sentences, retold, translatable, translated
+from autograder.locale.translations import retold, translatable, translated
 from autograder.tape.recording.schema import Recording, SavedEdge, Step, Tensor, Write
-from autograder.tape.recording.verdict_types import Harm, Place, place_of_fix
+from autograder.tape.recording.verdict_types import Harm, Outcome, Place, place_of_fix
 from autograder.view.playback import Playback, find_backward
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import is_wrong, short_values
@@ -23,7 +24,6 @@ from autograder.view.text.headline import headline, short_message, title
 from autograder.view.text.naming import TensorNames, count_noun
 
 Kind = Literal["made", "saved", "modified", "unseen", "raised", "accepted", "fine"]
-Tone = Literal["bad", "silent", "fine"]
 
 VALUES = 24
 """The maximum number of columns of values in a mark."""
@@ -75,6 +75,11 @@ class Row:
     before: int = 0
     is_lit: bool = False
 
+    @property
+    def fold(self) -> str:
+        """The words on the statements before the row; "" if none are left out."""
+        return f"… {count_noun(self.before, '{count} statement', '{count} statements')}" if self.before else ""
+
 
 @dataclass(frozen=True)
 class Timeline:
@@ -86,7 +91,7 @@ class Timeline:
     """
 
     title: str
-    tone: Tone
+    outcome: Outcome
     name: str
     note: str
     rows: tuple[Row, ...]
@@ -107,8 +112,7 @@ class _TimelineMaker:
         self.recording, self.verdict = recording, recording.verdict
         self.file = recording.programs[0].file
         self.edges = {edge.id: edge for edge in recording.saved}
-        self.storage_of = {tensor.id: tensor.storage for tensor in recording.tensors}
-        self.counters = {tensor.id: tensor.counter for tensor in recording.tensors}
+        self.tensors = {tensor.id: tensor for tensor in recording.tensors}
         self.marks: dict[int, list[Mark]] = {}
         self.lit: set[int] = set()
 
@@ -122,9 +126,10 @@ class _TimelineMaker:
             storage, name = self._mark_error()
         else:
             storage, name = self._mark_harmless()
-        tone: Tone = {"correct": "fine", "silently-wrong": "silent"}.get(self.verdict.outcome, "bad")  # type: ignore[assignment]
         note = self._size(storage) if storage is not None else ""
-        return Timeline(self._title(harm), tone, name, note, tuple(self._rows()), tuple(self._rest(harm)))
+        return Timeline(
+            self._title(harm), self.verdict.outcome, name, note, tuple(self._rows()), tuple(self._rest(harm))
+        )
 
     def _title(self, harm: Harm | None) -> str:
         """Return the outcome and its cause, in one line."""
@@ -157,10 +162,10 @@ class _TimelineMaker:
                 saved = self.edges.get(other.edge) if other.edge is not None else None
                 if saved is not None and saved.storage == edge.storage and len(self.marks) < MOST_ROWS // 2:
                     self._mark_saving(saved, other)
+            for step, write in writes[: MOST_ROWS - 3]:
+                self._mark_write(step, write, harm, edge)
         if not writes:
             self._mark_places(harm)
-        for step, write in writes[: MOST_ROWS - 3]:
-            self._mark_write(step, write, harm, edge)
         self._mark_reading(harm, edge)
         return edge.storage if edge is not None else None
 
@@ -170,8 +175,7 @@ class _TimelineMaker:
         for step in self.recording.steps:
             for write in step.writes:
                 is_harmed = is_harmed or edge.id in write.harmed
-                overlaps = write.storage == edge.storage and write.start < edge.stop and edge.start < write.stop
-                if edge.id in write.harmed or (is_harmed and overlaps):
+                if edge.id in write.harmed or (is_harmed and _overlaps(write, edge)):
                     yield step, write
             if edge.id in step.freed:
                 return
@@ -179,11 +183,10 @@ class _TimelineMaker:
     def _mark_making(self, storage: int) -> None:
         """Mark the step that made a storage; a parameter's is far away and has no row."""
         for step in self.recording.steps:
-            made = [number for number in step.tensors if self.storage_of[number] == storage]
+            made = [number for number in step.tensors if self.tensors[number].storage == storage]
             if made:
-                tensor = next(tensor for tensor in self.recording.tensors if tensor.id == made[0])
                 state = next((state for state in step.states if state.tensor == made[0]), None)
-                if tensor.kind != "parameter" and state is not None:
+                if self.tensors[made[0]].kind != "parameter" and state is not None:
                     self._add(step.index, Mark("made", _values(state.values, state.version)))
                 return
 
@@ -205,22 +208,19 @@ class _TimelineMaker:
 
     def _mark_places(self, harm: Harm) -> None:
         """Mark the last execution of each line of a harm whose modification the recording does not contain."""
-        for place, kind in ((harm.saved_at, "saved"), *((place, "unseen") for place in harm.mutated_at[:1])):
-            step = next((step for step in reversed(self.recording.steps) if step.place == place), None)
-            if step is not None:
-                words = (
-                    translated("modifies {tensor}", tensor=harmed_tensor(harm)) if kind == "unseen" else harm.saved_by
-                )
-                self._add(step.index, Mark(kind, words))  # type: ignore[arg-type]
-                self.lit |= {step.index} if kind == "unseen" else set()
+        saved, modified = self._last_at(harm.saved_at), self._last_at(harm.mutated_at[0])
+        if saved is not None:
+            self._add(saved.index, Mark("saved", harm.saved_by))
+        if modified is not None:
+            self.lit.add(modified.index)
+            self._add(modified.index, Mark("unseen", translated("modifies {tensor}", tensor=harmed_tensor(harm))))
 
-    def _mark_write(self, step: Step, write: Write, harm: Harm, edge: SavedEdge | None) -> None:
+    def _mark_write(self, step: Step, write: Write, harm: Harm, edge: SavedEdge) -> None:
         """Mark a step that modified the saved tensor; its version is given if the step left one."""
         self.lit.add(step.index)
-        saved = edge.tensor if edge is not None else None
-        own = self.counters.get(saved) if saved is not None else None
-        states = [state for state in step.states if self.counters[state.tensor] == own]
-        values = next((state.values for state in states if state.tensor == saved), "")
+        own = self.tensors[edge.tensor].counter if edge.tensor is not None else None
+        states = [state for state in step.states if self.tensors[state.tensor].counter == own]
+        values = next((state.values for state in states if state.tensor == edge.tensor), "")
         if own in write.counters or (own is None and write.counters):
             versions = [state.version for state in states if state.version is not None]
             self._add(step.index, Mark("modified", _values(values, max(versions, default=None)) or write.operation))
@@ -283,11 +283,10 @@ class _TimelineMaker:
         bound = {
             change.name: change.tensor for earlier in self.recording.steps[: step.index] for change in earlier.names
         }
-        tensors = {tensor.id: tensor for tensor in self.recording.tensors}
         for name in re.findall(r"[^\W\d][\w.]*", step.place.text):
             tensor = bound.get(name)
             if tensor is not None:
-                yield name, tensors[tensor]
+                yield name, self.tensors[tensor]
 
     def _mark_harmless(self) -> tuple[int | None, str]:
         """Mark the first modification that no backward call was harmed by, and the backward call. Return storage and name."""
@@ -320,32 +319,41 @@ class _TimelineMaker:
             if frame.kind != "step" or step is None or "__init__" in step.function:
                 continue
             for write in step.writes:
-                is_new = write.tensor is None or write.tensor in step.tensors or not names.has_name(write.tensor)
-                reason = "" if is_new else self._reason(step, write)
-                found = (step, write, names.short(write.tensor), reason)
-                if reason and reason != translated(UNSAVED):
-                    return found
-                unsaved = unsaved or (found if reason else None)
+                if write.tensor is None or write.tensor in step.tensors or not names.has_name(write.tensor):
+                    continue
+                reason = self._reason(step, write)
+                if reason and (unsaved is None or reason != translated(UNSAVED)):
+                    found = (step, write, names.short(write.tensor), reason)
+                    if reason != translated(UNSAVED):
+                        return found
+                    unsaved = found
         return unsaved
+
+    @cached_property
+    def _lives(self) -> dict[int, list[tuple[SavedEdge, float, float]]]:
+        """The saved edges of each storage, with the indices of the steps that saved and that freed them."""
+        steps, never = self.recording.steps, math.inf
+        saved = {edge: step.index for step in steps for edge in step.saved}
+        freed = {edge: step.index for step in reversed(steps) for edge in step.freed}
+        lives: dict[int, list[tuple[SavedEdge, float, float]]] = {}
+        for edge in self.recording.saved:
+            lives.setdefault(edge.storage, []).append((edge, saved.get(edge.id, never), freed.get(edge.id, never)))
+        return lives
 
     def _reason(self, step: Step, write: Write) -> str:
         """Return why a modification did no harm, or "" if the recording does not show it."""
-        saved = {
-            edge.id for edge in self.recording.saved
-            if edge.storage == write.storage and edge.start < write.stop and write.start < edge.stop
-        }  # fmt: skip
-        if not saved:
+        lives = [life for life in self._lives.get(write.storage, ()) if _overlaps(write, life[0])]
+        if not lives:
             return translated(UNSAVED)
-        earlier = {edge for each in self.recording.steps[: step.index + 1] for edge in each.saved} & saved
+        earlier = [freed for _, saved, freed in lives if saved <= step.index]
         if not earlier:
             return translated("modified before a node saved it")
-        freed = {edge for each in self.recording.steps[: step.index + 1] for edge in each.freed}
-        return translated("backward had already used and freed it") if earlier <= freed else ""
+        return translated("backward had already used and freed it") if max(earlier) <= step.index else ""
 
     def _size(self, storage: int) -> str:
         """Return the number of elements of a storage."""
-        tensors = [tensor for tensor in self.recording.tensors if tensor.storage == storage]
-        count = max((math.prod(tensor.shape) for tensor in tensors), default=0)
+        sizes = (math.prod(tensor.shape) for tensor in self.recording.tensors if tensor.storage == storage)
+        count = max(sizes, default=0)
         return count_noun(count, "storage of {count} number", "storage of {count} numbers") if count else ""
 
     def _add(self, step: int, mark: Mark) -> None:
@@ -428,6 +436,11 @@ class _TimelineMaker:
             yield translated("Fix in {place}: {code}", place=retold(place_of_fix(fix)), code=clip(fix.after, MESSAGE))
 
 
+def _overlaps(write: Write, edge: SavedEdge) -> bool:
+    """Return whether a modification changes bytes of a saved tensor."""
+    return write.storage == edge.storage and write.start < edge.stop and edge.start < write.stop
+
+
 def _values(values: str, version: int | None) -> str:
     """Return short values with a version, such as "4 · version 0"."""
     told = translated("version {version}", version=version) if version is not None else ""
@@ -445,11 +458,9 @@ def timeline_text(timeline: Timeline) -> str:
     if timeline.name:
         lines.append(" · ".join(filter(None, [timeline.name, timeline.note])))
     for row in timeline.rows:
-        if row.before:
-            lines.append(f"      … {count_noun(row.before, '{count} statement', '{count} statements')}")
-        told = "; ".join(
-            join_sentences([mark.words]) + (f" ({mark.detail})" if mark.detail else "") for mark in row.marks
-        )
+        if row.fold:
+            lines.append(f"      {row.fold}")
+        told = "; ".join(mark.words + (f" ({mark.detail})" if mark.detail else "") for mark in row.marks)
         code = "  " * row.depth + row.code
         lines.append(f"{row.line:>5} {code}" + (f"   ← {told}" if told else ""))
     return "\n".join([*lines, *timeline.rest])
