@@ -11,8 +11,7 @@ import threading
 import pytest
 from playwright.sync_api import expect
 
-from autograder.book.make_book import shared_files
-from autograder.book.output_folder import write_book
+from autograder.book.make_book import shared_files, write_book
 from tests.book.small_course import FOLDED, NAME, NUMBER, SECRET
 from tests.npm import violations
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.book.make_book import BookAddressError, make_book, require_addresses
-from autograder.book.output_folder import MARK, BookFolderError, write_book
+from autograder.book.make_book import MARK, BookAddressError, BookFolderError, make_book, require_addresses, write_book
 from autograder.errors import UnfinishedError
 from autograder.locale.translations import LanguageError
 

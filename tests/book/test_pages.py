@@ -8,9 +8,8 @@ import re
 from bs4 import BeautifulSoup
 from PIL import Image
 
-from autograder.book.make_book import shared_files
+from autograder.book.make_book import broken_links, shared_files
 from autograder.book.pages.block_pages import BlockPages
-from autograder.book.pages.link_check import broken_links
 from autograder.book.pages.markdown_text import markdown_html, page_address
 from autograder.book.pages.packed_pictures import packed_script
 from autograder.book.pages.page_templates import page_templates

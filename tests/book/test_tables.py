@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.book.pages.packed_table import share
-from autograder.book.record.arrangement_table import try_arrangements
+from autograder.book.pages.block_pages import share
 from autograder.book.record.lesson_blocks import ExerciseBlock, QuestionBlock
+from autograder.book.record.notebook_recorder import try_arrangements
 from autograder.play.arrangement import arrangements, text_of
 from autograder.view.scene.composition import build_scene
 from tests.book.small_course import NAME

@@ -4,7 +4,7 @@ import pytest
 
 from autograder.tape.recording.schema import Recording, SourceFile, Step, from_json, to_json
 from autograder.tape.recording.verdict_types import Place, Verdict
-from autograder.view.scene.code_excerpt import lines_shown
+from autograder.view.scene.composition import lines_shown
 
 CELL = '"""Two programs."""\n\n\n@observed\ndef first():\n    a = 1\n\n\n@observed\ndef second():\n    b = 2\n    return b\n'
 

@@ -21,7 +21,7 @@ from autograder.errors import InputError
 from autograder.tape.internals.entry_points import Hooks
 from autograder.tape.watch.call_log import MOST, NodeLog, WriteLog
 from autograder.tape.watch.call_sites import UNKNOWN
-from autograder.tape.watch.saved_bytes import sampled
+from autograder.tape.watch.watch_session import sampled
 
 
 def leaf(*values: float) -> torch.Tensor:

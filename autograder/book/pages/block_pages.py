@@ -8,19 +8,80 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import jinja2
+import msgspec
 
 from autograder.book.pages.markdown_text import code_html, headings, markdown_html, plain
 from autograder.book.pages.packed_pictures import Picture, draw, packed_script
-from autograder.book.pages.packed_table import table_script
 from autograder.book.pages.verdict_text import verdict_html
-from autograder.book.record.lesson_blocks import Block, CodeBlock, ExerciseBlock, ProseBlock, QuestionBlock
+from autograder.book.record.lesson_blocks import Block, CodeBlock, ExerciseBlock, PlayTable, ProseBlock, QuestionBlock
+from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
+from autograder.view.scene.composition import build_scene
 from autograder.view.text.report import as_text
+
+WORTH_SHARING = 60
+"""Bytes of JSON from which on a repeated part is stored only once."""
+
+
+def table_script(name: str, table: PlayTable) -> str:
+    """Return the script, in which the scenes share equal parts."""
+    scenes = [build_scene(one.recording) for one in table.tried]
+    tried = [
+        {
+            "key": one.key, "outcome": one.recording.verdict.outcome, "sentence": one.sentence, "scene": scene,
+            "passes": one.passes, "said": verdict_html(one.said),
+        }
+        for one, scene in zip(table.tried, scenes, strict=True)
+    ]  # fmt: skip
+    cards = [
+        {"id": card.id, "fixed": card.is_fixed, "forms": [[translated(form.name), form.text] for form in card.forms]}
+        for card in table.program.cards
+    ]
+    given = {"given": table.program.as_given.key, "header": table.program.header, "spare": list(table.program.spare)}
+    return packed_script(name, {"cards": cards} | given | share(msgspec.to_builtins(tried)))
+
+
+def share(value: Any) -> dict[str, Any]:
+    """Return `value` as {"parts": […], "value": …}, where {"$": n} refers to the part n; a part may refer to earlier ones."""
+    often = {text for text, times in Counter(_texts(value)).items() if times > 1}
+    parts: dict[bytes, int] = {}
+    kept: list[Any] = []
+
+    def shared(one: Any) -> Any:
+        if not isinstance(one, dict | list):
+            return one
+        text = _text(one)
+        if text in parts:
+            return {"$": parts[text]}
+        made = [shared(item) for item in one] if isinstance(one, list) else {k: shared(v) for k, v in one.items()}
+        if text not in often:
+            return made
+        parts[text] = len(kept)
+        kept.append(made)
+        return {"$": parts[text]}
+
+    return {"value": shared(value), "parts": kept}
+
+
+def _texts(value: Any) -> Iterator[bytes]:
+    """Yield the JSON of every container in a value that is large enough to share."""
+    if isinstance(value, dict | list):
+        text = _text(value)
+        if len(text) >= WORTH_SHARING:
+            yield text
+            for item in value.values() if isinstance(value, dict) else value:
+                yield from _texts(item)
+
+
+def _text(value: Any) -> bytes:
+    return msgspec.json.encode(value)
+
 
 ROOT_MARK = "@root@/"
 """A placeholder in a block's HTML for the relative path to the language's folder, because pages are at several depths."""

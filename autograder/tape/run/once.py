@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import mmap
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 
 import torch
 
@@ -18,12 +21,34 @@ from autograder.tape.run.child_processes import told_of_children
 from autograder.tape.run.closed_world import closed_world
 from autograder.tape.run.engine import Backward, LastCall, Listener, summed, watched
 from autograder.tape.run.finished_run import Run
-from autograder.tape.run.memory_use import memory_given_back
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.refused_runs import refuse, refuse_exit
 from autograder.tape.run.snapshot import Snapshot
 from autograder.tape.run.time_limit import TimeUp, time_limit
+
+MUCH = 1 << 28  # limit for the bytes that a run may leave; a garbage collection takes a tenth of a second
+_PAGES = Path("/proc/self/statm")
+
+
+@contextmanager
+def memory_given_back() -> Iterator[None]:
+    """Collect garbage after the block if it left much memory."""
+    before = resident_bytes()
+    try:
+        yield
+    finally:
+        if resident_bytes() - before >= MUCH:
+            gc.collect()
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process in bytes, or 0 if the system does not provide it (only Linux does)."""
+    try:
+        return int(_PAGES.read_text().split()[1]) * mmap.PAGESIZE
+    except OSError:
+        return 0
+
 
 # Python ignores exceptions in callbacks of weak references, which a recording uses often, so the limit raises
 # repeatedly.

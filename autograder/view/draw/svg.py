@@ -6,16 +6,162 @@ without a style sheet, theme or CSS variables; a media query selects dark colors
 
 from __future__ import annotations
 
-from autograder.locale.line_breaks import wrap_text
+import re
+from dataclasses import dataclass
+
+from autograder.locale.line_breaks import columns, wrap_text
 from autograder.locale.translations import join_sentences, translated
 from autograder.tape.recording.schema import Recording
-from autograder.view.draw.code_panel import LINE, draw_code, panel_height
-from autograder.view.draw.graph_viewport import draw_viewport
 from autograder.view.draw.markup import tone_of, write_style, write_svg
-from autograder.view.draw.static_frame import StaticFrame, freeze
+from autograder.view.draw.static_frame import StaticFrame, freeze, is_kind
 from autograder.view.scene import memory_lanes
-from autograder.view.scene.composition import Scene, build_scene
+from autograder.view.scene.code_tokens import CodeToken
+from autograder.view.scene.composition import CodeLine, Scene, SceneFrame, build_scene
 from autograder.view.shapes import Drawing, Shape, box, group, path, shape, text
+
+WIDEST, TALLEST = 720.0, 520.0
+"""The maximum size of the shown part of the graph, in pixels."""
+
+
+@dataclass
+class GraphViewport:
+    """The shown part of the graph.
+
+    Attributes:
+        shape: the drawing, at its position in the picture.
+        width, height: its size in pixels.
+        anchors: key of a saved tensor → the left end of its row in the picture, for each visible row.
+    """
+
+    shape: Shape
+    width: float
+    height: float
+    anchors: dict[str, tuple[float, float]]
+
+
+def draw_viewport(view: Drawing, static: StaticFrame, left: float, top: float) -> GraphViewport:
+    """Return the graph with its upper left corner at (left, top)."""
+    rows = {row[1]["k"]: row[2][1] for block in view.shapes for row in block[2:] if is_kind(row, "kept")}
+    blocks = {
+        tree[1]["k"]: tree[2][1] for tree in view.shapes if is_kind(tree, "block") and tree[1].get("k") in static.states
+    }
+    ends = [(card["x"] + card["width"], card["y"] + card["height"]) for card in blocks.values()] or [(150.0, 40.0)]
+    wide, tall = (max(end[axis] for end in ends) - 2 * start for axis, start in enumerate((view.left, view.top)))
+    focus = [rows[key] for key in rows if key in static.now] or [blocks[key] for key in blocks if key in static.now]
+    spot = focus[-1] if focus else {"x": 0.0, "y": tall}
+    x, width = _crop(view.left, wide, spot["x"], WIDEST)
+    y, height = _crop(view.top, tall, spot["y"], TALLEST)
+    shapes = [shown for tree in view.shapes if (shown := static.render(tree))]
+    inside = [tree for tree in shapes if _overlaps(tree, 0, x, x + width) and _overlaps(tree, 1, y, y + height)]
+    field = shape(
+        "svg", *inside, x=left, y=top, width=width, height=height, viewBox=f"{x:g} {y:.0f} {width:.0f} {height:.0f}"
+    )
+    anchors = {key: (left + row["x"] - x, top + row["y"] - y + 8) for key, row in rows.items()}
+    anchors = {k: (a, b) for k, (a, b) in anchors.items() if left < a < left + width and top < b < top + height}
+    return GraphViewport(group(box(left, top, width, height, 7, kind="pane"), field), width, height, anchors)
+
+
+def _crop(start: float, length: float, focus: float, most: float) -> tuple[float, float]:
+    """Return the start and the length of the shown part of an axis: at most `most` pixels, around `focus`."""
+    if length <= most:
+        return start, length
+    return max(start, min(focus - most / 2, start + length - most)), most
+
+
+def _overlaps(tree: Shape, axis: int, start: float, end: float) -> bool:
+    """Return whether a shape extends into a part of an axis (0 horizontal, 1 vertical)."""
+    tag, attributes, *children = tree
+    if tag == "g":
+        return any(_overlaps(child, axis, start, end) for child in children if isinstance(child, list))
+    if tag == "path":
+        spots = [float(number) for number in re.findall(r"-?[\d.]+", attributes["d"].split("v")[0])[axis::2]]
+        return min(spots) < end and max(spots) > start
+    size = attributes.get(("width", "height")[axis], 0)
+    spot = attributes.get("xy"[axis], attributes.get(("cx", "cy")[axis]))
+    return spot is not None and start < spot + size and spot < end
+
+
+CODE_LINE, CODE_PAD = 18.0, 8.0
+"""Heights in pixels: a line of code, and the margin above the first and below the last."""
+
+MOST_LINES = 16
+"""The maximum number of lines that are shown of a longer program."""
+
+NEAR = 3
+"""The number of lines before and after the running one that are preferred to all others."""
+
+MARKS = {"failed": "✗", "hit": "✎", "unseen": "✎", "lost": "✂", "named": "➜", "saved": "◦"}
+"""State of a line → the mark next to it; of several states, the first one here is used."""
+
+
+def panel_height(lines: int) -> float:
+    """Return the height of a panel with this many lines, in pixels."""
+    return CODE_LINE * max(lines, 1) + 2 * CODE_PAD
+
+
+def draw_code(
+    scene: Scene, static: StaticFrame, number: int, left: float, top: float, width: float
+) -> tuple[Shape, dict[str, float]]:
+    """Return the panel at a frame, counted from 0, and the middle of each shown line by the line's key; all in pixels."""
+    frame = scene.frames[number]
+    lines = _choose_lines(scene, static, frame)
+    heights: dict[str, float] = {}
+    shapes: list[Shape] = [box(left, top, width, panel_height(len(lines)), 7, kind="card")]
+    before = None
+    for row, (line_number, line) in enumerate(lines):
+        y = top + CODE_PAD + CODE_LINE * row
+        heights[line.key] = y + CODE_LINE / 2
+        label = str(line_number) if before in (None, line_number - 1) else f"⋮ {line_number}"
+        shapes += _draw_line(line, label, static.states.get(line.key, ""), line.key == frame.line, left, y, width)
+        before = line_number
+    return group(*shapes), heights
+
+
+def _choose_lines(scene: Scene, static: StaticFrame, frame: SceneFrame) -> list[tuple[int, CodeLine]]:
+    """Return the shown lines of the running program, each with its number, counted from 1."""
+    files = [list(enumerate(program.lines, program.first)) for program in scene.programs] or [[]]
+    lines = next((lines for lines in files if any(line.key == frame.line for _, line in lines)), files[0])
+    if len(lines) <= MOST_LINES:
+        return lines
+    runs = next((number for number, line in lines if line.key == frame.line), 2)
+    pointed = {key for _, key in frame.links}
+
+    def rank(entry: tuple[int, CodeLine]) -> tuple[bool, bool, bool, int]:
+        number, line = entry
+        far = abs(number - runs)
+        return line.key not in pointed, far > NEAR, line.key not in static.states, far
+
+    return sorted(sorted(lines, key=rank)[:MOST_LINES], key=lambda entry: entry[0])
+
+
+def _draw_line(
+    line: CodeLine, label: str, state: str, runs: bool, left: float, top: float, width: float
+) -> list[Shape]:
+    """Return a line with its number and its mark; the running line has its own background and an arrow."""
+    mark = next((sign for kind, sign in MARKS.items() if kind in state), "")
+    if runs and mark in ("", "◦"):
+        mark = "▸"
+    row: list[Shape | None] = [
+        box(left + 1, top, width - 2, CODE_LINE, kind="lit") if runs else None,
+        text(left + 32, top + 13, label, kind="side"),
+        text(left + 7, top + 13, mark, kind="pen") if mark else None,
+        _draw_tokens(line.tokens, left + 40, top + 13, width - 48),
+    ]
+    shapes = [shape for shape in row if shape]
+    return [group(*shapes, kind=f"line {state}")] if state else shapes
+
+
+def _draw_tokens(tokens: list[CodeToken], x: float, y: float, width: float) -> Shape | None:
+    """Return the text of a line in its colors, cut at the panel's edge; None for an empty line."""
+    left, parts = int(width / 6.65), []
+    for words, kind in tokens:
+        if left <= 0:
+            break
+        cut = words if columns(words) <= left else words[: left - 1] + "…"
+        parts.append(shape("tspan", cut, kind=kind) if kind else cut)
+        left -= columns(words)
+    return shape("text", *parts, x=x, y=y, kind="code") if parts else None
+
 
 PAD, GUTTER = 16.0, 24.0
 LEFT = float(memory_lanes.WIDTH)
@@ -58,7 +204,7 @@ def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
     bottom = max(left_end, top + graph.height) + 14
     words = wrap_text(_words(scene, number, verdict), int((width - 60) / 6.3))
     shapes = [code, *lanes, graph.shape, *arrows, *_sentences(words, bottom, width)]
-    bottom += 22 + LINE * len(words)
+    bottom += 22 + CODE_LINE * len(words)
     if verdict and scene.gradients:
         shapes.append(_gradients(scene.gradients, static, bottom + 6))
         width, bottom = max(width, scene.gradients.width + 2 * PAD), bottom + 14 + scene.gradients.height
@@ -116,8 +262,8 @@ def _arrow(line: float | None, row: tuple[float, float] | None, state: str) -> S
 def _sentences(lines: list[str], top: float, width: float) -> list[Shape]:
     """Return the frame's sentences, below the picture."""
     return [
-        box(PAD, top, width - 2 * PAD, 14 + LINE * len(lines), 7, kind="card"),
-        *(text(PAD + 12, top + 20 + LINE * i, line) for i, line in enumerate(lines)),
+        box(PAD, top, width - 2 * PAD, 14 + CODE_LINE * len(lines), 7, kind="card"),
+        *(text(PAD + 12, top + 20 + CODE_LINE * i, line) for i, line in enumerate(lines)),
     ]
 
 

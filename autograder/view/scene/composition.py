@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 
 import msgspec
 
-from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.schema import Recording, SourceFile
 from autograder.tape.recording.verdict_types import OUTCOMES
 from autograder.view.assets import front_end_words
 from autograder.view.keys import Key
 from autograder.view.playback import Frame
 from autograder.view.scene import memory_lanes
 from autograder.view.scene.board import Board, Choices
-from autograder.view.scene.code_excerpt import lines_shown
 from autograder.view.scene.code_tokens import CodeToken, highlight
 from autograder.view.scene.counter_question import CounterQuestion, ask_versions
 from autograder.view.scene.frame_states import States, StateTracker
@@ -23,6 +23,25 @@ from autograder.view.scene.recording_index import RecordingIndex, index_recordin
 from autograder.view.shapes import Drawing
 from autograder.view.text.headline import is_refused, meaning, title
 from autograder.view.text.sentences import Sentences, decisive_frame, forecast_word
+
+
+def lines_shown(recording: Recording, program: SourceFile) -> range:
+    """Return the numbers of the lines to show: those of the function that ran if there are several, else all."""
+    whole = range(1, len(program.source.splitlines()) + 1)
+    try:
+        body = ast.parse(program.source).body
+    except SyntaxError:  # a cell with a magic in its first line
+        return whole
+    spans = [_span(node) for node in body if isinstance(node, ast.FunctionDef)]
+    ran = {step.place.line for step in recording.steps if step.place.file == program.file}
+    inside = [span for span in spans if ran and ran <= set(span)]
+    return inside[0] if len(spans) > 1 and inside else whole
+
+
+def _span(function: ast.FunctionDef) -> range:
+    first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+    return range(first, (function.end_lineno or function.lineno) + 1)
+
 
 MOST_HIGHLIGHTS, MOST_LINKS = 6, 6
 """The maximum number of highlighted parts while backward visits a node, and of arrows from saved tensors to lines."""

@@ -17,10 +17,25 @@ from autograder.tape.recording.verdict_types import Fix, Place, note_on_change
 from autograder.view.shapes import clip
 from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
 from autograder.view.text.gradient_values import gradient_line
-from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where_each
+from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where, where_each
 from autograder.view.text.headline import is_compared, short_message, title, words_on_runs
 from autograder.view.text.naming import count_noun
 from autograder.view.text.report import error_line
+
+
+def first_answer(recording: Recording) -> str:
+    """Return the outcome and the responsible line, such as "silently-wrong, line 12: h.data.mul_(2)"."""
+    verdict, file = recording.verdict, recording.programs[0].file
+    places = [place for harm in verdict.harms for place in harm.mutated_at]
+    raised = verdict.error.place(file) if verdict.error else None
+    if places:
+        place = translated("{where}: {text}", where=where(places[0], file), text=places[0].text)
+    elif raised:
+        place = where(raised, file)
+    else:
+        return verdict.outcome
+    return translated("{outcome}, {where}", outcome=verdict.outcome, where=place)
+
 
 LINES, WIDTH = 25, 100
 """The maximum size of the screen. It is longer only if more lines than fit do harm, because each of them is named."""

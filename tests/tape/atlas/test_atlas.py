@@ -12,10 +12,9 @@ from autograder.api import explain
 from autograder.cli import main
 from autograder.errors import InputError
 from autograder.tape.atlas import answers, atlas_table
-from autograder.tape.atlas.atlas_difference import difference_text
+from autograder.tape.atlas.answers import difference_text, find_operations
 from autograder.tape.atlas.atlas_table import known_versions, load_atlas, nearest_version
 from autograder.tape.atlas.atlas_text import operation_text, sentence
-from autograder.tape.atlas.operation_names import find_operations
 
 ROOT = Path(__file__).resolve().parents[3]
 ATLAS = load_atlas("2.13.0")

@@ -7,7 +7,7 @@ import pytest
 
 from autograder.tape.diagnose import record as recorder
 from autograder.tape.diagnose.record import record
-from autograder.tape.run import memory_use
+from autograder.tape.run import once
 
 PROGRAM = """
 import torch
@@ -29,7 +29,7 @@ for step in range(2):
 def test_no_run_holds_the_tensors_of_an_earlier_one(monkeypatch, write):
     """When a run begins, no leaf of the runs before it is alive: not by their gradients, errors, graphs or modules."""
     leaves, alive, run_once = [], [], recorder.run_once
-    monkeypatch.setattr(memory_use, "MUCH", -(1 << 60))  # so that even a small program's cycles are looked for
+    monkeypatch.setattr(once, "MUCH", -(1 << 60))  # so that even a small program's cycles are looked for
 
     def counted(*arguments, **options):
         alive.append(sum(leaf() is not None for leaf in leaves))
@@ -46,12 +46,12 @@ def test_no_run_holds_the_tensors_of_an_earlier_one(monkeypatch, write):
 def test_much_memory_is_looked_for_and_little_is_not(monkeypatch):
     """Python's collector runs where a run left a quarter of a gigabyte, and only there: it takes longer than a lesson's snippet."""
     sizes, collected = iter([0, 10, 0, 1 << 28]), []
-    monkeypatch.setattr(memory_use, "resident_bytes", lambda: next(sizes))
+    monkeypatch.setattr(once, "resident_bytes", lambda: next(sizes))
     monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
-    with memory_use.memory_given_back():
+    with once.memory_given_back():
         pass
     assert not collected
-    with memory_use.memory_given_back():
+    with once.memory_given_back():
         pass
     assert [True] == collected
 

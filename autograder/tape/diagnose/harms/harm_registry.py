@@ -6,15 +6,12 @@ from msgspec import structs
 
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harms.counted_write import COUNTED_WRITE
+from autograder.tape.diagnose.harms.during_backward import RECOMPUTED_BLOCK, WRITE_DURING_BACKWARD
 from autograder.tape.diagnose.harms.found_by_version import FOUND_BY_VERSION
+from autograder.tape.diagnose.harms.gradient_buffers import KEPT_GRADIENT, PASSED_GRADIENT, SHARED_GRADIENT
 from autograder.tape.diagnose.harms.harm_kind import HarmKind
-from autograder.tape.diagnose.harms.kept_gradient import KEPT_GRADIENT
-from autograder.tape.diagnose.harms.passed_gradient import PASSED_GRADIENT
-from autograder.tape.diagnose.harms.recomputed_block import RECOMPUTED_BLOCK
-from autograder.tape.diagnose.harms.shared_gradient import SHARED_GRADIENT
 from autograder.tape.diagnose.harms.uncounted_write import UNCOUNTED_WRITE
 from autograder.tape.diagnose.harms.unrecorded_write import UNRECORDED_WRITE
-from autograder.tape.diagnose.harms.write_during_backward import WRITE_DURING_BACKWARD
 from autograder.tape.recording.verdict_types import Harm
 
 # All kinds of a row are searched, and their harms are listed in this order; a row is searched only if the rows above
