@@ -136,6 +136,12 @@ def _scale(words: str) -> float | str:
     return words if words == "platform" else positive(float)(words)
 
 
+def _next_command(verb: str, chosen: argparse.Namespace) -> str:
+    """Return a command with the assignment and the course of this one."""
+    course = f" --course {shlex.quote(printable(str(chosen.course)))}" if chosen.course else ""
+    return f"autograder {verb} {chosen.assignment}{course}"
+
+
 def _zone(name: str) -> datetime.tzinfo:
     try:
         return zoneinfo.ZoneInfo(name)
@@ -153,7 +159,7 @@ def _collect(chosen: argparse.Namespace) -> int:
     roster = _roster(course, chosen.roster, chosen.student_column)
     zone = course_zone(course, chosen.timezone)
     done = collect(chosen.download, chosen.assignment, course, roster, chosen.platform, zone)
-    print(as_json(done)) if chosen.json else print_collection(done, chosen.assignment)
+    print(as_json(done)) if chosen.json else print_collection(done, _next_command("grade", chosen))
     return 1 if done.questions else 0
 
 

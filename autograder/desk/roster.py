@@ -185,7 +185,7 @@ def _is_moodles(table: TableFile, found: dict[str, int]) -> bool:
     if not cells or len(table.header) < MOODLES_FEWEST or not all(map(PARTICIPANT.fullmatch, cells)):
         return False
     if table.column("ID") != 0:
-        return True
+        return 0 not in found.values()  # a known heading, such as student_id, with values such as s001
     # The German heading of Moodle's column is "ID", which many other tables use for logins.
     is_known = bool(found.keys() - {"number", "group", "role"})
     return not is_known and len(table.header) >= MOODLES_USUAL and not any(map(str.isdigit, cells))

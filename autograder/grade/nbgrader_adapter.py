@@ -101,8 +101,9 @@ def fill_grades(
 def add_grades(notebook: NotebookNode, submitted: api.SubmittedNotebook) -> dict[str, Any]:
     """Put the scores and comments of the gradebook into the metadata of a graded notebook's cells.
 
-    Unlike in nbgrader, the metadata of each graded cell also state whether a person has to grade it. Returns the
-    notebook's "score" after the late penalty, its "max_score", its "late_penalty", and a hash of its manual "marks".
+    Unlike in nbgrader, the metadata of each graded cell also state whether a person has to grade it, or has graded it.
+    Returns the notebook's "score" after the late penalty, its "max_score", its "late_penalty", a hash of its manual
+    "marks", and the times in UTC when the submission was "due" and "submitted", None if unknown.
     """
     comments = {comment.name: comment.comment for comment in submitted.comments}
     grades = {grade.name: grade for grade in submitted.grades}
@@ -115,9 +116,11 @@ def add_grades(notebook: NotebookNode, submitted: api.SubmittedNotebook) -> dict
         if (utils.is_grade(cell) or utils.is_task(cell)) and known.get("grade_id") in grades:
             grade = grades[known["grade_id"]]
             waiting = bool(grade.needs_manual_grade and grade.manual_score is None)
-            known.update(score=grade.score, points=grade.max_score, waiting=waiting)
+            manual = grade.manual_score is not None or bool(grade.extra_credit)
+            known.update(score=grade.score, points=grade.max_score, waiting=waiting, manual=manual)
     penalty = submitted.late_submission_penalty or 0.0
     about = {"score": submitted.score - penalty, "max_score": submitted.max_score, "late_penalty": penalty}
+    about |= {"due": submitted.assignment.duedate, "submitted": submitted.assignment.timestamp}
     return about | {"marks": digest_of_marks(marks)}
 
 

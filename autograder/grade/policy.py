@@ -126,7 +126,7 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return time.astimezone(datetime.UTC).replace(tzinfo=None) <= due + more + grace
 
     def _stored(self, time: datetime.datetime) -> datetime.datetime:
-        aware = time if time.tzinfo else time.replace(tzinfo=self._zone)
+        aware = time if time.tzinfo else time.replace(tzinfo=self.zone)
         return aware.astimezone(datetime.UTC).replace(tzinfo=None)
 
     def _after(self, due: datetime.datetime, span: str) -> datetime.datetime:
@@ -134,11 +134,12 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         number, unit = span.split(" ")
         begin = due.replace(tzinfo=datetime.UTC)
         if unit.startswith("day"):
-            return begin.astimezone(self._zone) + datetime.timedelta(days=float(number))
+            return begin.astimezone(self.zone) + datetime.timedelta(days=float(number))
         return begin + datetime.timedelta(hours=float(number))
 
     @property
-    def _zone(self) -> zoneinfo.ZoneInfo:
+    def zone(self) -> zoneinfo.ZoneInfo:
+        """The time zone of times without one."""
         return zoneinfo.ZoneInfo(self.timezone or "UTC")
 
 
@@ -183,7 +184,7 @@ def _check(policy: CoursePolicy) -> None:
         for student, given in one.extensions.items():
             if not isinstance(given, datetime.datetime) and not (isinstance(given, str) and SPAN.fullmatch(given)):
                 raise ValueError(
-                    f"assignments.{name}.extensions.{student}: {given!r} is neither a time nor a span such as '3 days'"
+                    f"assignments.{name}.extensions.{student}: {str(given)!r} is neither a time nor a span such as '3 days'"
                 )
 
 

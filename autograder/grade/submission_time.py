@@ -9,6 +9,7 @@ import zoneinfo
 from functools import partial
 
 DOTTED = re.compile(r"\d{1,2}\.\d{1,2}\.")  # day and month, in this order
+CLOCK = re.compile(r"\d:\d\d|T\d\d|\d ?[ap]\.?m\b", re.IGNORECASE)
 YEAR = re.compile(r"(?<!\d)20\d\d(?!\d)")
 BEFORE_OFFSET = re.compile(r"\s+(?=[+-]\d\d(:?\d\d)?$)")
 OTHER_DAYS = (datetime.datetime(2000, 1, 1), datetime.datetime(2001, 2, 2))  # the zone comes from the text
@@ -22,6 +23,8 @@ def read_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datet
     belongs to `zone`.
     """
     text = text.strip()
+    if not CLOCK.search(text):  # fromisoformat reads a day alone as midnight, and dateutil 14.10 as a part of an hour
+        return None
     with contextlib.suppress(ValueError):
         return _in_zone(datetime.datetime.fromisoformat(BEFORE_OFFSET.sub("", text)), zone)
     try:

@@ -221,7 +221,7 @@ def test_a_later_download_does_not_say_that_earlier_students_handed_in_nothing(t
         cli.main(["collect", str(zipped), ASSIGNMENT, "--course", str(course), "--roster", str(roster)])
     said = capsys.readouterr().out
     assert "2 submitted before and are not in this download: u00001, u00002" in said
-    assert "1 have no submission: u00004" in said
+    assert "1 without a submission: u00004" in said
 
 
 def test_a_hand_in_without_the_notebook_is_said(tmp_path, course):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import zipfile
 from pathlib import Path, PurePosixPath
 
@@ -78,6 +79,17 @@ def test_no_link_of_a_package_is_dead(tmp_path, wheel):
         assert {PAGE, WHEEL, "requirements.txt", "start/glossary.ipynb"} < files.keys()
         assert [] == dead_links(files)
         assert b"../start/glossary.ipynb#" in files[f"{lesson.name}/{lesson.name}.ipynb"]
+
+
+def test_the_course_of_the_page_has_all_sources(tmp_path):
+    """The command in docs/classroom.md copies every lesson, the glossary that they link to, and the differences of variants."""
+    page = (ROOT / "docs" / "classroom.md").read_text("utf-8")
+    (tmp_path / "mycourse" / "source").mkdir(parents=True)
+    (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+    subprocess.run(re.findall(r"^cp -r solutions.*$", page, re.MULTILINE)[0], shell=True, cwd=tmp_path, check=True)
+    files = {path.relative_to(tmp_path / "mycourse" / "source").as_posix() for path in tmp_path.glob("mycourse/**/*.*")}
+    needed = {f"{lesson.name}/{lesson.name}.ipynb" for lesson in lessons()}
+    assert needed | {"start/glossary.ipynb", "variants.toml", "teaching.toml"} <= files
 
 
 def test_a_dead_link_becomes_its_text():

@@ -174,7 +174,7 @@ def test_what_differs_is_said(tmp_path):
     give = listed.read_text("utf-8").replace("5.00", "20.00", 1)
     listed.write_text(give, "utf-8", newline="")
     done = return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", Roster([]), "First steps")
-    assert any("the platform's maximum is 20 and ours 5" in remark for remark in done.remarks)
+    assert any("the platform's maximum is 20, and that of the grades 5" in remark for remark in done.remarks)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_grades_are_scaled_and_the_rounding_is_stated(tmp_path, capsys, option, 
     assert 0 == cli.main([*words, "--out", str(tmp_path / "out"), "--column", "First steps", *option])
     said = capsys.readouterr().out
     assert f"grades were scaled from 5 to {maximum} points, and rounded to two decimals" in said
-    assert ("the platform's maximum is 20 and ours 100" in said) == (maximum == 100)
+    assert ("20, and that of the grades 100: change one of the two, or omit the number" in said) == (maximum == 100)
     changed = differences(listed.read_bytes(), (tmp_path / "out" / "grades.csv").read_bytes())
     rows = cells(listed.read_bytes())
     assert {r: f"{points(int(rows[r][1]) - 4000) / 5 * maximum:.2f}" for r, _ in changed} == {

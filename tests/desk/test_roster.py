@@ -67,6 +67,17 @@ def test_a_roster_that_cannot_be_used_is_refused(tmp_path, rows, sentence):
         read_roster(downloads.write_csv(tmp_path / "roster.csv", rows))
 
 
+@pytest.mark.parametrize("heading", ["student_id", "SID", "Last Name"])
+def test_a_first_column_with_numbers_is_not_moodles(tmp_path, heading):
+    """A known heading decides, although all cells look like Moodle's "Participant 17"."""
+    rows = [[f"s{number:03}", f"Ann {number}", f"a{number}@b.edu", "A", "X"] for number in range(3)]
+    path = downloads.write_csv(
+        tmp_path / "roster.csv", [[heading, "First Name", "Email", "Section", "Programme"], *rows]
+    )
+    expected = [row[2 if heading == "Last Name" else 0] for row in rows]
+    assert expected == [person.student for person in read_roster(path).people]
+
+
 def test_a_new_column_of_the_platform_does_no_harm(tmp_path):
     """Columns are found by name, in any position."""
     path = tmp_path / "roster.csv"

@@ -14,11 +14,11 @@ from autograder.printable import printable
 LONGEST_LIST = 20
 
 
-def print_collection(collection: Collection, assignment: str) -> None:
-    """Print a table of the submissions, the students without one, and the open questions."""
+def print_collection(collection: Collection, command: str) -> None:
+    """Print a table of the submissions, the students without one, and the open questions or else the next command."""
     console = Console()
     console.print(_table(collection), highlight=False)
-    for line in _lines(collection, assignment):
+    for line in _lines(collection, command):
         console.print(Text(line), highlight=False, soft_wrap=True)
 
 
@@ -32,14 +32,13 @@ def _table(collection: Collection) -> Table:
     return table
 
 
-def _lines(collection: Collection, assignment: str) -> list[str]:
+def _lines(collection: Collection, command: str) -> list[str]:
     counted = Counter(line.placing for line in collection.lines)
     placed = ", ".join(f"{count} {placing}" for placing, count in counted.items())
     lines = [f"\n{len(collection.lines)} students have a submission ({collection.platform}): {placed}"]
     if collection.missing:
-        lines.append(
-            f"{len(collection.missing)} have no submission: {_listed([one.student for one in collection.missing])}"
-        )
+        names = _listed([one.student for one in collection.missing])
+        lines.append(f"{len(collection.missing)} without a submission: {names}")
     if collection.earlier:
         names = _listed([one.student for one in collection.earlier])
         lines.append(f"{len(collection.earlier)} submitted before and are not in this download: {names}")
@@ -50,11 +49,11 @@ def _lines(collection: Collection, assignment: str) -> list[str]:
         lines.append(f"{len(collection.notes) - LONGEST_LIST} more files were left out")
     lines += [_question(one.hand_in, one.person, one.file, one.why) for one in collection.questions[:LONGEST_LIST]]
     if collection.table:
-        lines.append(
-            f"{len(collection.questions)} not matched to a student yet: fill in {collection.table}, then run the same command again"
-        )
+        count = len(collection.questions)
+        open_questions = f"{count} open question{'' if count == 1 else 's'}"
+        lines.append(f"{open_questions}: fill in {collection.table}, then run the same command again")
     else:
-        lines.append(f"Everything was matched. Next: autograder grade {assignment}")
+        lines.append(f"Everything was matched. Next: {command}")
     return lines
 
 

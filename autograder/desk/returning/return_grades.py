@@ -159,8 +159,9 @@ class _Return:
         elif any(abs(round(score.total, 2) - score.total) > EXACT for score in self.grades.scores.values()):
             yield "grades were rounded to two decimals"
         if theirs is not None and theirs != self.maximum:
+            change = "add --scale" if self.maximum == ours else "omit the number after --scale"
             yield (
-                f"the platform's maximum is {theirs:g} and ours {self.maximum:g}: change one of the two, or add --scale"
+                f"the platform's maximum is {theirs:g}, and that of the grades {self.maximum:g}: change one of the two, or {change}"
             )
         kept = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
         yield from _counted(kept, "{} marked {} by the platform, left unchanged", self._texts(kept))
@@ -177,7 +178,8 @@ class _Return:
         excused = sorted((self.excused - self.left) & set(self.rows.values()))
         yield from _counted(excused, "{} excused by policy.toml: {}", excused)
         scores = self.grades.scores
-        waiting = [student for student in self.rows.values() if student in scores and scores[student].waiting]
+        counting = sorted(set(self.rows.values()) & scores.keys() - self.excused)
+        waiting = [student for student in counting if scores[student].waiting]
         yield from _counted(waiting, "{} with answers that a person has still to grade: {}", waiting)
 
     def _texts(self, rows: list[int]) -> list[str]:

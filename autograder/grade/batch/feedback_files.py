@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import multiprocessing
 import re
 from pathlib import Path
@@ -19,6 +20,7 @@ from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.feedback_page import page_html
 from autograder.grade.batch.student_submission import replace_folder, write_file
 from autograder.grade.nbgrader_adapter import add_grades
+from autograder.grade.policy import CoursePolicy, read_policy
 from autograder.locale.languages import language_of, speaking
 from autograder.locale.translations import retold, translated
 from autograder.printable import printable
@@ -80,17 +82,20 @@ def _write(classroom: Classroom, students: list[str], level: str) -> dict[str, s
     config = classroom.settings()
     config.CoverHiddenTests.level = level
     cover = CoverHiddenTests(config=config)
+    zone = (read_policy(classroom.folder)[0] or CoursePolicy()).zone
     with opened_gradebook(classroom) as book:
-        problems = {student: _write_pages(classroom, student, book, cover) for student in students}
+        problems = {student: _write_pages(classroom, student, book, cover, zone) for student in students}
     return {student: f"there is no feedback page ({problem})" for student, problem in problems.items() if problem}
 
 
-def _write_pages(classroom: Classroom, student: str, book: Gradebook, cover: CoverHiddenTests) -> str | None:
+def _write_pages(
+    classroom: Classroom, student: str, book: Gradebook, cover: CoverHiddenTests, zone: datetime.tzinfo
+) -> str | None:
     """Write a student's pages; return the reason if they could not be written, otherwise None."""
     try:
         with time_limit(PAGE_SECONDS):
             paths = sorted(classroom.autograded(student).glob("*.ipynb"))
-            pages = {f"{path.stem}.html": _page(path, classroom, student, book, cover) for path in paths}
+            pages = {f"{path.stem}.html": _page(path, classroom, student, book, cover, zone) for path in paths}
             if not pages:
                 return "there is no graded notebook"
 
@@ -118,11 +123,13 @@ def marks_of_page(path: Path) -> str:
     return found[1].decode() if found else ""
 
 
-def _page(path: Path, classroom: Classroom, student: str, book: Gradebook, cover: CoverHiddenTests) -> str:
+def _page(
+    path: Path, classroom: Classroom, student: str, book: Gradebook, cover: CoverHiddenTests, zone: datetime.tzinfo
+) -> str:
     notebook = nbformat.read(path, 4)
     grades = add_grades(notebook, book.find_submission_notebook(path.stem, classroom.assignment, student))
     notebook, _ = cover.preprocess(notebook, {})
-    return page_html(notebook, {"notebook": path.stem, **grades}, str(path.parent))
+    return page_html(notebook, {"notebook": path.stem, **grades}, str(path.parent), zone)
 
 
 def told_of_hidden_test(level: str, name: str, message: str) -> str:

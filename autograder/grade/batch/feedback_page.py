@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import secrets
 import time
@@ -242,13 +243,17 @@ KINDS = {
 }
 
 
-def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") -> str:
+def page_html(
+    notebook: NotebookNode, grades: dict[str, Any], folder: str = "", zone: datetime.tzinfo = datetime.UTC
+) -> str:
     """Return the page of a graded notebook whose cells have nbgrader's scores and comments in their metadata.
 
     Args:
         notebook: the graded notebook.
-        grades: nbgrader's "notebook", "score" after the penalty, "max_score" and "late_penalty".
+        grades: nbgrader's "notebook", "score" after the penalty, "max_score" and "late_penalty", and for a late submission,
+            the times "due" and "submitted" in UTC.
         folder: folder with the pictures in the teacher's texts.
+        zone: time zone of the times on the page.
     """
     about, budget = notebook.metadata.get("autograder", {}), RenderBudget()
     exercises = list_exercises(notebook)
@@ -257,6 +262,9 @@ def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") 
             language=language(),
             title=title_of(notebook, exercises, str(grades["notebook"])),
             grades=grades,
+            due=_local(grades.get("due"), zone),
+            submitted=_local(grades.get("submitted"), zone),
+            zone=str(zone),
             ended=retold(about.get("ended", "")),
             unreadable=about.get("unreadable", False),
             exercises=[_shown(number, exercise, budget) for number, exercise in enumerate(exercises, 1)],
@@ -264,6 +272,11 @@ def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") 
             code_light=Markup(HtmlFormatter(style="friendly").get_style_defs(".code")),
             code_dark=Markup(HtmlFormatter(style="github-dark").get_style_defs(".code")),
         )
+
+
+def _local(time: datetime.datetime | None, zone: datetime.tzinfo) -> str:
+    """Return a time in UTC as it is written in a zone; "" if it is unknown."""
+    return f"{time.replace(tzinfo=datetime.UTC).astimezone(zone):%Y-%m-%d %H:%M}" if time else ""
 
 
 @cache
@@ -297,6 +310,7 @@ def _test(cell: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
         "reason": retold(about.get("reason", "")),
         "points": known.get("score") or 0.0,
         "max_points": known.get("points") or 0.0,
+        "manual": known.get("manual", False),
         "put_back": _put_back(cell),
     }
 

@@ -163,7 +163,7 @@ def summary(rows: list[StudentRow]) -> str:
         "with another late penalty": sum(row.former_penalty is not None for row in rows),
         "late without a time": sum(row.is_untimed for row in rows),
         "stopped": stopped,
-        "to be graded by a person": sum(bool(row.waiting) for row in rows),
+        "to be graded by a person": sum(bool(row.waiting) and not row.excused for row in rows),
     }
     mean = [f"mean {sum(scores) / len(scores):.1f} of {most:g}"] if scores else []
     first, last = ([f"{count} {words}" for words, count in one.items() if count] for one in (done, remarkable))

@@ -1,8 +1,10 @@
 """Feedback states results and next steps; hidden tests stay hidden, and nothing on a page can run."""
 
 import contextlib
+import datetime
 import re
 import time
+import zoneinfo
 
 import nbformat
 import pytest
@@ -287,6 +289,20 @@ def test_an_answer_that_waits_promises_no_points_that_it_does_not_give(points):
     page = page_html(nbformat.v4.new_notebook(cells=[text]), {"notebook": "n", "score": 0, "max_score": points})
     assert bool(points) == ("the points above may increase" in page)
     assert bool(points) != ("1 answer, which gives no points, is still to be read by a person." in page)
+
+
+def test_a_penalty_is_shown_with_its_times_and_a_persons_decision_with_its_test():
+    """Times, which nbgrader stores in UTC, are those of the course's zone; only a test with points of a person says so."""
+    notebook = nbformat.v4.new_notebook(
+        cells=[plain_course.known(nbformat.v4.new_code_cell(name), name, points=2) for name in ("one", "two")]
+    )
+    notebook.cells[1].metadata.nbgrader.update(score=2.0, manual=True)
+    times = {"due": datetime.datetime(2026, 10, 3, 12), "submitted": datetime.datetime(2026, 10, 25, 1, 30)}
+    grades = {"notebook": "n", "score": 1, "max_score": 4, "late_penalty": 1, **times}
+    page = page_html(notebook, grades, zone=zoneinfo.ZoneInfo("Europe/Berlin"))
+    assert "Due 2026-10-03 14:00, submitted 2026-10-25 02:30 (Europe/Berlin)." in page
+    assert 1 == page.count("A person decided the points of this test.")
+    assert "submitted 2026" not in page_html(notebook, grades | {"late_penalty": 0})
 
 
 @pytest.mark.parametrize("points", [0, 2])
