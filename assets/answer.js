@@ -86,8 +86,9 @@ class Buttons {
       const text = `${name} = ${JSON.stringify(value)}`;
       answer.replaceChildren(receipt(await writeAnswer(this.root, name, text), name, text));
     };
-    const group = graph.make("div", { role: "group", "aria-label": graph.say("your prediction") },
-      ...options.map(([value, meaning]) => graph.button([graph.make("b", {}, value), ` ${meaning}`], () => choose(value))));
+    const areLines = options.every(([, meaning]) => !meaning); // the lines of a program
+    const group = graph.make("div", { role: "group", className: areLines ? "lines" : "", "aria-label": graph.say("your prediction") },
+      ...options.map(([value, meaning]) => graph.button([graph.make(areLines ? "code" : "b", {}, value), ` ${meaning}`], () => choose(value))));
     this.root.append(graph.make("p", {}, question), group, answer);
     host.replaceChildren(this.root);
   }

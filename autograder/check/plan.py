@@ -137,14 +137,17 @@ def _line_of_cell() -> int:
     return frame.f_lineno if frame is not None else 0
 
 
-def decorator(plan_of: Callable[[Program], Plan]) -> Callable[[Program], Program]:
-    """Return a decorator that plans or compares the decorated function and returns it unchanged."""
+def ask(plan_of: Callable[[Program], Plan], program: Program | None) -> Any:
+    """Plan or compare a program; without one, return a decorator that does so and returns the function unchanged."""
 
     def decorate(program: Program) -> Program:
         plan_or_compare(plan_of(program))
         return program
 
-    return decorate
+    if program is None:
+        return decorate
+    plan_or_compare(plan_of(program))
+    return None
 
 
 def require_known_names(error: str, told: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +13,10 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 AUTHOR_TAGS = ("answer", "right", "wrong")
+PROGRAM = "program"
+"""The tag of a locked cell above an answer's cell that defines the program of a question and does not run it."""
+ASKS = ("predicted", "predicted_value", "culprit")
+"""The functions that compare a student's variable with the behavior of a program."""
 
 
 class Answer(NamedTuple):
@@ -23,7 +29,7 @@ class Answer(NamedTuple):
 
 
 class AuthorExercise(NamedTuple):
-    """One exercise of a source notebook: the student's stub, the check cell, and the author's answers."""
+    """One exercise of a source notebook: the student's stub, the check cell below its programs, and the author's answers."""
 
     id: str
     stub: str
@@ -33,6 +39,14 @@ class AuthorExercise(NamedTuple):
     def of_kind(self, *kinds: str) -> list[Answer]:
         """Return the answers of these kinds: "answer", "right", "wrong"."""
         return [answer for answer in self.answers if answer.kind in kinds]
+
+
+class Question(NamedTuple):
+    """One question of a check: the function that asks it, the student's variable, and the source of the program."""
+
+    asks: str
+    name: str
+    program: str
 
 
 class AuthorError(InputError):
@@ -57,7 +71,7 @@ def exercises(path: Path) -> list[AuthorExercise]:
 def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
     """Return the exercises of a notebook that has been read; see `exercises`."""
     found: list[AuthorExercise] = []
-    stub, answers = "", []
+    stub, programs, answers = "", [], []
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         kind = next((tag for tag in AUTHOR_TAGS if tag in tags), None)
@@ -65,10 +79,13 @@ def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
             answers.append(_answer(kind, cell))
         elif "stub" in tags:
             stub = cell.source
+        elif PROGRAM in tags:
+            programs.append(cell.source)
         # other cells are graded manually
         elif cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):
-            found.append(AuthorExercise(cell.metadata.nbgrader.grade_id, stub, cell.source, tuple(answers)))
-            stub, answers = "", []
+            check = "\n\n\n".join([*programs, cell.source])
+            found.append(AuthorExercise(cell.metadata.nbgrader.grade_id, stub, check, tuple(answers)))
+            stub, programs, answers = "", [], []
     if answers:
         raise AuthorError(f"the answer {answers[0].name!r} is not followed by a check cell")
     return found
@@ -85,11 +102,26 @@ def setup_of(notebook: NotebookNode) -> str:
     """Return the code before the first exercise of a notebook that has been read."""
     sources = []
     for cell in notebook.cells:
-        if "stub" in cell.metadata.get("tags", []):
+        if {"stub", PROGRAM} & set(cell.metadata.get("tags", [])):
             break
         if cell.cell_type == "code":
             sources.append(cell.source)
     return "\n".join(sources)
+
+
+def questions_of(check: str) -> Iterator[Question]:
+    """Yield the questions of a check, which are decorators of programs, or calls with the name of a program."""
+    body = ast.parse(check).body
+    programs = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+    for node in body:
+        asking = node.decorator_list if isinstance(node, ast.FunctionDef) else [getattr(node, "value", None)]
+        for call in asking:
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ASKS:
+                program = programs[ast.unparse(call.args[1])] if len(call.args) > 1 else node
+                name = ast.literal_eval(call.args[0])
+                yield Question(
+                    call.func.id, name, "\n".join(check.split("\n")[program.lineno - 1 : program.end_lineno])
+                )
 
 
 def _answer(kind: str, cell: NotebookNode) -> Answer:

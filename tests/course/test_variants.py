@@ -132,7 +132,7 @@ def test_an_exercise_of_each_kind_is_tried():
     assert len(VARIED) >= 6
     checks = [parameters.values[1].check for parameters in EXERCISES]
     assert any("check_outcome(" in check for check in checks)
-    assert any("@predicted(" in check for check in checks)
+    assert any("predicted(" in check for check in checks)
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in VARIED])

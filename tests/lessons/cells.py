@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import torch
 
-from autograder.course.author_cells import AUTHOR_TAGS
+from autograder.course.author_cells import AUTHOR_TAGS, PROGRAM
 from autograder.course.canonical import read
 from tests.lessons.namespace import Namespace
 
-SHOWN = ("predicted", "predicted_value", "observed", "culprit")
-"""The decorators of programs without arguments that a student sees run."""
+SHOWN = "observed"
+"""The decorator of programs without arguments that a student sees run without a question."""
 
 
 class Outcome(NamedTuple):
@@ -46,20 +46,28 @@ def ran(path: Path) -> tuple[Ran, ...]:
         tags = tuple(cell.metadata.get("tags", []))
         if cell.cell_type != "code" or {"stub", *AUTHOR_TAGS} & set(tags):
             continue
-        if cell.metadata.get("nbgrader", {}).get("grade") and not names_of_programs(cell.source):
+        if cell.metadata.get("nbgrader", {}).get("grade"):
             continue
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             learner.run(undecorated(cell.source))
-        programs = {name: learner.names[name] for name in names_of_programs(cell.source)}
+            for name in names_of_programs(cell.source, prints=True):
+                learner.names[name]()
+        shown = functions(cell.source) if PROGRAM in tags else names_of_programs(cell.source)
+        programs = {name: learner.names[name] for name in shown}
         cells.append(Ran(tags, programs, printed.getvalue()))
     return tuple(cells)
 
 
-def names_of_programs(source: str) -> list[str]:
-    """Return the functions in a cell that one of the course's decorators runs."""
-    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
-    return [function.name for function in functions if any(_name(d) in SHOWN for d in function.decorator_list)]
+def functions(source: str) -> dict[str, ast.FunctionDef]:
+    """Return the functions that a cell defines, by name."""
+    return {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+
+
+def names_of_programs(source: str, *, prints: bool = False) -> list[str]:
+    """Return the functions in a cell that `observed` runs to show a picture, or only for their output."""
+    shown = {name: " ".join(map(ast.unparse, node.decorator_list)) for name, node in functions(source).items()}
+    return [name for name, text in shown.items() if SHOWN in text and ("picture=False" in text) is prints]
 
 
 def undecorated(source: str) -> str:
@@ -67,7 +75,7 @@ def undecorated(source: str) -> str:
     lines = source.splitlines()
     for node in ast.parse(source).body:
         for decorator in getattr(node, "decorator_list", []):
-            if _name(decorator) in SHOWN:
+            if _name(decorator) == SHOWN:
                 lines[decorator.lineno - 1] = ""
     return "\n".join(lines)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from autograder.check.message import Unsolved
-from autograder.course.author_cells import AuthorExercise, setup
+from autograder.course.author_cells import AuthorExercise, questions_of, setup
 from autograder.course.variants import variant_proof
-from tests.lessons.cells import names_of_programs, undecorated
+from tests.lessons.cells import functions
 from tests.lessons.namespace import Namespace
 from tests.lessons.sources import exercises
 
@@ -30,17 +30,18 @@ def verdict(path: Path, exercise: AuthorExercise, answer: str) -> Unsolved | Non
 def candidates(exercise: AuthorExercise) -> list[str]:
     """Return answers that a prediction may have: the four outcomes, each line of the program below it, or its value and others."""
     name = exercise.stub.partition(" ")[0]
-    if "@predicted_value" in exercise.check:
-        return [f"{name} = {value!r}" for value in values(exercise.check)]
+    asked = next(questions_of(exercise.check), None)
+    if asked is not None and asked.asks == "predicted_value":
+        return [f"{name} = {value!r}" for value in values(asked.program)]
     return variant_proof.candidates(exercise, {})
 
 
-def values(check: str) -> list:
-    """Return the result of a check cell's program in plain PyTorch, and other values of that kind."""
+def values(program: str) -> list:
+    """Return the result of a program in plain PyTorch, and other values of that kind."""
     learner = Namespace()
     learner.run("import warnings\n\nimport torch\nfrom torch import nn")
-    learner.run(undecorated(check))
-    (name,) = names_of_programs(check)
+    learner.run(program)
+    (name,) = functions(program)
     value = learner.names[name]()
     others = [0, 1, None, "saving", "writing", "same", "different", [0.0, 0.0, 0.0], [[2, 8], [2, 8]], [3, 3]]
     return [value, *(other for other in others if other != value)]

@@ -16,7 +16,7 @@ import nbclient
 import pytest
 
 from autograder.check.message import Incorrect, NotAttempted, Unsolved
-from autograder.course.author_cells import AUTHOR_TAGS, AuthorExercise, setup
+from autograder.course.author_cells import AUTHOR_TAGS, AuthorExercise, questions_of, setup
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from tests.lessons.namespace import Namespace
@@ -28,7 +28,11 @@ EXERCISES = [
     for path in SOURCES.values()
     for exercise in exercises(path)
 ]
-WORDS = [parameters for parameters in EXERCISES if parameters.values[1].check.startswith(("@predicted(", "@culprit("))]
+WORDS = [
+    parameters
+    for parameters in EXERCISES
+    if [question.asks for question in questions_of(parameters.values[1].check)] in (["predicted"], ["culprit"])
+]
 OTHER = [parameters for parameters in EXERCISES if parameters not in WORDS]
 
 

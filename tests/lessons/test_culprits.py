@@ -1,13 +1,11 @@
 """Every line of every clinic program is tried as the answer: those that harm pass, and no other does."""
 
 import ast
-import inspect
-import re
 
 import pytest
 
 from autograder.check.message import Incorrect, NotAttempted
-from autograder.course.author_cells import setup
+from autograder.course.author_cells import questions_of, setup
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
@@ -20,7 +18,7 @@ CULPRITS = [
     pytest.param(path, exercise, id=exercise.id)
     for path in lessons(SOLUTIONS)
     for exercise in exercises(path)
-    if exercise.check.startswith("@culprit(")
+    if "\nculprit(" in exercise.check
 ]
 
 
@@ -28,9 +26,9 @@ def recorded(path, exercise) -> Recording:
     """Return the recording of the cell's program."""
     learner = Namespace()
     learner.run(setup(path))
-    learner.run(re.sub(r"^@culprit\(.*\)\n", "", exercise.check))
-    program = learner.names[ast.parse(exercise.check).body[0].name]
-    return record(program)
+    (question,) = questions_of(exercise.check)
+    learner.run(question.program)
+    return record(learner.names[ast.parse(question.program).body[0].name])
 
 
 def harmful_lines(path, exercise) -> set[str]:
@@ -60,7 +58,8 @@ def test_exactly_the_harmful_lines_pass(path, exercise, monkeypatch):
     """Each line of the program is named in turn; one line is the culprit, and its neighbors are not."""
     harmful = harmful_lines(path, exercise)
     name = exercise.stub.partition(" ")[0]
-    lines = [line.strip() for line in inspect.cleandoc(exercise.check).splitlines()[2:] if line.strip()]
+    (question,) = questions_of(exercise.check)
+    lines = [line.strip() for line in question.program.splitlines()[1:] if line.strip()]
     verdicts = {line: verdict(path, exercise, f"{name} = {line!r}") for line in dict.fromkeys(lines)}
     assert harmful == {line for line, verdict in verdicts.items() if verdict is None}
     assert 1 == len(harmful)

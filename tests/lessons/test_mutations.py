@@ -108,7 +108,7 @@ def test_the_oracle_agrees_with_the_author(name):
         right = [answer.name for answer in exercise.of_kind("answer", "right") if judge.is_right(answer.source)]
         costly = ("copies more than it needs to", "this name is not allowed here")
         wrong = [a.name for a in exercise.of_kind("wrong") if a.phrase not in costly and judge.is_right(a.source)]
-        if "@predicted(" not in exercise.check:
+        if "predicted(" not in exercise.check:
             assert [answer.name for answer in exercise.of_kind("answer", "right")] == right
         assert [] == wrong
 

@@ -66,7 +66,9 @@ def told_by_demonstration(section: list[NotebookNode]) -> Iterator[NotebookNode]
 
 def told_by_text(section: list[NotebookNode]) -> Iterator[NotebookNode]:
     """Yield the cells above a prediction that name some of the four outcomes, and not all of them as the choice."""
-    last = max((number for number, cell in enumerate(section) if "@predicted(" in cell.source), default=0)
+    last = max(
+        (number for number, cell in enumerate(section) if "predicted(" in cell.source and is_check(cell)), default=0
+    )
     for cell in section[:last]:
         shown = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)  # of the prediction above it
         named = {outcome for outcome in OUTCOMES if f"`{outcome}`" in shown or f'= "{outcome}"' in shown}

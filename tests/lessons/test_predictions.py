@@ -11,7 +11,7 @@ import pytest
 from autograder.check.message import Incorrect
 from autograder.check.plan import Plan, planning
 from autograder.course import catalogue
-from autograder.course.author_cells import setup
+from autograder.course.author_cells import PROGRAM, questions_of, setup
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.tape.recording.verdict_types import OUTCOMES
@@ -61,11 +61,11 @@ def groups() -> list[Group]:
     known = {lesson.name: lesson.predictions for lesson in catalogue.lessons()}
     found = []
     for lesson, path in LESSONS.items():
-        for cell in read(path).cells:
-            names = re.findall(r'@predicted\("(\w+)"\)', cell.source) if cell.cell_type == "code" else []
+        for exercise in exercises(path):
+            names = [question.name for question in questions_of(exercise.check) if question.asks == "predicted"]
             if names:
                 of = {name: known[lesson].get(name, {}) for name in names}
-                found.append(Group(cell.metadata.nbgrader.grade_id, path, cell.source, names, of))
+                found.append(Group(exercise.id, path, exercise.check, names, of))
     return found
 
 
@@ -73,7 +73,7 @@ VALUES = [
     (path, exercise)
     for path in LESSONS.values()
     for exercise in exercises(path)
-    if "@predicted_value" in exercise.check
+    if "\npredicted_value(" in exercise.check
 ]
 """The predictions of a number, a word, or several."""
 
@@ -127,7 +127,7 @@ def in_view_after_a_prediction(cells) -> list[str]:
     for cell in cells:
         text = FOLDED.sub("", cell.source)
         if cell.cell_type == "code":
-            watching = (watching and "stub" not in cell.metadata.get("tags", [])) or "@predicted" in text
+            watching = (watching and PROGRAM not in cell.metadata.get("tags", [])) or text.startswith("predicted")
         elif watching:
             above_heading = re.split(r"^#+ ", text, maxsplit=1, flags=re.MULTILINE)
             told += TELLS.findall(above_heading[0]) and [text]
@@ -143,20 +143,22 @@ def test_no_text_in_view_gives_a_prediction_away(lesson):
 
 @pytest.mark.parametrize("lesson", sorted(LESSONS.keys() - {"start"}))
 def test_the_source_of_a_check_is_folded(lesson):
-    """A check repeats the program that is handed out, so it is folded; a prediction's cell, whose program is read, is not."""
+    """A check repeats the program that is handed out, so it is folded; that of a question contains only calls, and is not."""
     grading = [
         cell
         for cell in read(NOTEBOOKS / lesson / f"{lesson}.ipynb").cells
         if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade")
     ]
     folded = {cell.id: bool(cell.metadata.get("jupyter", {}).get("source_hidden")) for cell in grading}
-    assert {cell.id: "@predicted" not in cell.source and "@culprit" not in cell.source for cell in grading} == folded
+    assert {
+        cell.id: not re.search(r"^(predicted|predicted_value|culprit)\(", cell.source, re.MULTILINE) for cell in grading
+    } == folded
 
 
 def test_text_that_gives_a_prediction_away_is_found():
     """An unfolded explanation is found; below a heading, or folded, it is not."""
     cells = [
-        {"cell_type": "code", "source": '@predicted("a")\ndef a(): ...', "metadata": {}},
+        {"cell_type": "code", "source": 'predicted("a", a)', "metadata": {}},
         {"cell_type": "markdown", "source": "PyTorch is right to raise.", "metadata": {}},
         {"cell_type": "markdown", "source": "## 2 · The error\n\nIt raises.", "metadata": {}},
     ]

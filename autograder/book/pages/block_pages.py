@@ -196,9 +196,8 @@ class BlockPages:
 
     def _question(self, block: QuestionBlock) -> tuple[str, str]:
         code = code_html(block.source)
-        before = self._figure(block.before, self._unique(f"{block.id}-before")) if block.before else ""
         picture, self._scenes[block.id] = self._draw(block.recording, block.id)
-        ask = str(self.macros.question(block, code, f"{self.lesson}/{block.id}", before))
+        ask = str(self.macros.question(block, code, f"{self.lesson}/{block.id}"))
         self.embeds[picture.name] = ask
         right = next(choice for choice in block.choices if choice.is_right)
         answered = self.macros.answered(block, code, right.answer, picture, as_text(block.recording))

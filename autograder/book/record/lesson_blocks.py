@@ -83,7 +83,6 @@ class QuestionBlock(msgspec.Struct, frozen=True, tag=True):
         source: the program, without the decorator that asks.
         choices: the answers.
         recording: the recording that is shown after the answer.
-        before: the recording that is shown before the answer, without the verdict; None if there is no picture.
         table: the program's other arrangements, shown after the answer; None if its lines can be neither moved nor
             switched.
         value: for a "value" question, the return value of the program.
@@ -95,7 +94,6 @@ class QuestionBlock(msgspec.Struct, frozen=True, tag=True):
     source: str
     choices: tuple[Choice, ...]
     recording: Recording
-    before: Recording | None = None
     table: PlayTable | None = None
     value: float | str | list[Any] | None = None
     hint: str = ""

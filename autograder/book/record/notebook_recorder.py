@@ -29,6 +29,7 @@ from autograder.book.record.lesson_blocks import (
 from autograder.book.record.ordered_lines import try_orders
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.course import canonical
+from autograder.course.author_cells import PROGRAM, Question, questions_of
 from autograder.course.glossary_links import lesson_in_language
 from autograder.errors import AutograderError, UnfinishedError
 from autograder.locale.languages import language
@@ -82,9 +83,6 @@ def _used(source: str, space: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-ASKS = re.compile(r'^@(predicted|predicted_value|culprit)\("(\w+)"\)\n', re.M)
-"""The decorators that compare a student's variable with the behavior of a program."""
-
 KINDS: dict[str, Literal["outcome", "line", "value"]] = {
     "predicted": "outcome",
     "culprit": "line",
@@ -114,7 +112,7 @@ def record_notebook(path: Path) -> list[Block]:
     os.environ["NBGRADER_EXECUTION"] = "book"  # do not record progress
     shell = start_shell()
     blocks: list[Block] = []
-    stub = ""
+    stub, programs = "", []
     for cell in lesson_in_language(canonical.read(path), language()).cells:
         known = cell.metadata.get("nbgrader", {})
         if known.get("solution") and cell.cell_type == "markdown":
@@ -122,35 +120,31 @@ def record_notebook(path: Path) -> list[Block]:
         if known.get("solution"):
             stub = cell.source
             shell.run(stub)
+        elif PROGRAM in cell.metadata.get("tags", []):
+            programs.append(cell.source)
+            shell.run(cell.source)
         elif cell.cell_type == "markdown":
             blocks.append(ProseBlock(cell.id, cell.source))
         elif known.get("grade"):
-            blocks += _record_check(shell, known["grade_id"], cell.source, stub)
+            blocks += _record_check(shell, known["grade_id"], cell.source, stub, programs)
+            programs = []
         elif not LIVE_ONLY.match(cell.source):
             blocks.append(_record_code(shell, cell, path.stem))
     return blocks
 
 
-def _record_check(shell: BookShell, exercise: str, check: str, stub: str) -> list[Block]:
+def _record_check(shell: BookShell, exercise: str, check: str, stub: str, programs: list[str]) -> list[Block]:
     """Return a question for each program whose outcome, line or value the check asks for; otherwise, the exercise."""
-    functions = [node for node in ast.parse(check).body if isinstance(node, ast.FunctionDef)]
-    texts = ["\n".join(check.splitlines()[_first_line(node) - 1 : node.end_lineno]) for node in functions]
-    asked = [text for text in texts if ASKS.match(text)]
-    return [_record_question(shell, text, stub.partition("#")[2].strip()) for text in asked] or [
+    asked = questions_of("\n\n\n".join([*programs, check]))
+    return [_record_question(shell, question, stub.partition("#")[2].strip()) for question in asked] or [
         ExerciseBlock(exercise, stub, try_orders(shell, exercise, check, stub))
     ]
 
 
-def _first_line(function: ast.FunctionDef) -> int:
-    """Return the line of a function's first decorator, else its own."""
-    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
-
-
-def _record_question(shell: BookShell, check: str, hint: str) -> QuestionBlock:
-    """Return the question that a decorated function asks, after trying every answer to it."""
-    decorator, name = ASKS.findall(check)[0]
-    source = ASKS.sub("", check).strip()
-    before = shell.run(check).recordings[0].recording if decorator == "culprit" else None
+def _record_question(shell: BookShell, question: Question, hint: str) -> QuestionBlock:
+    """Return a question of a check, after trying every answer to it."""
+    decorator, name, source = question
+    check = f'@{decorator}("{name}")\n{source}'
     answers = _answers_to(shell, decorator, source)
     choices, shown = zip(*(_answer(shell, name, answer, check) for answer in answers), strict=True)
     right = [result for choice, result in zip(choices, shown, strict=True) if choice.is_right]
@@ -164,7 +158,6 @@ def _record_question(shell: BookShell, check: str, hint: str) -> QuestionBlock:
         source=source,
         choices=choices,
         recording=right[0].recordings[-1].recording,
-        before=before,
         table=try_arrangements(name, source, shell.user_ns) if decorator != "predicted_value" else None,
         value=answers[0] if decorator == "predicted_value" else None,
         hint=hint,

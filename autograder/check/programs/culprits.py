@@ -14,8 +14,8 @@ import msgspec
 from autograder.check.events import show_passed
 from autograder.check.expected import BrokenExercise
 from autograder.check.learner import LearnerNames, find_value
-from autograder.check.message import Incorrect, NotAttempted, Unsolved, message
-from autograder.check.plan import Plan, Program, decorator
+from autograder.check.message import Incorrect, NotAttempted, message
+from autograder.check.plan import Plan, ask
 from autograder.check.programs.program_picture import record_program
 from autograder.check.shown_message import show_first
 from autograder.check.subject.learner_code import source_of
@@ -23,17 +23,19 @@ from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Harm
 from autograder.view import show
+from autograder.view.notebook import show_choices
 
 
-def culprit(name: str) -> Callable[[Program], Program]:
-    """Return a decorator that records and shows the decorated program, and checks the named line.
+def culprit(name: str, program: Callable[[], Any] | None = None) -> Any:
+    """Record a program, check the named line, and show the picture.
 
-    The picture is shown even before a line is named, because the student reads the answer from it. Until the answer is
-    right, the picture omits the summary that would give it away. The answer is never a stored key: every line that
-    modified a saved tensor before a backward used it, according to the recording, is right.
+    Before a line is named, the program does not run, and its lines can be clicked. After a wrong line, the picture omits
+    the summary that would give the answer away. The answer is never a stored key: every line that modified a saved
+    tensor before a backward used it, according to the recording, is right.
 
     Args:
         name: the student's variable, which contains one line of the program as text; whitespace does not matter.
+        program: a function without arguments; if it is missing, a decorator for such a function is returned.
 
     Raises:
         NotAttempted: no line has been named yet.
@@ -41,7 +43,7 @@ def culprit(name: str) -> Callable[[Program], Program]:
         Missing: the variable is not defined.
         BrokenExercise: the program does not modify any saved tensor.
     """
-    return decorator(lambda program: CulpritPlan(name, program))
+    return ask(lambda program: CulpritPlan(name, program), program)
 
 
 @dataclass(frozen=True)
@@ -70,14 +72,14 @@ class CulpritPlan(Plan):
 
     def compare(self, names: LearnerNames) -> None:
         """Compare the named line with those that modified a saved tensor, and show the picture."""
+        guess = find_value(self.name, names)
+        _require_guess(self.name, guess, self.lines)
         recording = self.recording
         try:
-            guess = find_value(self.name, names)
             _require_line(self.name, guess, set(self.lines))
             _require_harm(self.name, self.lines[_normalize(guess)], recording.verdict.harms)
-        except Unsolved as wrong:
-            if isinstance(wrong, Incorrect):
-                show_first(wrong)
+        except Incorrect as wrong:
+            show_first(wrong)
             show(_hide_verdict(recording))
             raise
         show_passed(self.name, translated(", this line wrote into a saved tensor"))
@@ -103,16 +105,23 @@ def _require_harm(name: str, line: str, harms: tuple[Harm, ...]) -> None:
     )
 
 
-def _require_line(name: str, guess: Any, lines: set[str]) -> None:
+def _require_guess(name: str, guess: Any, lines: dict[str, str]) -> None:
+    """Show the lines to click and raise NotAttempted if no line has been named yet."""
     if guess is ... or guess == "...":
+        body = [line for line in lines.values() if line and not line.startswith(("def ", "return ", "@"))]
+        question = translated("Which line wrote into a tensor that backward still needed?")
+        show_choices(name, question, [(line, "") for line in body])
         raise NotAttempted(
             message(
-                translated("{name}: read the picture, then name the line", name=name),
+                translated("{name}: name a line first, then run", name=name),
                 saw=translated("no line yet"),
-                expected=translated("the text of one line of the program below"),
-                look_at=translated("the cell above: copy the line between the quotes, and run it"),
+                expected=translated("the text of one line of the program above"),
+                look_at=translated("the answer's cell: copy the line between the quotes, and run it"),
             )
         )
+
+
+def _require_line(name: str, guess: Any, lines: set[str]) -> None:
     if not isinstance(guess, str) or _normalize(guess) not in lines - {""}:
         raise Incorrect(
             message(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
@@ -11,9 +12,9 @@ from typing import Any, ClassVar, NoReturn
 import torch
 
 from autograder.check.events import failed, show_passed
-from autograder.check.learner import LearnerNames, find_value
+from autograder.check.learner import LearnerNames, current_names, find_value
 from autograder.check.message import Incorrect, NotAnOutcome, NotAttempted, message
-from autograder.check.plan import Plan, Program, decorator
+from autograder.check.plan import Plan, ask
 from autograder.check.programs.demonstrations import demonstration
 from autograder.check.programs.program_picture import record_program, show_program
 from autograder.check.shown_message import show_first
@@ -24,34 +25,36 @@ from autograder.view.notebook import show, show_choices
 from autograder.view.text.headline import meaning
 
 
-def predicted(name: str) -> Callable[[Program], Program]:
-    """Return a decorator that runs and shows the decorated program, and checks the predicted outcome.
+def predicted(name: str, program: Callable[[], Any] | None = None) -> Any:
+    """Run and show a program, and check the predicted outcome.
 
     Args:
         name: the student's variable that contains one of the four outcomes. While it is `...`, nothing is run or shown,
             so that the student predicts first.
+        program: a function without arguments; if it is missing, a decorator for such a function is returned.
 
     Raises:
         NotAttempted: the prediction is still `...`.
         Incorrect: the outcome is another one, or the prediction is not one of the four words.
         Missing: the variable is not defined.
     """
-    return decorator(lambda program: OutcomePrediction(name, program))
+    return ask(lambda program: OutcomePrediction(name, program), program)
 
 
-def predicted_value(name: str) -> Callable[[Program], Program]:
-    """Return a decorator that runs the decorated program, compares its return value with the prediction, and shows the picture.
+def predicted_value(name: str, program: Callable[[], Any] | None = None) -> Any:
+    """Run a program, compare its return value with the prediction, and show the picture.
 
     Args:
         name: the student's variable: a number, a word, None, or a list of them; a number may be off by 1 %, or by
             0.005.
+        program: a function without arguments; if it is missing, a decorator for such a function is returned.
 
     Raises:
         NotAttempted: the prediction still contains `...`; the program is not run.
         Incorrect: the program returns another value.
         Missing: the variable is not defined.
     """
-    return decorator(lambda program: ValuePrediction(name, program))
+    return ask(lambda program: ValuePrediction(name, program), program)
 
 
 @dataclass(frozen=True)
@@ -168,9 +171,22 @@ class ValuePrediction(_Prediction):
         return guess
 
 
-def observed(program: Callable[[], Any]) -> Callable[[], Any]:
-    """Run the decorated program once, show its picture, and return it unchanged, without a check."""
-    show_program(demonstration(program), program)
+def observed(program: Callable[[], Any] | None = None, *, after: str = "", picture: bool = True) -> Any:
+    """Run the decorated program once, show its picture, and return it unchanged, without a check.
+
+    Args:
+        program: the decorated function without arguments; if it is missing, a decorator is returned.
+        after: a prediction whose answer the program would show; while it has no answer, the program does not run.
+        picture: whether to record the program and show its picture; otherwise only its own output is shown.
+    """
+    if program is None:
+        return functools.partial(observed, after=after, picture=picture)
+    if after and "NBGRADER_EXECUTION" not in os.environ and not is_answered(after, current_names()):
+        print(translated("Answer {name} first, then run this cell.", name=after))
+    elif picture:
+        show_program(demonstration(program), program)
+    else:
+        program()
     return program
 
 
@@ -178,6 +194,15 @@ def versions_hidden(program: Callable[[], Any]) -> Callable[[], Any]:
     """Run the decorated program once, show a picture in which the student sets the version counters, and return it unchanged."""
     show(demonstration(program), counters=True)
     return program
+
+
+def is_answered(name: str, names: LearnerNames) -> bool:
+    """Return whether the student's variable exists and contains no `...`."""
+    try:
+        known = _flat(_plain(names.value(name)))
+    except KeyError:
+        return False
+    return not ("..." in known or ... in known)
 
 
 def outcome_named(guess: Any) -> Outcome | None:

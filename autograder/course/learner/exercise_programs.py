@@ -11,7 +11,7 @@ import torch
 
 from autograder.check.subject import inputs
 from autograder.check.subject.inputs import Generator, TensorInput
-from autograder.course.author_cells import AuthorExercise, exercises_of
+from autograder.course.author_cells import AuthorExercise, exercises_of, questions_of
 from autograder.course.paths import NOTEBOOKS, lessons
 from autograder.course.stored_notebook import read_stored
 from autograder.errors import InputError
@@ -49,9 +49,9 @@ def program_of(exercise: AuthorExercise) -> PlayProgram:
     Raises:
         InputError: its lines cannot be moved.
     """
-    predicted = next(_functions(exercise.check, decorated=True), None)
-    if predicted is not None:
-        return program_from_function(exercise.id, ast.unparse(predicted))
+    asked = next(questions_of(exercise.check), None)
+    if asked is not None:
+        return program_from_function(exercise.id, asked.program)
     stub = next(_functions(exercise.stub), None)
     if stub is None:
         raise InputError(
@@ -118,8 +118,8 @@ def _is_check(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check"
 
 
-def _functions(text: str, decorated: bool = False) -> Iterator[ast.FunctionDef]:
+def _functions(text: str) -> Iterator[ast.FunctionDef]:
     """Yield the functions at the top level of a source text."""
     for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef) and bool(node.decorator_list) == decorated:
+        if isinstance(node, ast.FunctionDef) and not node.decorator_list:
             yield node

@@ -13,7 +13,7 @@ from nbgrader.utils import is_grade, is_solution
 
 from autograder.check.message import Incorrect, NotAttempted, Unsolved
 from autograder.check.subject.inputs import use_seed
-from autograder.course.author_cells import Answer, AuthorExercise, exercises_of, setup_of
+from autograder.course.author_cells import Answer, AuthorExercise, exercises_of, questions_of, setup_of
 from autograder.course.variants.cell_namespace import CellNamespace
 from autograder.course.variants.declared_changes import VariantError
 from autograder.tape.recording.verdict_types import OUTCOMES
@@ -140,20 +140,20 @@ def verdict_on(answer: str, check: str, names: dict[str, object], seed: int) -> 
 def candidates(exercise: AuthorExercise, names: dict[str, object]) -> list[str]:
     """Return the possible answers to a prediction: the four outcomes, each line of the program, or its return value."""
     name = exercise.stub.partition(" ")[0]
-    if "@predicted_value" in exercise.check:
-        return [f"{name} = {_value(exercise.check, names)!r}"]
-    lines = [line.strip() for line in exercise.check.splitlines() if line.startswith("    ")]
-    words = [f"{name} = {line!r}" for line in lines] if "@culprit" in exercise.check else []
+    asked = next(questions_of(exercise.check), None)
+    if asked is not None and asked.asks == "predicted_value":
+        return [f"{name} = {_value(asked.program, names)!r}"]
+    lines = [line.strip() for line in asked.program.splitlines()[1:]] if asked and asked.asks == "culprit" else []
+    words = [f"{name} = {line!r}" for line in lines]
     return words or [f'{name} = "{outcome}"' for outcome in OUTCOMES]
 
 
-def _value(check: str, names: dict[str, object]) -> object:
-    """Return the return value of a check cell's program, without the decorator that compares it."""
-    values = []
-    learner = CellNamespace(names | {"predicted_value": lambda name: lambda program: values.append(program())})
+def _value(program: str, names: dict[str, object]) -> object:
+    """Return the return value of a check's program, given its source."""
+    learner = CellNamespace(names)
     with _quiet():
-        learner.run(check)
-    return values[0]
+        learner.run(f"{program}\n\n\nreturned = {program.partition('(')[0][4:]}()")
+    return learner.names["returned"]
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import nbformat
 
-from autograder.course.author_cells import Answer, AuthorExercise, exercises_of
+from autograder.course.author_cells import Answer, AuthorExercise, exercises_of, questions_of
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 from autograder.course.variants.declared_changes import rename_variables
@@ -243,9 +243,9 @@ def _truth(check: str) -> str:
     """Return the right prediction of a program: its outcome, or the value that it returns."""
     from autograder.course.practice.practice_item import run_item  # here, because it loads PyTorch
 
-    decorator, _, program = check.partition("\n")
-    program = re.sub(r"^def \w+", "def program", program, count=1, flags=re.M)
-    if "predicted_value" not in decorator:
+    asked = next(questions_of(check))
+    program = re.sub(r"^def \w+", "def program", asked.program, count=1)
+    if asked.asks != "predicted_value":
         return run_item(program).verdict.outcome
     names: dict[str, Any] = {}
     exec(f"import warnings\n\nimport torch\n\n\n{program}", names)

@@ -27,7 +27,7 @@ from autograder.grade.wire import messages
 from autograder.locale.languages import METADATA, SOURCE, language
 from autograder.locale.translations import in_english, retold, translated
 
-PREDICTION = re.compile(r"\s*@predicted(_value)?\(")
+PREDICTION = re.compile(r"\s*@?predicted(_value)?\(")
 
 
 class SubmissionRun:

@@ -15,7 +15,7 @@ from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.validate import model_answers, release
 from autograder.grade.wire import messages
 from tests.grade.conftest import LIMITS
-from tests.grade.small_course import answer, graded_cell, hand_in, points, source
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
 
 LESSONS = [path for path in lessons(SOLUTIONS) if path.parent.name != "start"]
 LOADED = "import sys\nprint(sorted(name for name in sys.modules if name.partition('.')[0] == 'autograder'))"
@@ -58,7 +58,8 @@ def test_no_demonstration_is_recorded_again(server, path):
         for cell in ["1", *(cell.source for cell in release(lesson).cells if cell.cell_type == "code")]:
             worker.ask(messages.RunCell(cell), messages.CellRan)
         [known] = worker.ask(messages.ListRecordings(), messages.Recorded).recordings
-    shown = sum("@observed" in cell.text or "@versions_hidden" in cell.text for cell in lesson.cells)
+    pictures = [cell.text for cell in lesson.cells if "picture=False" not in cell.text]
+    shown = sum("@observed" in text or "@versions_hidden" in text for text in pictures)
     assert shown == len(msgspec.msgpack.decode(made_once or b"\x80")) == len(msgspec.msgpack.decode(known))
 
 
@@ -98,3 +99,22 @@ def test_only_grading_is_meant(monkeypatch):
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     assert graded.is_graded()
     assert sys.modules["autograder"].explain is graded.explain
+
+
+def test_a_program_that_the_answer_defines_again_is_not_judged(server):
+    """The check judges the locked program, whose backward raises, and not the one of the same name in the answer's cell."""
+    program = (
+        "def late():\n    w = torch.ones(2, requires_grad=True)\n    a = w.exp()\n    a.add_(1)\n    a.sum().backward()"
+    )
+    known = source(
+        teacher("import torch\nfrom autograder.check import predicted"),
+        teacher(program),
+        answer("answer_guess", 'guess = "..."'),
+        graded_cell("guess", 'predicted("guess", late)'),
+    )
+    again = "\n\n\ndef late():\n    return {}"
+    for outcome, points_given in {"correct": 0.0, "raises-backward": 1.0}.items():
+        answers = {"answer_guess": f'guess = "{outcome}"{again}'}
+        assert {"guess": points_given} == points(
+            SubmissionGrader(server, LIMITS).grade(known, hand_in(known, answers), {}, 5)
+        )
