@@ -17,7 +17,7 @@ from autograder.course.variants.declared_changes import (
     read_changes,
     rename,
 )
-from autograder.course.variants.shared_answers import count_shared_answers
+from autograder.course.variants.handout import count_shared_answers
 from autograder.course.variants.variant import vary
 from autograder.course.variants.variant_proof import VariantProof
 from autograder.course.variants.variant_record import FILE, VariantRecord, read_record

@@ -16,7 +16,7 @@ from autograder.course import catalogue
 from autograder.course.author_cells import exercises_of, setup, setup_of
 from autograder.course.canonical import read
 from autograder.course.learner import hints, learner_progress, lesson_end
-from autograder.course.learner.twin import SEEDS, twin_of
+from autograder.course.learner.hints import SEEDS, twin_of
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
 from autograder.course.variants.declared_changes import NOTHING, chosen_names, read_changes
 from autograder.course.variants.handout import mark_variant

@@ -14,7 +14,7 @@ from autograder import cli
 from autograder.course.new_course import ASSIGNMENT, make_course
 from autograder.course.paths import ROOT
 from autograder.desk.gradescope import graded_submission, harness_zip
-from autograder.desk.gradescope.gradescope_results import LONGEST_OUTPUT, failed_results, results_of
+from autograder.desk.gradescope.graded_submission import LONGEST_OUTPUT, failed_results, results_of
 from autograder.desk.gradescope.harness_terms import HarnessTerms
 from autograder.desk.gradescope.harness_zip import locked_requirements
 from autograder.grade.sandbox.isolation import LEVELS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from autograder.play.line_forms import forms_of
+from autograder.play.play_program import forms_of
 
 WRITES = [
     "h.mul_(2)",

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import torch
 
-from autograder.play import arrangement_worker
+from autograder.play import playground
 from autograder.play.arrangement import arrangements
 from autograder.play.cards import PlayProgram
 from autograder.play.play_program import program_from_lines, program_from_text
@@ -125,7 +125,7 @@ def test_what_a_line_prints_goes_nowhere(picture, program, capfd):
 
 def test_without_fork_the_kernel_runs_it(picture, program, monkeypatch):
     """The result is the same without fork."""
-    monkeypatch.setattr(arrangement_worker, "CAN_FORK", False)
+    monkeypatch.setattr(playground, "CAN_FORK", False)
     picture.send(number=1, lines=lines(program), edits={}, again=False)
     assert "raises-backward" == picture.scene["outcome"]
 

@@ -4,26 +4,127 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
+import linecache
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 import msgspec
 import torch
+from torch.overrides import TorchFunctionMode
 
-from autograder.check.subject.allocations import Allocations
-from autograder.check.subject.attempt_recording import record_call
-from autograder.check.subject.call_report import Argument, Call, CallProblem, ProgramText, Report, array
-from autograder.check.subject.learner_code import functions_used, line_of, normal_form, words
-from autograder.check.subject.short_output import short_output
+from autograder.check.subject.call_report import Allocation, Argument, Call, CallProblem, ProgramText, Report, array
+from autograder.check.subject.learner_code import functions_used, line_of, normal_form, own_function, words
 from autograder.errors import message_of
 from autograder.locale.translations import translated
 from autograder.tape import record
+from autograder.tape.diagnose.excerpt import Scope
+from autograder.tape.diagnose.record import record_program
 from autograder.tape.oracle.weighted_sum import weighted_sum
 from autograder.tape.recording.schema import Recording
+from autograder.tape.run.budget import Budget, budget_in_force
+from autograder.tape.run.function_mode import tensors
+from autograder.tape.run.programs.program import Program
+from autograder.tape.run.programs.source_text import ProgramError, code_of
 from autograder.tape.run.time_limit import TimeUp, time_limit
+
+MOST = 4_000
+"""Characters that one run of an answer may print. Jupyter stops all output of a kernel at one megabyte per second (server 2.17)."""
+
+
+class ShortOutput(io.TextIOBase):
+    """A text stream that passes on the first `MOST` characters."""
+
+    def __init__(self, shown: TextIO) -> None:
+        self._shown, self._written = shown, 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Pass on the text up to the limit; at the limit, write once that the rest is left out."""
+        fits = max(MOST - self._written, 0)
+        if self._written <= MOST < self._written + len(text):
+            self._shown.write(f"{text[:fits]}\n{translated('… the rest of what this prints is left out.')}\n")
+        elif fits:
+            self._shown.write(text)
+        self._written += len(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the underlying stream."""
+        self._shown.flush()
+
+
+@contextlib.contextmanager
+def short_output() -> Iterator[None]:
+    """Limit the output of the block, and send its stderr to stdout: text on stderr costs all points (nbgrader 0.9.6)."""
+    output = ShortOutput(sys.stdout)
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        yield
+
+
+SECONDS, ALL_RUNS = 2.0, 6.0
+"""Time limits for one run and for all runs together, in seconds. They are short because a picture is only help."""
+
+
+def record_call(
+    target: Callable[..., Any], call: Callable[[], object], *, knows_gradients: bool = False
+) -> Recording | None:
+    """Return the recording of a call; None if the call cannot be repeated or its code has no source.
+
+    Args:
+        target: the function, or the `nn.Module` class, whose lines are shown.
+        call: creates new inputs, calls the target, and runs backward; returns the gradients by name.
+        knows_gradients: whether the caller has the right gradients; if so, they are not computed by further runs.
+    """
+    try:
+        code = code_of(own_function(target))
+        text = "".join(linecache.getlines(code.co_filename))
+        program = Program("your answer", text, lambda _backwards: call(), code.co_filename, (target,))
+        with Budget(min(ALL_RUNS, budget_in_force().left)).in_force():
+            return record_program(program, SECONDS, Scope(knows_gradients=knows_gradients)) if text else None
+    except ProgramError as error:
+        return error.recording if isinstance(error.recording, Recording) else None
+
+
+class Allocations(TorchFunctionMode):
+    """Records every storage that a call from Python returns for the first time.
+
+    A dispatch mode would also see temporaries inside an operation, but the first one in a process imports 800 modules,
+    which takes a second (measured with PyTorch 2.13).
+    """
+
+    def __init__(self, target: Callable[..., Any]) -> None:
+        super().__init__()
+        self.made: list[Allocation] = []
+        self._target = target
+        self._seen: set[int] = set()
+        self._kept: list[torch.UntypedStorage] = []
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for tensor in tensors((args, kwargs)):
+            self._see(tensor)
+        result = function(*args, **(kwargs or {}))
+        for tensor in tensors(result):
+            if nbytes := self._see(tensor):
+                frames = traceback.StackSummary.extract(traceback.walk_stack(sys._getframe()))
+                self.made.append(Allocation(nbytes, *line_of(self._target, list(reversed(frames)))))
+        return result
+
+    def _see(self, tensor: torch.Tensor) -> int:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() in self._seen:
+            return 0
+        # An address is reused after its storage is freed; keeping the storage alive makes every address unique.
+        self._kept.append(storage)
+        self._seen.add(storage.data_ptr())
+        return storage.nbytes()
 
 
 class Subject(Protocol):

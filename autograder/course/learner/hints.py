@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,37 @@ from autograder.course.learner.learner_progress import store, wrong_answers
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 from autograder.course.stored_notebook import read_stored
 from autograder.course.variants.own_variant import own_variant
+from autograder.course.variants.variant import vary
 from autograder.locale.translations import join_sentences, translated
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+    from autograder.course.variants.declared_changes import DeclaredChanges
+
+SEEDS = range(1, 9)
+"""The seeds of the variants to try, in this order."""
+
+
+def twin_of(exercise: str, lesson: NotebookNode, changes: DeclaredChanges, known: Collection[str] = ()) -> str | None:
+    """Return the source of a cell with a variant of an exercise's program and its check, or None if all variants are known.
+
+    The check counts for the original exercise.
+
+    Args:
+        exercise: the exercise's id.
+        lesson: the notebook with the exercise, as the author wrote it.
+        changes: the declared differences between variants.
+        known: programs that the student has already had, in addition to the original one.
+    """
+    had = {_one(exercise, lesson)[0], *known}
+    variants = (_one(exercise, vary(lesson, seed, changes)) for seed in SEEDS)
+    return next((f"{stub}\n\n\n{check}" for stub, check in variants if stub not in had), None)
+
+
+def _one(exercise: str, lesson: NotebookNode) -> tuple[str, str]:
+    return next((known.stub, known.check) for known in exercises_of(lesson) if known.id == exercise)
+
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -123,7 +154,7 @@ def model_answer(exercise: str = "") -> None:
 
 def _offer_twin(exercise: str, source: Path) -> None:
     """Put a variant of the exercise, with other names or numbers, into a new cell, if there is such a variant."""
-    from autograder.course.learner.twin import twin_of
+    from autograder.course.learner.hints import twin_of
     from autograder.course.variants.declared_changes import NOTHING, read_changes
 
     shell, own = get_ipython(), own_variant(exercise)

@@ -4,19 +4,47 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
+import linecache
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 from nbformat import NotebookNode
 from nbgrader.utils import is_grade, is_solution
 
+from autograder.check.learner import local_subject, use_names
 from autograder.check.message import Incorrect, NotAttempted, Unsolved
 from autograder.check.subject.inputs import use_seed
+from autograder.check.subject.subjects import LocalSubject
 from autograder.course.author_cells import Answer, AuthorExercise, exercises_of, questions_of, setup_of
-from autograder.course.variants.cell_namespace import CellNamespace
 from autograder.course.variants.declared_changes import VariantError
 from autograder.tape.recording.verdict_types import OUTCOMES
+
+_numbers = itertools.count()
+
+
+class CellNamespace:
+    """The names of a student after some cells have run; checks look up names here."""
+
+    def __init__(self, names: dict[str, Any] | None = None) -> None:
+        self.names: dict[str, Any] = {"__name__": "__main__"} | (names or {})
+
+    def run(self, source: str) -> None:
+        """Run one cell; `inspect.getsource` finds its source, as in IPython."""
+        name = f"<cell {next(_numbers)}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        with use_names(self):
+            exec(compile(source, name, "exec"), self.names)
+
+    def subject(self, name: str) -> LocalSubject:
+        """Return the student's function or class of that name."""
+        return local_subject(name, self.names[name])
+
+    def value(self, name: str) -> Any:
+        """Return the student's value of that name."""
+        return self.names[name]
 
 
 class ProvenExercise(msgspec.Struct, frozen=True):
