@@ -26,6 +26,14 @@ from autograder.printable import printable
 
 FILE = "policy.toml"
 DAY = 86_400.0
+# The expected values of settings, for msgspec's messages, which name only the wrong one.
+EXPECTED = {
+    "missing": 'use "zero" or "blank"',
+    "counts": 'use "last", "last-in-time" or "best"',
+    "predictions": 'use "outcome" or "completion"',
+    "of": 'use "earned" or "maximum"',
+    "due": "write a day and a time, such as 2026-10-03T23:59:00",
+}
 SPAN = re.compile(r"(\d+(?:\.\d+)?) (days?|hours?)")
 
 
@@ -161,6 +169,8 @@ def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
         _check(policy)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError, ValueError) as error:
         reason = str(error).replace("\n", " ").replace("Object contains", "it contains")
+        setting = reason.rpartition(".")[2].rstrip("`")
+        reason += f" ({EXPECTED[setting]})" if setting in EXPECTED else ""
         raise PolicyError(f"{printable(str(path))}: {reason}. docs/classroom.md has an example") from None
     return policy, hashlib.sha256(data).hexdigest()
 

@@ -173,6 +173,8 @@ def test_the_files_hash_stands_with_each_grade(course):
             '[assignments.a.extensions]\nann = "soon"', "extensions.ann: 'soon' is neither a time", id="no span"
         ),
         pytest.param('[assignments.a]\ndue = "tomorrow"', "Invalid RFC3339", id="no time"),
+        pytest.param("[assignments.a]\ndue = 2026-10-03", "a day and a time, such as 2026-10-03T23:59:00", id="a day"),
+        pytest.param('missing = "none"', '\'none\' .*use "zero" or "blank"', id="an unknown word"),
         pytest.param(
             '[[drop_lowest]]\nassignments = ["a"]', "count = 1 of 1 assignments leaves none", id="all dropped"
         ),
