@@ -110,6 +110,15 @@ def test_every_page_clones_the_repository_of_the_citation():
     assert [[address]] * 3 == [found for found in cloned if found]
 
 
+def test_installation_is_described_as_it_was_tested():
+    """No page installs this package from an index, which does not have it, and the README has the systems of install.md."""
+    texts = {page.name: page.read_text("utf-8") for page in PAGES if page.name != "CHANGELOG.md"}
+    assert [] == [name for name, text in texts.items() if re.search(r"pip install [\"']?autograd-er", text)]
+    rows = dict(re.findall(r"^\| (operating system|Python) \| (\w[\w.]+)", texts["install.md"], re.MULTILINE))
+    tested = f"tested on {rows['operating system']} with Python {rows['Python']}"
+    assert f"Autograder was {tested}; [docs/install.md](docs/install.md#tested-systems)" in texts["README.md"]
+
+
 def test_the_readme_is_short():
     """README.md has at most 120 lines, so that a visitor reads all of it."""
     assert 120 >= len((ROOT / "README.md").read_text("utf-8").splitlines())
