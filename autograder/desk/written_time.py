@@ -47,13 +47,17 @@ def course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
     """Return the zone of times without one: that of the course's policy.toml, else the one that a command names.
 
     Raises:
-        ZoneError: they are two zones.
+        ZoneError: they are two zones, or the due dates of policy.toml are in UTC and a command names another zone.
         PolicyError: policy.toml cannot be used.
     """
     from autograder.grade.policy import FILE, read_policy  # imports nbgrader
 
     policy, _ = read_policy(course)
     if policy is None or policy.timezone is None:
+        if policy is not None and policy.has_local_times and str(named or "UTC") != "UTC":
+            raise ZoneError(
+                f'{FILE} has due dates without a time zone, which are in UTC. Write `timezone = "{named}"` into it, and omit --timezone'
+            )
         return named or NoZone()
     if named is not None and str(named) != policy.timezone:
         raise ZoneError(

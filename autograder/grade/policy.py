@@ -146,6 +146,12 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return begin + datetime.timedelta(hours=float(number))
 
     @property
+    def has_local_times(self) -> bool:
+        """Whether a due date or an extension has no time zone."""
+        times = [time for one in self.assignments.values() for time in (one.due, *one.extensions.values())]
+        return any(isinstance(time, datetime.datetime) and time.tzinfo is None for time in times)
+
+    @property
     def zone(self) -> zoneinfo.ZoneInfo:
         """The time zone of times without one."""
         return zoneinfo.ZoneInfo(self.timezone or "UTC")

@@ -138,6 +138,9 @@ def test_a_time_without_a_zone_is_refused_in_a_course_without_one(tmp_path, cour
     (course / "policy.toml").write_text('timezone = "Europe/Berlin"')
     assert 2 == cli.main([*command, "--timezone", "Asia/Tokyo"])
     assert "policy.toml sets Europe/Berlin, and --timezone Asia/Tokyo" in capsys.readouterr().err
+    (course / "policy.toml").write_text("[assignments.first]\ndue = 2026-10-03T14:00:00")
+    assert 2 == cli.main([*command, "--timezone", "Asia/Tokyo"])
+    assert 'Write `timezone = "Asia/Tokyo"` into it, and omit --timezone' in capsys.readouterr().err
 
 
 def test_a_time_is_asked_for_each_late_submission(tmp_path, course, capsys):
