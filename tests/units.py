@@ -160,6 +160,7 @@ SLOW_TESTS = (
     "grade/wire/test_forged_values.py::test_such_an_answer_has_an_end",
     "grade/wire/test_plain_values.py::test_forged_parts_give_a_plain_value_or_a_value_error",
     "lessons/test_bad_input.py::test_a_check_that_runs_twice_says_the_same",
+    "lessons/test_beyond_in_place.py::test_a_recorded_result_is_what_the_program_prints",
     "lessons/test_decisive_inputs.py::test_a_near_miss_is_refused_whatever_is_drawn",
     "tape/internals/test_internals.py::test_explain_ends_in_one_sentence",
     "tape/observe/test_long_programs.py::test_statements_without_pytorch_are_not_looked_at",
