@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -11,6 +14,8 @@ from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.graph_walk import leaves_below, nodes_below
 
 REFUSED = "leaf Variable that requires grad is being used in an in-place operation"  # PyTorch 2.13 and 2.15
+# PyTorch 2.6 to 2.15 refuse to modify these views.
+REFUSED_VIEWS = re.compile("a view of a leaf Variable|is a view and is being modified|Can't detach views")
 FEW = 8  # number of operations in a moving average of two parameters
 
 
@@ -26,6 +31,8 @@ class PermittedLeafWrites(TorchFunctionMode):
         try:
             return func(*args, **(kwargs or {}))
         except RuntimeError as error:
+            if args and isinstance(args[0], torch.Tensor) and may_be_copied(args[0], message_of(error)):
+                return _write_into_copy(func, error, *args, **(kwargs or {}))
             if REFUSED not in message_of(error):
                 raise
             written, *others = tensors([args, kwargs or {}])
@@ -41,20 +48,27 @@ class PermittedLeafWrites(TorchFunctionMode):
 
 
 class SingleViews(TorchFunctionMode):
-    """A function mode that replaces the views of multi-output functions (`split`, `chunk`, `unbind`) with single views.
+    """A function mode that replaces views that PyTorch refuses to modify with single views, taken while recording is on.
 
-    PyTorch raises an error for an in-place modification of "the output of a function that returns multiple views". A
-    modification of a single view of the same elements reaches the base and its graph (torch 2.13, docs "Tensor Views").
+    These are the views of multi-output functions (`split`, `chunk`, `unbind`, iteration), and views taken under `no_grad`.
+    A modification of a single view of the same elements reaches the base and its graph (torch 2.13, docs "Tensor Views").
     """
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
+        if func is torch.Tensor.__iter__:
+            return iter(self.__torch_function__(torch.Tensor.unbind, (), args))
         result = func(*args, **(kwargs or {}))
-        if not isinstance(result, list | tuple) or not all(isinstance(one, torch.Tensor) for one in result):
+        parts = [result] if isinstance(result, torch.Tensor) and not torch.is_grad_enabled() else result
+        if not isinstance(parts, list | tuple) or not all(isinstance(one, torch.Tensor) for one in parts):
             return result
-        split = next(tensors([args, kwargs or {}]), None)
-        if split is None or not all(is_view(one) and one.requires_grad and shares_memory(split, one) for one in result):
+        split, asked = next(tensors([args, kwargs or {}]), None), torch.is_grad_enabled()
+        if split is None or not all(
+            is_view(one) and (one.requires_grad or not asked) and shares_memory(split, one) for one in parts
+        ):
             return result
-        return type(result)(split.as_strided(one.shape, one.stride(), one.storage_offset()) for one in result)
+        with torch.enable_grad():
+            single = [split.as_strided(one.shape, one.stride(), one.storage_offset()) for one in parts]
+        return single[0] if parts is not result else type(result)(single)
 
 
 def is_average(written: torch.Tensor, values: list[torch.Tensor]) -> bool:
@@ -67,6 +81,23 @@ def is_average(written: torch.Tensor, values: list[torch.Tensor]) -> bool:
 def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Return whether two tensors share a storage."""
     return one is other or one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def may_be_copied(view: torch.Tensor, message: str) -> bool:
+    """Return whether a copy of a refused view has the meaning of the modification, which cannot reach its base."""
+    is_expanded = any(size > 1 and not stride for size, stride in zip(view.shape, view.stride(), strict=True))
+    return REFUSED_VIEWS.search(message) is not None and (is_expanded or "of a leaf" not in message)
+
+
+def _write_into_copy(func: Callable, error: RuntimeError, view: torch.Tensor, *args, **options) -> torch.Tensor:
+    """Modify a copy of a view, and let the program's object refer to the copy."""
+    fresh = view.clone()
+    func(fresh, *args, **options)
+    try:
+        torch.utils.swap_tensors(view, fresh)
+    except RuntimeError:
+        raise error from None
+    return view
 
 
 def _give_history(leaf: torch.Tensor) -> None:

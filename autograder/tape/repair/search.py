@@ -35,6 +35,7 @@ from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.repair.trial.trial_run import TrialRun, run_trial
 from autograder.tape.repair.tried_change import LAST, OTHER, TriedChange, is_like, join
 from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.entropy import other_random_numbers
 from autograder.tape.run.programs.source_text import ProgramError
 
 MEANT = 0.15  # share of the remaining time for the run as intended; each trial of a change takes as long
@@ -89,9 +90,7 @@ class Search:
 
     def run_reference(self) -> Reference:
         """Return the program's actual and intended results, from two runs."""
-        source, message = self.factory.source, self.verdict.error.message if self.verdict.error else ""
-        twice, views = "second time" in message, "returns multiple views" in message
-        plain, meant = self.run(source), MeantRun(keeps_graph=twice, takes_views_singly=views)
+        source, plain, meant = self.factory.source, self.run(self.factory.source), self.meant()
         self.scope = self.scope_after(plain)
         if plain.error is not None:
             meant.least, meant.until = len(plain.calls), time.monotonic() + MEANT * budget_in_force().left
@@ -101,6 +100,28 @@ class Search:
         if len(plain.calls) == 1:
             return Reference(plain, meant, self.right_gradients())
         return Reference(plain, meant, contradicted=slopes_differ(self.verdict))
+
+    def meant(self) -> MeantRun:
+        """Return the run, not yet started, that computes the intended results."""
+        message = self.verdict.error.message if self.verdict.error else ""
+        views = "returns multiple views" in message or "created in no_grad mode" in message
+        return MeantRun(keeps_graph="second time" in message, takes_views_singly=views)
+
+    @cached_property
+    def other_reference(self) -> Reference:
+        """The actual and the intended results with other random numbers."""
+        with other_random_numbers():
+            source = self.factory.source
+            return Reference(self.run(source), self.run(source, self.meant()))  # type: ignore[arg-type]
+
+    def works_for_other_data(self, found: TriedChange) -> bool:
+        """Return whether a change keeps losses and gradients with other random numbers, too. Without time, it is assumed."""
+        if self.is_time_to_prove():
+            return True
+        reference = self.other_reference
+        with other_random_numbers():
+            trial = self.run(found.text)
+        return trial.error is None and keeps_losses(reference, trial) and keeps_training(reference, trial)
 
     def scope_after(self, plain: TrialRun) -> Scope:
         """Return the length of further runs: if an error ended the program, the fixed program may train for hours."""
@@ -142,6 +163,8 @@ class Search:
                 failing.append(found)
             elif self.is_confirmed(seen):
                 proven.append(found)
+        if len(proven) > 1:
+            proven.sort(key=lambda one: not self.works_for_other_data(one))
         if text == self.factory.source:
             self.failing = failing
         return proven if proven or depth == 1 else self.look_deeper(failing, depth)
@@ -194,7 +217,9 @@ class Search:
             return None
         keeps = keeps_losses(reference, trial)
         # If no run provides the correct gradients, rely on the description of the kind.
-        if keeps and keeps_training(reference, trial) and (reference.gradients_known or not candidate.changes):
+        message = self.verdict.error.message if self.verdict.error else ""
+        is_known = reference.gradients_known and "Can't detach views" not in message
+        if keeps and keeps_training(reference, trial) and (is_known or not candidate.changes):
             named = self.changed_names(found.text, trial)
             return replace(found, changes=named, level=1 if named else 0)
         if candidate.may_silence:

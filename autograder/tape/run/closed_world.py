@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import torch
 
-from autograder.tape.run.entropy import Readings, same_entropy
+from autograder.tape.run.entropy import Readings, same_entropy, shift
 
 SEED = 0
 
@@ -43,14 +43,14 @@ def closed_world(seeded: bool = True, readings: Readings | None = None) -> Itera
     deterministic = torch.are_deterministic_algorithms_enabled()
     arguments, path, folder = sys.argv, list(sys.path), os.getcwd()
     if seeded:
-        random.seed(SEED)
+        random.seed(seed := SEED + shift())
         # Without an accelerator, `torch.manual_seed` takes 1 ms, because it stores a callback with a traceback for each
         # device type.
-        (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(SEED)
+        (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(seed)
         if numpy:
-            numpy.random.seed(SEED)
+            numpy.random.seed(seed)
     sys.argv = sys.argv[:1]
-    entropy = same_entropy(SEED, {} if readings is None else readings) if seeded else contextlib.nullcontext()
+    entropy = same_entropy(SEED + shift(), {} if readings is None else readings) if seeded else contextlib.nullcontext()
     try:
         with (
             entropy,

@@ -8,11 +8,12 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 Readings = dict[tuple[str, str, str], list[Any]]
 """Readings of each clock in the first run, by name of the clock, file and function of the caller.
@@ -25,6 +26,37 @@ CALENDARS = {datetime.datetime: ("now", "utcnow", "today"), datetime.date: ("tod
 # Maximum number of stored readings per clock and function, because a loop that waits may read it millions of times.
 READINGS = 10_000
 _seed = random.Random.seed
+_MAKERS = {"tensor", "ones", "zeros", "full", "arange", "linspace", "eye", "ones_like", "zeros_like", "requires_grad_"}
+
+
+_shift = 0
+
+
+@contextmanager
+def other_random_numbers(by: int = 12_345) -> Iterator[None]:
+    """Shift all seeds in the block, those that a program sets included, and replace the values of new leaves."""
+    global _shift
+    before, _shift = _shift, by
+    try:
+        yield
+    finally:
+        _shift = before
+
+
+def shift() -> int:
+    """Return the number that is added to each seed."""
+    return _shift
+
+
+class OtherLeaves(TorchFunctionMode):
+    """A function mode that adds random numbers to each leaf that a function returns with `requires_grad`."""
+
+    def __torch_function__(self, func, _types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        is_leaf = type(result) is torch.Tensor and result.requires_grad and result.is_leaf
+        if is_leaf and func.__name__ in _MAKERS and result.is_floating_point() and result.layout == torch.strided:
+            result.data.add_(torch.randn_like(result) * (1 + result.detach().abs()))
+        return result
 
 
 @contextmanager
@@ -37,7 +69,7 @@ def same_entropy(seed: int, readings: Readings) -> Iterator[None]:
     source = random.Random(seed)
 
     def seeded(generator: random.Random, a: Any = None, version: int = 2) -> None:
-        _seed(generator, source.getrandbits(64) if a is None else a, version)
+        _seed(generator, source.getrandbits(64) if a is None else a + _shift if isinstance(a, int) else a, version)
 
     def seed_torch() -> int:
         torch.manual_seed(chosen := source.getrandbits(63))
@@ -51,12 +83,21 @@ def same_entropy(seed: int, readings: Readings) -> Iterator[None]:
         (torch, "seed", seed_torch),
         (torch.random, "seed", seed_torch),
     ]
+    numpy = sys.modules.get("numpy")
+    seeders = [(torch, "manual_seed"), (torch.random, "manual_seed")]
+    seeders += [(numpy.random, "seed"), (numpy.random, "default_rng")] if numpy else []
+    changed += [(holder, name, _shifted(getattr(holder, name))) for holder, name in seeders if _shift]
     changed += [(time, clock, _clock(getattr(time, clock), readings)) for clock in CLOCKS]
     changed += [(datetime, calendar.__name__, _calendar(calendar, readings)) for calendar in CALENDARS]
-    with ExitStack() as put_back:
+    with ExitStack() as put_back, OtherLeaves() if _shift else nullcontext():
         for holder, name, function in changed:
             put_back.enter_context(patch.object(holder, name, function))
         yield
+
+
+def _shifted(seed: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that seeds with another number."""
+    return lambda *given: seed(*(one + _shift if isinstance(one, int) else one for one in given))
 
 
 def _clock(read: Callable[[], Any], readings: Readings) -> Callable[[], Any]:

@@ -16,7 +16,17 @@ from autograder.tape.repair.kinds.out_of_place import (
     in_place_names,
     made,
 )
-from autograder.tape.repair.source.edits import Edit, EditableSource, Edits, after, delete, every, insert, replace
+from autograder.tape.repair.source.edits import (
+    Edit,
+    EditableSource,
+    Edits,
+    after,
+    delete,
+    every,
+    insert,
+    remove_header,
+    replace,
+)
 from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called, imported, of_module
 
 COPIES = {
@@ -187,16 +197,6 @@ def remove_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
 def is_no_grad(node: ast.expr) -> bool:
     """Return whether the expression is `torch.no_grad()` or `torch.inference_mode()`."""
     return isinstance(node, ast.Call) and called(node) in ("no_grad", "inference_mode")
-
-
-def remove_header(source: EditableSource, block: ast.With) -> Edits:
-    """Return the edits that remove a block's header and dedent its body."""
-    start, body = source.span(block)[0], source.span(block.body[0])[0]
-    surplus = source.indent(block.body[0]).removeprefix(source.indent(block))
-    breaks = [source.starts[line] for line in range(block.body[0].lineno, block.end_lineno or 0)]
-    depth = len(source.indent(block).encode())
-    inside = [at + depth for at in breaks if source.data[at + depth :].startswith(surplus.encode())]
-    return (Edit(start, body, ""), *(Edit(at, at + len(surplus), "") for at in inside))
 
 
 def replace_inference_mode(program: BrokenProgram) -> Iterator[Candidate]:

@@ -9,7 +9,7 @@ from autograder.locale.translations import in_english, translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.kinds.order import calls_backward, names_bound, names_loaded
 from autograder.tape.repair.source.carried_names import carried_names, paths_in
-from autograder.tape.repair.source.edits import Edit, EditableSource, after, before
+from autograder.tape.repair.source.edits import Edit, EditableSource, after, before, every, remove_header
 
 KIND = translatable("detach the carried state")
 
@@ -22,6 +22,19 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
         yield Candidate(
             KIND, edits, in_english("No gradient flows through {name} into earlier rounds any more.", name=name)
         )
+
+
+def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
+    """Remove `if self.cached is None:` around the statements that fill the cache, so that each call computes them again."""
+    error = program.verdict.error
+    if program.verdict.outcome != "raises-backward" or not error or "second time" not in error.message:
+        return
+    for block in every(ast.If, program.source.tree):
+        targets = [target for inner in block.body if isinstance(inner, ast.Assign) for target in inner.targets]
+        stored = {ast.unparse(one.value if isinstance(one, ast.Subscript) else one) for one in targets}
+        asked = ast.unparse(block.test)
+        if not block.orelse and block.body[0].lineno > block.lineno and any(name in asked for name in stored):
+            yield Candidate(translatable("compute it in each call"), remove_header(program.source, block))
 
 
 def of_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.source.edits import EditableSource, Edits, before, every, insert, replace
+from autograder.tape.repair.source.carried_names import paths_in
+from autograder.tape.repair.source.edits import EditableSource, Edits, before, every, insert, remove_header, replace
 from autograder.tape.repair.source.inplace_finder import called, imported, is_path, of_module, parts, trace
 
 MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
@@ -91,7 +92,17 @@ def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
     for write in program.writes:
         if not set(write.path) & {"data", "detach", "numpy"}:
             name = program.source.of(write.root)
-            for place in [*reversed(loops(program.source, write.statement)), write.statement]:
+            around = loops(program.source, write.statement)
+            is_loop_variable = any(
+                name in paths_in(one.target, ast.Store) for one in around if isinstance(one, ast.For)
+            )
+            read_later = [
+                one
+                for one in program.source.block(write.statement)
+                if one.lineno > write.statement.lineno and name in paths_in(one, ast.Load)
+            ]
+            # A copy that only the loop variable refers to reaches nothing.
+            for place in [*reversed(around), write.statement] if read_later or not is_loop_variable else ():
                 yield Candidate("clone before the write", (before(program.source, place, f"{name} = {name}.clone()"),))
 
 
@@ -147,20 +158,63 @@ def clone_at_calls(
 
 
 def separate_views(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace the views of unbind, chunk and split with copies or single views.
+    """Replace the views of unbind, chunk, split and iteration with single views or copies, outside of `no_grad`.
 
-    PyTorch 2.13 raises an error for an in-place modification of a view that such a function returns.
+    PyTorch 2.13 raises an error for an in-place modification of a view that such a function returns, and of a view that
+    was taken under `no_grad`.
     """
-    if program.verdict.outcome != "raises-forward":
+    error = program.verdict.error
+    if program.verdict.outcome != "raises-forward" or error is None:
         return
     source = program.source
     for node in every(ast.Call, source.tree):
-        if called(node) not in MULTI_VIEWS:
-            continue
-        text = source.of(node)
-        is_method = isinstance(node.func, ast.Attribute) and not of_module(source, node)
-        owner = source.of(node.func.value if is_method else node.args[0])  # type: ignore[attr-defined]
-        if called(node) == "unbind":
-            single = f"[{owner}[place] for place in range(len({owner}))]"
-            yield Candidate("take each row as a view of its own", (replace(source, node, single),))
-        yield Candidate("clone each part", (replace(source, node, f"[part.clone() for part in {text}]"),))
+        if called(node) in MULTI_VIEWS and (single := single_views(source, node)):
+            yield from with_header(
+                source, node, "take each part as a view of its own", (replace(source, node, single),)
+            )
+    if "view" in error.message:
+        for loop in every(ast.comprehension, source.tree) + every(ast.For, source.tree):
+            yield from taken_by_index(source, loop)
+    for node in every(ast.Call, source.tree):
+        if called(node) in MULTI_VIEWS:
+            text = f"[part.clone() for part in {source.of(node)}]"
+            yield Candidate("clone each part", (replace(source, node, text),))
+
+
+def single_views(source: EditableSource, node: ast.Call) -> str:
+    """Return an expression for the list of views that a call of unbind, chunk or split returns, or "" if it is unknown."""
+    is_method = isinstance(node.func, ast.Attribute) and not of_module(source, node)
+    given = [node.func.value, *node.args] if is_method else node.args  # type: ignore[attr-defined]
+    words = {one.arg: source.of(one.value) for one in node.keywords}
+    owner, *rest = map(source.of, given)  # type: ignore[arg-type]
+    if called(node) == "unbind":
+        at = (rest or [words.get("dim", "0")])[0]
+        return f"[{owner}[place] for place in range(len({owner}))]" if at == "0" else ""
+    count, at = (rest or ["?"])[0], (rest[1:] or [words.get("dim", "0")])[0]
+    before_it = {"0": "", "1": ":, ", "-1": "..., "}.get(at)
+    if called(node) not in ("chunk", "split") or before_it is None or not count.isalnum():
+        return ""
+    size = count if called(node) == "split" else f"-(-{owner}.shape[{at}] // {count})"
+    return f"[{owner}[{before_it}at : at + {size}] for at in range(0, {owner}.shape[{at}], {size})]"
+
+
+def taken_by_index(source: EditableSource, loop: ast.comprehension | ast.For) -> Iterator[Candidate]:
+    """Yield the changes that iterate over indices of a tensor instead of its rows. A computed tensor gets a name."""
+    around = [one for one in source.ancestors(loop.iter) if isinstance(one, ast.stmt)]
+    block = next((one for one in around if isinstance(one, ast.With)), around[0])
+    is_zip = isinstance(loop.iter, ast.Call) and called(loop.iter) in ("zip", "enumerate")
+    for rows in loop.iter.args if is_zip else [loop.iter]:  # type: ignore[attr-defined]
+        is_named = isinstance(rows, ast.Name | ast.Attribute | ast.Subscript)
+        name = source.of(rows) if is_named else "base"
+        named = () if is_named else (before(source, block, f"base = {source.of(rows)}"),)
+        edits = (*named, replace(source, rows, f"({name}[place] for place in range(len({name})))"))
+        yield from with_header(source, loop, "take each part as a view of its own", edits)
+
+
+def with_header(source: EditableSource, node: ast.AST, kind: str, edits: Edits) -> Iterator[Candidate]:
+    """Yield a change, without the `with torch.no_grad():` around it if there is one."""
+    around = [one for one in source.ancestors(node) if isinstance(one, ast.With)]
+    for block in around[:1]:
+        if "no_grad" in source.of(block.items[0].context_expr):
+            yield Candidate(kind, (*remove_header(source, block), *edits))
+    yield Candidate(kind, edits)

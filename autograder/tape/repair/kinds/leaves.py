@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from autograder.locale.translations import in_english
+from autograder.locale.translations import in_english, translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.source.edits import Edit, EditableSource, before, every, insert, replace, wrap
 from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called
@@ -18,6 +19,21 @@ def write_under_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
     for write in leaf_writes(program):
         if edits := wrap(program.source, write.statement, "with torch.no_grad():"):
             yield Candidate("write under no_grad", edits)
+
+
+def update_average(program: BrokenProgram) -> Iterator[Candidate]:
+    """Update a moving average under `torch.no_grad()`, and start it from values without a history."""
+    if program.verdict.outcome == "correct":
+        return
+    clones = [one for one in every(ast.Call, program.source.tree) if called(one) == "clone" and not one.args]
+    starts = tuple(insert(program.source, one.func.value, ".detach()", after=True) for one in clones)  # type: ignore[attr-defined]
+    for write in program.writes:
+        text = program.source.of(write.statement)
+        if re.search(r"\.(mul|lerp)_\(|\.copy_\(.*\*", text) and not program.source.of(write.root).endswith(".grad"):
+            edits = wrap(program.source, write.statement, "with torch.no_grad():")
+            for more in ((), starts) if edits else ():
+                changes = in_english("The average is not a part of the graph any more.")
+                yield Candidate(translatable("update the average under no_grad"), (*edits, *more), changes)
 
 
 def leaf_writes(program: BrokenProgram) -> list[InPlaceWrite]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from itertools import takewhile
 
-from autograder.locale.translations import in_english
+from autograder.locale.translations import in_english, translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.kinds.clones import loops
 from autograder.tape.repair.source.carried_names import carried_names
@@ -44,7 +44,8 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
         for moving, last in reversed(followed_by_backward(program.source, statement)):
             text = dedent(program.source, moving)
             yield Candidate("move the write after backward", move_after(program.source, moving, last, text))
-        for loop in loops(program.source, statement):
+        steps = "step" in {called(call) for call in calls(statement)}
+        for loop in loops(program.source, statement) if not steps else ():
             if any(calls_backward(one) for one in loop.body):
                 edits = (
                     delete(program.source, with_its_if(program.source, statement)),
@@ -122,6 +123,24 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
                 if text and not is_more_than_forward(text, carried):
                     edits = (before(program.source, place, text),)
                     yield Candidate("forward again for each backward", edits, may_change=PER_BACKWARD)
+
+
+def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:
+    """Compute a prediction in the closure of `optimizer.step(closure)`, which runs after each change of the parameters."""
+    given = {
+        one.id
+        for call in every(ast.Call, program.source.tree)
+        if called(call) == "step"
+        for one in every(ast.Name, call)
+    }
+    for last in program.at(program.error_lines):
+        closure = program.source.scope(last)
+        if isinstance(closure, ast.FunctionDef) and closure.name in given:
+            for count in range(1, 5):
+                text = last_assignments(program.source, closure.body[0], last, count)
+                if text and not is_more_than_forward(text, set()):
+                    edits = (before(program.source, closure.body[0], text),)
+                    yield Candidate(translatable("compute it in the closure"), edits, may_change=PER_BACKWARD)
 
 
 def is_more_than_forward(text: str, carried: set[str]) -> bool:

@@ -17,12 +17,14 @@ from autograder.tape.repair.kinds import (
 
 # Kinds that can fix an optimizer's step between a forward pass and its backward; tried first if a step is the cause.
 AROUND_A_STEP: tuple[Kind, ...] = (
+    carried_state.recompute_cached,
     carried_state.detach_state,
     sharing.detach_shared,
     both_losses.both_losses_first,
     both_losses.both_calls_apart,
     order.repeat_forward,
     order.repeat_forward_each_time,
+    order.compute_in_closure,
     order.move_write_later,
 )
 
@@ -36,6 +38,7 @@ KINDS: tuple[Kind, ...] = (
     out_of_place.switch_off_inplace,
     containers.rebuild_list,
     leaves.write_under_no_grad,
+    leaves.update_average,
     autograd_functions.mark_dirty,
     autograd_functions.return_from_hook,
     clones.clone_operand,

@@ -248,3 +248,13 @@ def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
     if place + 1 < len(block) and block[place + 1].lineno == statement.end_lineno:
         stop, text = source.span(block[place + 1])[0], f"{text}{source.newline}{indent}"
     return (Edit(start, stop, text),)
+
+
+def remove_header(source: EditableSource, block: ast.With | ast.If) -> Edits:
+    """Return the edits that remove a block's header and dedent its body."""
+    start, body = source.span(block)[0], source.span(block.body[0])[0]
+    surplus = source.indent(block.body[0]).removeprefix(source.indent(block))
+    breaks = [source.starts[line] for line in range(block.body[0].lineno, block.end_lineno or 0)]
+    depth = len(source.indent(block).encode())
+    inside = [at + depth for at in breaks if source.data[at + depth :].startswith(surplus.encode())]
+    return (Edit(start, body, ""), *(Edit(at, at + len(surplus), "") for at in inside))

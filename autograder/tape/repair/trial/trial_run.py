@@ -183,9 +183,10 @@ def names_noted(trial: TrialRun, program: Program) -> Iterator[None]:
             and not (trial.running and is_in_checkpoint(frame))
         ):
             where = "" if frame.f_code.co_name == "<module>" else frame.f_code.co_qualname + "."
-            for name, value in list(frame.f_locals.items()):
-                if not name.startswith("__"):
-                    trial.keep(where + name, value)
+            with unheard():
+                for name, value in list(frame.f_locals.items()):
+                    if not name.startswith("__"):
+                        trial.keep(where + name, value)
 
     sys.setprofile(profile)
     try:
