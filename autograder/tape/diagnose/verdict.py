@@ -14,7 +14,7 @@ from autograder.tape.diagnose.oracle_answers import checks_of, notes_on_formulas
 from autograder.tape.diagnose.shown_gradients import shown_gradients
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
-from autograder.tape.recording.verdict_types import Harm, Verdict
+from autograder.tape.recording.verdict_types import Harm, Place, Verdict, told_of_line
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.refused_runs import is_out_of_time
 
@@ -27,6 +27,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     notes = (
         *compiled,
         *(note_of(fault, evidence.file) for fault in faults),
+        *_notes_on_warnings(evidence),
         *notes_on_meanings(gradients),
         *_notes_on_gradients(evidence),
         *_notes_on_writes(evidence, harms),
@@ -36,6 +37,13 @@ def verdict_of(evidence: Evidence) -> Verdict:
         evidence.outcome, evidence.plain.problem, harms, gradients, notes, checks=tuple(checks_of(evidence)),
         graph_faults=faults, runs=budget_in_force().runs, excerpt=evidence.excerpt,
     )  # fmt: skip
+
+
+def _notes_on_warnings(evidence: Evidence) -> Iterator[str]:
+    """Yield PyTorch's warnings about gradients, up to the first sentence."""
+    for message, (file, line) in evidence.plain.warned.items():
+        told = in_english("PyTorch warned here: {message}", message=f"{message.partition('. ')[0].rstrip('.')}.")
+        yield told_of_line(Place(file, line, ""), evidence.file, told)
 
 
 def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:

@@ -48,13 +48,17 @@ def told_of_steps(
 
 
 @contextmanager
-def told_of_optimizers(steps: Callable[[torch.optim.Optimizer], None]) -> Iterator[None]:
-    """Call `steps(optimizer)` before each `optimizer.step()` in the block, with or without a closure."""
-    handle = register_optimizer_step_pre_hook(lambda optimizer, _args, _kwargs: steps(optimizer))
+def told_of_optimizers(
+    begins: Callable[[torch.optim.Optimizer], None], ends: Callable[[torch.optim.Optimizer], None]
+) -> Iterator[None]:
+    """Call `begins(optimizer)` before and `ends(optimizer)` after each `optimizer.step()`, with or without a closure."""
+    before = register_optimizer_step_pre_hook(lambda optimizer, _args, _kwargs: begins(optimizer))
+    after = register_optimizer_step_post_hook(lambda optimizer, _args, _kwargs: ends(optimizer))
     try:
         yield
     finally:
-        handle.remove()
+        before.remove()
+        after.remove()
 
 
 @contextmanager

@@ -158,6 +158,8 @@ class GradientFlow:
         else:
             cut = self.origin(sources) or (self._remade(results) if name in _MADE_OF_NUMBERS else None)
             if cut is not None:
+                if cut.place == here and _leaves(result) and not _is_array(result):  # such as h.detach().item()
+                    self.cuts.setdefault((here, name), Cut(here, name, cut.sources))
                 self._leave(self._as_array(cut, here) if _is_array(result) else cut, results, result)
 
     def _follow_gradients(self, name: str, sources: list[TrackedTensor], results: list) -> None:
@@ -169,7 +171,8 @@ class GradientFlow:
                 known = target if len(targets) == len(results) else None
                 self._of_slope.setdefault(tracked.id, Slope(tracked, call, known))
         elif (slope := self._slope_of(sources)) is not None:
-            self._of_slope |= {tracked.id: slope for _, tracked in results}
+            # A parameter that a step updates is not a function of its gradient.
+            self._of_slope |= {tracked.id: slope for _, tracked in results if not tracked.leaf}
 
     def _slope_of(self, sources: Iterable[TrackedTensor]) -> Slope | None:
         return next((self._of_slope[one.id] for one in sources if one.id in self._of_slope), None)
@@ -230,14 +233,16 @@ class GradientFlow:
                 return next((self._of_number[number] for number in numbers if number in self._of_number), None)
         return None
 
-    def hold(self, optimizer: int, parameters: list[tuple[torch.Tensor, TrackedTensor]], here: Place) -> None:
+    def hold(
+        self, optimizer: torch.optim.Optimizer, parameters: list[tuple[torch.Tensor, TrackedTensor]], here: Place
+    ) -> None:
         """Record the parameters that an optimizer will update, and whether gradients of a backward were lost before."""
         self.held |= {tracked.id: tracked for _, tracked in parameters}
         self.optimizer_at = self.optimizer_at or here
         filled = [(tensor, tracked) for tensor, tracked in parameters if tracked.id in self.steps.filled]
         if filled and all(is_empty(tensor.grad) for tensor, _ in filled):
             self.cleared.append((here, [tracked for _, tracked in filled]))
-        self.steps.step(optimizer, parameters, len(self.calls))
+        self.steps.step(optimizer, parameters, len(self.calls), here)
 
     def backward(
         self,
@@ -251,6 +256,8 @@ class GradientFlow:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
         asked, cut, of = targets if call.asked else [], self.origin(roots), self._slope_of(roots)
         recording = torch.is_grad_enabled()
+        if not recording:
+            self.steps.go_on_without_recording()
         self.calls.append(StartedBackward(here, roots, nodes, recording, cut, asked, call.creates_graph, of))
         self.reached |= {one.id: one for one in targets}
         self._spend(writes)

@@ -107,9 +107,10 @@ class Observer(Listener):
         functions = self._here.functions = Functions(self._before, self._after)
         functions.is_asleep = self._is_asleep
         threads, heard = in_new_threads(self._thread), functions.overhearing()
-        optimizers = told_of_optimizers(self._optimizer_steps)
+        optimizers = told_of_optimizers(self._optimizer_steps, self._optimizer_has_stepped)
         transforms, hooks = around_transforms(self._transform), replaced_hooks(self._packing)
         modes = replaced(torch.nn.Module, "train", self._switching(torch.nn.Module.train))
+        recording = replaced(torch.set_grad_enabled, "__init__", self._recording(torch.set_grad_enabled.__init__))
         swaps = replaced(torch.utils, "swap_tensors", self._swapping(torch.utils.swap_tensors))
         traced = self.statements.traced(begun=not self._is_asleep)
         try:
@@ -119,6 +120,7 @@ class Observer(Listener):
                 transforms,
                 swaps,
                 modes,
+                recording,
                 optimizers,
                 threads,
                 functions,
@@ -175,6 +177,21 @@ class Observer(Listener):
             return original(module, mode)
 
         return train
+
+    def _recording(self, original: Callable) -> Callable:
+        """Return the constructor of `set_grad_enabled`, which also notes the line that turns recording off. `no_grad` calls it."""
+
+        @wraps(original)
+        def set_grad_enabled(switch, mode):
+            if not mode and torch.is_grad_enabled():
+                self._recording_left()
+            return original(switch, mode)
+
+        return set_grad_enabled
+
+    @unseen
+    def _recording_left(self) -> None:
+        self.state.flow.steps.stop_recording(self.statements.here())
 
     @unseen
     def _mode_left(self, module: torch.nn.Module) -> None:
@@ -353,7 +370,12 @@ class Observer(Listener):
             return
         parameters = [one for group in optimizer.param_groups for one in group["params"]]
         pairs = [(one, self.links.meet(one)) for one in parameters]
-        self.state.flow.hold(id(optimizer), pairs, self.statements.here())
+        self.state.flow.hold(optimizer, pairs, self.statements.here())
+
+    @unseen
+    def _optimizer_has_stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        if not self._is_asleep:
+            self.state.flow.steps.end_step(optimizer)
 
     def inside_engine(self):
         """Observe the functions that hooks and custom backwards call."""

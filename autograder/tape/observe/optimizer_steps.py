@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import re
 import weakref
@@ -11,9 +12,10 @@ import torch
 
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.storages import Memory, elements_of
+from autograder.tape.run.storages import Memory, elements_of, fingerprint
 
 _RANDOM = re.compile(r"rand|normal|uniform|orthogonal|kaiming|xavier")
+_ATTRIBUTES = ("grad", "data", "detach", "zeros_like", "clone")
 _OVERWRITES = ("copy_", "data =", "set_")
 # These methods read gradients without a use of their values.
 _NO_USE = re.compile(r"zero_grad|clip_grad")
@@ -32,6 +34,22 @@ class LeftTraining:
     place: Place
 
 
+@dataclass(frozen=True)
+class IdleStep:
+    """A step that left every parameter as it was, although a gradient was not zero.
+
+    Attributes:
+        place: the line that computed with a parameter during the step, or the line that called it.
+        has_rate: whether a learning rate is not zero.
+        is_rounded: whether the learning rate is so small that rounding explains it.
+    """
+
+    place: Place
+    parameters: list[TrackedTensor]
+    has_rate: bool
+    is_rounded: bool
+
+
 class OptimizerSteps:
     """The parameters at each step of an optimizer, and those with a gradient that no optimizer holds.
 
@@ -46,6 +64,8 @@ class OptimizerSteps:
         read: ids of the tensors whose `.grad` a line of the user used.
         calls: for each step, the number of backward calls before it.
         left_training: modules in evaluation mode at a step that trained them in training mode before.
+        left_recording: the lines that turned recording off after a step, if a backward call followed while it was off.
+        idle: by id of an optimizer, its steps so far if none of them changed a parameter, else None.
     """
 
     def __init__(self):
@@ -58,7 +78,12 @@ class OptimizerSteps:
         self.read: set[int] = set()
         self.calls: list[int] = []
         self.left_training: dict[Place, LeftTraining] = {}
+        self.left_recording: list[Place] = []
+        self.idle: dict[int, list[IdleStep] | None] = {}
         self._switched: list[LeftTraining] = []
+        self._off_at: Place | None = None
+        self._step: tuple[Place, list[tuple[torch.Tensor, TrackedTensor]], list[bytes | int]] | None = None
+        self._computed_at: Place | None = None
         self._stepped: dict[int, list[TrackedTensor]] = {}
         self._random: set[Memory] = set()
         self._passes = 0
@@ -67,13 +92,18 @@ class OptimizerSteps:
         """Note values that come from a random generator, and gradients that a line reads."""
         if name == "grad" and len(sources) == 1 and not _NO_USE.search(here.text):
             self.read.add(sources[0].id)
+        if self._step is not None and here != self._step[0] and name not in _ATTRIBUTES and len(results) == 1:
+            self._computed_at = here
         if name in _OVERWRITES and len(sources) > 1:
             changed, given = [sources[0]], sources[1:]
         else:
             changed, given = results, sources
-        is_random = _RANDOM.search(name) is not None or any(one.memory in self._random for one in given)
-        for tracked in changed:
-            (self._random.add if is_random else self._random.discard)(tracked.memory)
+        is_random = _is_random(name)
+        for one in () if is_random else given:
+            is_random = is_random or one.memory in self._random
+        change = self._random.add if is_random else self._random.discard
+        for one in changed:
+            change(one.memory)
 
     def use(self, sources: list[TrackedTensor], here: Place) -> None:
         """Note the parameters that a recorded computation combines with another tensor."""
@@ -87,9 +117,15 @@ class OptimizerSteps:
             if gradient is not None and not is_empty(gradient) and _is_finite(gradient):
                 self.filled[tracked.id] = tracked
 
-    def step(self, optimizer: int, parameters: list[tuple[torch.Tensor, TrackedTensor]], calls: int) -> None:
+    def step(
+        self,
+        optimizer: torch.optim.Optimizer,
+        parameters: list[tuple[torch.Tensor, TrackedTensor]],
+        calls: int,
+        here: Place,
+    ) -> None:
         """Process the parameters that an optimizer is about to update, after `calls` backward calls."""
-        now, before = [tracked for _, tracked in parameters], self._stepped.get(optimizer, [])
+        now, before = [tracked for _, tracked in parameters], self._stepped.get(id(optimizer), [])
         if len(now) == len(before):
             for old, (tensor, new) in zip(before, parameters, strict=True):
                 if old is not new and old.id in self.filled and is_empty(tensor.grad):
@@ -98,10 +134,38 @@ class OptimizerSteps:
         self.frozen |= {tracked.id for tensor, tracked in parameters if not tensor.requires_grad}
         for tracked in (*now, *before):
             self.filled.pop(tracked.id, None)
-        self._stepped[optimizer] = now
+        self._stepped[id(optimizer)] = now
+        if self.idle.get(id(optimizer), []) is not None:
+            self._step, self._computed_at = (here, parameters, [fingerprint(tensor) for tensor, _ in parameters]), None
         self._find_unheld()
         self._find_left_training({id(tensor) for tensor, _ in parameters if tensor.grad is not None})
         self.calls.append(calls)
+
+    def end_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Process the end of a step: compare the parameters, until a step of this optimizer has changed one."""
+        if self._step is None:
+            return
+        (here, parameters, before), self._step = self._step, None
+        if [fingerprint(tensor) for tensor, _ in parameters] != before:
+            self.idle[id(optimizer)] = None
+            return
+        groups = [(one, float(group.get("lr", 1))) for group in optimizer.param_groups for one in group["params"]]
+        given = [(tensor, rate) for tensor, rate in groups if not is_empty(tensor.grad)]
+        steps = self.idle.setdefault(id(optimizer), [])
+        if given and steps is not None:
+            asked = [tracked for tensor, tracked in parameters if not is_empty(tensor.grad)]
+            has_rate = any(rate for _, rate in given)
+            is_rounded = has_rate and all(_is_rounded(*one) for one in given)
+            steps.append(IdleStep(self._computed_at or here, asked, has_rate, is_rounded))
+
+    def stop_recording(self, here: Place) -> None:
+        """Process a line that turns recording off. A `with` statement turns it on again."""
+        self._off_at = here if self.calls and not here.text.startswith(("with ", "async with ")) else None
+
+    def go_on_without_recording(self) -> None:
+        """Process a backward call while recording is off."""
+        if self._off_at is not None and self._off_at not in self.left_recording:
+            self.left_recording.append(self._off_at)
 
     def leave_training(self, module: torch.nn.Module, here: Place) -> None:
         """Process a switch to evaluation mode. A layer without children is frozen intentionally."""
@@ -140,6 +204,20 @@ class OptimizerSteps:
             if inside & owned:
                 owned |= inside
         self.unheld |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
+
+
+@functools.cache
+def _is_random(name: str) -> bool:
+    """Return whether a function draws random numbers. It is called after each function of the program."""
+    return _RANDOM.search(name) is not None
+
+
+def _is_rounded(parameter: torch.Tensor, rate: float) -> bool:
+    """Return whether a step of this learning rate along the gradient, or along its sign, is below the last bit."""
+    gradient, value = elements_of(parameter.grad), parameter.detach()  # type: ignore[arg-type]
+    if gradient.shape != value.shape:
+        return False
+    return any(torch.equal(value - rate * one.to(value.dtype), value) for one in (gradient, gradient.sign()))
 
 
 def _is_finite(gradient: torch.Tensor) -> bool:

@@ -23,6 +23,7 @@ class Run:
         is_cut: whether the run ended before the program did; `calls` are the complete backward calls.
         took: duration in seconds.
         children: the processes that it started.
+        warned: PyTorch's warnings about gradients, each with the file and the line of the user's code.
     """
 
     calls: list[Backward] = field(default_factory=list)
@@ -37,6 +38,7 @@ class Run:
     is_cut: bool = False
     took: float = 0.0
     children: Children = Children()
+    warned: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def problem(self) -> Problem | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import mmap
+import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -55,6 +57,14 @@ def resident_bytes() -> int:
 REPEAT_SECONDS = 0.1
 # Number of sums to keep of a gradient at the end of a run if it has more than LARGE elements.
 LARGE, FINAL = 1 << 22, 1 << 16
+# Warnings of PyTorch 2.6 to 2.15 about gradients that are missing. Those that PyTorch shows once per process are left out,
+# because a later run in this process does not show them.
+GRADIENTS = (
+    "None of the inputs have requires_grad=True|The .grad attribute of a Tensor that is not a leaf|Full backward hook is"
+    "|Using a? ?non-full backward hook|For backward hooks to be called|`parameters` is an empty generator|Calling .zero_grad"
+    "|optimizer contains a parameter group with duplicate parameters"
+)
+WARNINGS = 4  # maximum number of warnings that are kept
 SECONDS = 60.0  # time limit of a run; lessons need milliseconds, and training scripts rarely more than this
 
 
@@ -90,8 +100,12 @@ def run_once(
     limit, waits = budget.begin_run(seconds), min(patience, budget.left)
     compiling = compiled_calls() if compiles else eager_calls()
     world = closed_world(program.seeded, budget.readings)
-    with process_groups_kept(), memory_given_back(), _restored(program), world as printed, compiling as compiled:
+    with (
+        process_groups_kept(), memory_given_back(), _restored(program), world as printed, compiling as compiled,
+        _gradient_warnings(program) as warned,
+    ):  # fmt: skip
         run = run_live(program, listener, around, limit, calls, waits)
+        run.warned = warned
         run.compiled = bool(compiled)
         run.returned = _copied(run.returned)
         in_compiler = isinstance(run.error, TimeUp) and is_compiling(run.error)
@@ -102,6 +116,24 @@ def run_once(
     given = budget.given(max(seconds, patience), max(limit, waits))
     refuse(run, program, given, in_compiler, partial)
     return run
+
+
+@contextmanager
+def _gradient_warnings(program: Program) -> Iterator[dict[str, tuple[str, int]]]:
+    """Yield the warnings about gradients that the block raises, each with the user's line that raised it first."""
+    warned: dict[str, tuple[str, int]] = {}
+
+    def note(message, category, filename, lineno, file=None, line=None):
+        frames = (frame for frame, _ in traceback.walk_stack(sys._getframe(1)))
+        frame = next((one for one in frames if program.owns(one.f_code.co_filename)), None)
+        if frame is not None and len(warned) < WARNINGS:
+            told = str(message).partition(" (Triggered internally")[0]
+            warned.setdefault(" ".join(told.split()), (program.shown(frame.f_code.co_filename), frame.f_lineno))
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", message=GRADIENTS)
+        warnings.showwarning = note
+        yield warned
 
 
 @contextmanager

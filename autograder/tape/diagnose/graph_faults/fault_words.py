@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from autograder.locale.translations import in_english
+from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, Cut
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.state import RunState
-from autograder.tape.recording.verdict_types import FaultyTensor, Place
+from autograder.tape.recording.verdict_types import FaultyTensor, GraphFault, Place
 
 NUMBERS = {"item": ".item()", "tolist": ".tolist()", "__float__": "float()", "__int__": "int()", "__index__": "int()"}
 COPIES = {"tensor": "torch.tensor()", "new_tensor": ".new_tensor()", "numpy": ".numpy()", "__array__": "NumPy"}
@@ -20,6 +22,14 @@ COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`
 LEAVES = {NEW_LEAF: in_english("a new leaf")}
 NAMES = {**NUMBERS, **COPIES, **ALIASES, **LEAVES}
 ITS_INPUT = in_english("its input")
+
+
+@dataclass(frozen=True)
+class FaultKind:
+    """A kind of graph fault and the function that finds it, as a module of this folder has them."""
+
+    KIND: str
+    find: Callable[[Evidence], Iterator[GraphFault]]
 
 
 def called(cut: Cut) -> str:
@@ -127,6 +137,17 @@ def tensors_of(
     held = {*flow.held, *flow.steps.unheld} - {*flow.steps.trained, *flow.steps.frozen} if flow.calls else set()
     untrained = held - {number for number in flow.reached if number not in flow.steps.unheld}
     return tuple(FaultyTensor(name, state.made_at(one), lost, read, one.id in untrained) for name, one in named.items())
+
+
+def reached_elsewhere(evidence: Evidence) -> set[tuple[int, ...]]:
+    """Return the shapes of the leaves that only backward calls outside of the recorded part reached."""
+    shapes: dict[int, tuple[int, ...]] = {}
+    recorded: set[int] = set()
+    for number, call in enumerate(evidence.plain.calls if evidence.excerpt else (), 1):
+        shapes |= {leaf: key[0] for leaf, key in zip(call.numbers, call.keys, strict=True)}
+        if evidence.excerpt and evidence.excerpt.first <= number <= evidence.excerpt.last:
+            recorded |= set(call.numbers)
+    return {shape for leaf, shape in shapes.items() if leaf not in recorded}
 
 
 def leaves_above(state: RunState, cut: Cut) -> set[int]:

@@ -16,6 +16,7 @@ from autograder.tape.diagnose.graph_faults.fault_words import (
     is_early_copy,
     leaves_above,
     name_of,
+    reached_elsewhere,
     statement_at,
     tensors_of,
 )
@@ -32,9 +33,7 @@ NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
     told = set()
-    # The set of tensors that no backward reached is unknown if only a part of a long run was recorded.
-    untrained = _untrained(evidence) if evidence.excerpt is None else ()
-    faults = [*_without_history(evidence), *untrained, *_added_numbers(evidence)]
+    faults = [*_without_history(evidence), *_untrained(evidence), *_added_numbers(evidence)]
     for fault in faults:
         if fault.place not in told:
             told.add(fault.place)
@@ -45,6 +44,8 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the cut of each backward that starts from a leaf or a tensor without a graph."""
     flow, error = evidence.state.flow, message_of(evidence.plain.error)
     for call in flow.calls:
+        if not call.recording and flow.steps.left_recording:
+            continue  # the line that turned recording off is named
         bare = all(node is None for node in call.nodes)
         cut = call.cut or (_last_cut(evidence.state, call.place) if bare else None)
         if bare and cut is not None and (call.roots or NO_HISTORY in error):
@@ -71,7 +72,9 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     state, flow = evidence.state, evidence.state.flow
     given = (leaf.id for leaves in state.given.values() for leaf in leaves)
     reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen}
-    without = {number for number in flow.held if number not in reached} if flow.calls else set()
+    elsewhere = reached_elsewhere(evidence)
+    untrained = (number for number, one in flow.held.items() if number not in reached and one.shape not in elsewhere)
+    without = set(untrained) if flow.calls else set()
     for cut in reversed(list(flow.cuts.values()) if without else []):
         kept_from = leaves_above(state, cut) & without
         if kept_from and not _only_looks(cut) and not is_early_copy(cut):

@@ -1,4 +1,4 @@
-"""Find a leaf's name that is bound to a new tensor instead of updating the leaf in place."""
+"""Find a leaf's name that is bound to a new tensor, and a `.grad` that is None because its tensor is not a leaf."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.graph_faults.fault_words import statement_at
+from autograder.tape.diagnose.graph_faults.fault_words import FaultKind, name_of, statement_at
 from autograder.tape.diagnose.graph_faults.program_text import trees_of
 from autograder.tape.observe.state import RunState
-from autograder.tape.recording.verdict_types import GraphFault, Place
+from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 KIND = "leaf lost"
 
@@ -76,3 +76,30 @@ def _is_loop_variable(tree: ast.Module | None, name: str, line: int) -> bool:
     loops = [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.For)]
     inside = [loop for loop in loops if loop.lineno <= line <= (loop.end_lineno or loop.lineno)]
     return any(isinstance(one, ast.Name) and one.id == name for loop in inside for one in ast.walk(loop.target))
+
+
+def _missing(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that read the `.grad` of a tensor with a graph."""
+    state, told = evidence.state, set()
+    for place, tracked in state.flow.missing:
+        if place not in told and tracked.node is not None:
+            told.add(place)
+            name, made = name_of(state, [tracked], "it"), state.graph.nodes[tracked.node].place
+            yield GraphFault(
+                MISSING.KIND,
+                place,
+                in_english(
+                    "{name}.grad is None: {name} is not a leaf, because {place} computed it; backward fills only the "
+                    ".grad of leaves.",
+                    name=name,
+                    place=line_of(made, place.file),
+                ),
+                in_english(
+                    "Make {name} itself the leaf (requires_grad_() after that computation), "
+                    "or call {name}.retain_grad() before backward.",
+                    name=name,
+                ),
+            )
+
+
+MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)

@@ -1,33 +1,29 @@
-"""Find parameters that an optimizer does not train: no loss depends on them, or no optimizer holds them."""
+"""Find parameters that an optimizer does not train, and gradients that no step uses, or that two steps use."""
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from autograder.locale.translations import in_english
+from autograder.locale.translations import counted_in_english, in_english
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.graph_faults.fault_words import leaves_above, name_of, tensors_of
-from autograder.tape.diagnose.graph_faults.program_text import trees_of
+from autograder.tape.diagnose.graph_faults.fault_words import (
+    FaultKind,
+    is_early_copy,
+    leaves_above,
+    name_of,
+    reached_elsewhere,
+    tensors_of,
+)
 from autograder.tape.observe.graph.tensors import TrackedTensor
-from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+from autograder.tape.recording.verdict_types import GraphFault, Place
 
 _INITIAL = re.compile(r"init|normal_|uniform_")
 
 
-@dataclass(frozen=True)
-class FaultKind:
-    """A kind of graph fault and the function that finds it, as a module of this folder has them."""
-
-    KIND: str
-    find: Callable[[Evidence], Iterator[GraphFault]]
-
-
 def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that compute with parameters of an optimizer, if no backward call reached these parameters."""
-    state, flow = evidence.state, evidence.state.flow
+    state, flow, elsewhere = evidence.state, evidence.state.flow, reached_elsewhere(evidence)
     if evidence.outcome.startswith("raises") or not flow.calls:
         return
     explained = {new.id for _, new in flow.steps.thrown_away}
@@ -36,7 +32,7 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained
     places: dict[Place, list[TrackedTensor]] = {}
     for number, (place, tracked) in flow.steps.used.items():
-        if number in flow.held and number not in known:
+        if number in flow.held and number not in known and tracked.shape not in elsewhere:
             places.setdefault(place, []).append(tracked)
     for place, tensors in places.items():
         names = name_of(state, tensors, in_english("a parameter"))
@@ -81,61 +77,124 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
         yield GraphFault(UNHELD.KIND, made, told, change, tensors_of(state, tensors))
 
 
-def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the lines that switched a model to evaluation mode, if a later step trained it in that mode."""
-    for place in evidence.state.flow.steps.left_training:
-        told = in_english(
-            "it switches the model to evaluation mode, and later steps train it in that mode; the steps before were in "
-            "training mode."
-        )
-        change = in_english("Call train() before the next step.")
-        yield GraphFault(LEFT_ON.KIND, place, told, change)
+def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer.
+
+    An optimizer is known from its first step. After an error, nothing is reported, because another optimizer's step may
+    have been next.
+    """
+    if evidence.outcome.startswith("raises"):
+        return
+    state, flow = evidence.state, evidence.state.flow
+    written = {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
+    thrown = {new.id for _, new in flow.steps.thrown_away}
+    known, elsewhere = thrown | flow.reached.keys(), reached_elsewhere(evidence)
+    idle = [one for number, one in flow.held.items() if number not in known and one.shape not in elsewhere]
+    missed = [
+        one
+        for number, one in flow.reached.items()
+        if number not in flow.held and one.parameter and one.memory not in written
+    ]
+    if flow.optimizer_at is None or not idle or not missed:
+        return
+    cuts = [cut for cut in flow.cuts.values() if cut.joined and not is_early_copy(cut)]
+    cut_off = {number for cut in cuts for number in leaves_above(state, cut)}
+    if {one.id for one in idle} & cut_off:
+        return
+    yield GraphFault(
+        FOREIGN.KIND,
+        flow.optimizer_at,
+        counted_in_english(
+            len(idle),
+            "the optimizer updates {count} tensor that no loss depends on, and not {names}, which get gradients.",
+            "the optimizer updates {count} tensors that no loss depends on, and not {names}, which get gradients.",
+            names=name_of(state, missed, in_english("the parameters")),
+        ),
+        in_english(
+            "Make the optimizer after the model is complete, from the parameters of the model that computes the loss."
+        ),
+        tensors_of(state, idle) + tensors_of(state, missed),
+    )
 
 
-def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the `autocast` blocks in which a step changed a weight whose cast copy was used again."""
-    state, trees, told = evidence.state, trees_of(evidence), set()
-    steps = state.flow.steps.calls
-    for node in state.graph.nodes:
-        leaf = (
-            state.graph.nodes[node.inputs[0]].tensor
-            if node.name == "ToCopyBackward0" and node.inputs[0] is not None
-            else None
-        )
-        if leaf not in state.flow.held:
-            continue
-        calls = [number for number, visited in enumerate(state.visited) if node.id in visited]
-        if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step in steps):
-            continue
-        place = _autocast_around(trees.get(node.place.file), node.place) or node.place
+def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the optimizer steps before which all gradients of a backward were cleared, one fault per line."""
+    state, told = evidence.state, set()
+    for old, new in state.flow.steps.thrown_away:
+        made = state.made_at(new)
+        if made is not None and made not in told:
+            told.add(made)
+            names = name_of(state, [new, old], "the parameter")
+            yield GraphFault(
+                CLEARED.KIND,
+                made,
+                in_english(
+                    "{names} is replaced by a new parameter without a gradient, after backward filled the gradient of the old one: "
+                    "the next step of the optimizer does not use it.",
+                    names=names,
+                ),
+                in_english("Replace parameters after the step and before the next backward, or copy the gradient."),
+                tensors_of(state, [old, new], lost=made),
+            )
+    for place, leaves in evidence.state.flow.cleared:
         if place not in told:
             told.add(place)
-            sentence = in_english(
-                "one autocast contains several steps: its cache keeps the cast copy of {names} that {place} made, so later "
-                "losses are computed with the values before the step.",
-                names=name_of(state, [state.flow.held[leaf]]), place=line_of(node.place, place.file),
-            )  # fmt: skip
-            change = in_english("Open autocast around the forward of each step, or pass cache_enabled=False.")
-            yield GraphFault(STALE_CAST.KIND, place, sentence, change, tensors_of(state, [state.flow.held[leaf]]))
+            names = name_of(evidence.state, leaves, "its parameters")
+            yield GraphFault(
+                CLEARED.KIND,
+                place,
+                in_english(
+                    "the step changes nothing: backward filled the gradient of {names}, "
+                    "and it was cleared before this line.",
+                    names=names,
+                ),
+                in_english("Clear gradients before backward or after the step, not between them."),
+                tensors_of(evidence.state, leaves, lost=place),
+            )
 
 
-def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
-    """Return the innermost `with … autocast …` statement around a line."""
-    blocks = [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.With)]
-    around = [
-        node
-        for node in blocks
-        if node.lineno <= place.line <= (node.end_lineno or node.lineno)
-        and any("autocast" in ast.unparse(item.context_expr) for item in node.items)
-    ]
-    if not around:
-        return None
-    inner = max(around, key=lambda node: node.lineno)
-    text = "with " + ", ".join(ast.unparse(item) for item in inner.items) + ":"
-    return Place(place.file, inner.lineno, text)
+def _spent(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the backward calls that add to gradients of an earlier update, if a later update uses the sum."""
+    state, flow = evidence.state, evidence.state.flow
+    flow.finish(state.writes)
+    leaves: dict[Place, dict[int, TrackedTensor]] = {}
+    for place, tracked in flow.used_twice:
+        leaves.setdefault(place, {})[tracked.id] = tracked
+    for place, those in leaves.items():
+        names = name_of(state, those.values(), "a leaf")
+        clear = "optimizer.zero_grad()" if flow.optimizer_at else f"{names.partition(' ')[0]}.grad = None"
+        yield GraphFault(
+            SPENT.KIND,
+            place,
+            in_english(
+                "backward adds to the gradient of {names} that an earlier update has used already, "
+                "and the next update uses the sum.",
+                names=names,
+            ),
+            in_english("Clear it after each update: `{code}`.", code=clear),
+        )
+
+
+def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the steps of an optimizer that changed no parameter in any step, although a gradient was not zero."""
+    for steps in evidence.state.flow.steps.idle.values():
+        if not steps or evidence.outcome.startswith("raises") or any(one.is_rounded for one in steps):
+            continue
+        # A warm-up may start with a learning rate of zero.
+        if not steps[0].has_rate and (len(steps) == 1 or evidence.excerpt is not None):
+            continue
+        names = name_of(evidence.state, steps[0].parameters, in_english("its parameters"))
+        told = in_english("no step that was recorded changes {names}, although its gradient is not zero.", names=names)
+        change = in_english("Write the new values into the parameters in place, under torch.no_grad().")
+        if not steps[0].has_rate:
+            told = in_english("no step changes {names}, because the learning rate is 0.", names=names)
+            change = in_english("Set a learning rate above 0.")
+        yield GraphFault(NO_EFFECT.KIND, steps[0].place, told, change, tensors_of(evidence.state, steps[0].parameters))
 
 
 WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss)
 UNHELD = FaultKind("gradient that no optimizer uses", _unheld)
-LEFT_ON = FaultKind("mode left on", _left_on)
-STALE_CAST = FaultKind("stale cast", _stale_casts)
+FOREIGN = FaultKind("optimizer of other parameters", _foreign)
+CLEARED = FaultKind("gradient cleared before the step", _cleared)
+SPENT = FaultKind("gradient not cleared", _spent)
+NO_EFFECT = FaultKind("step without effect", _without_effect)

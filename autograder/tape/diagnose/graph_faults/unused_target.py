@@ -26,7 +26,7 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
     if not evidence.plain.in_backward or not state.flow.calls:
         return
     call = state.flow.calls[-1]
-    if NO_HISTORY in error and call.of is not None and all(node is None for node in call.nodes):
+    if NO_HISTORY in error and call.recording and call.of is not None and all(node is None for node in call.nodes):
         if not call.of.call.creates_graph:
             yield _without_graph(state, call, call.of)
         elif not call.of.gradient.requires_grad and call.of.target is not None:
