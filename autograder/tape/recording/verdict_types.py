@@ -148,8 +148,11 @@ class GraphFault(msgspec.Struct, frozen=True):
     Attributes:
         kind: name of the fault, such as "graph cut".
         sentence: effect of the line, without its number.
-        change: suggested replacement, which was not run.
+        change: suggested replacement, in words.
         tensors: the tensors that have no gradient because of it, or whose gradient is not used.
+        diff: the change as a unified diff; "" if it is not only text.
+        was_run: whether the changed program was run, is correct, and does not have the fault; otherwise `diff` is only a
+            suggestion.
     """
 
     kind: str
@@ -157,6 +160,8 @@ class GraphFault(msgspec.Struct, frozen=True):
     sentence: str
     change: str
     tensors: tuple[FaultyTensor, ...] = ()
+    diff: str = ""
+    was_run: bool = False
 
 
 class NamedLine(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from autograder.tape.repair.before_error import recording_before_error, with_its
 from autograder.tape.repair.cell_lines import note_on_cells
 from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.repair.search import slopes_differ
+from autograder.tape.repair.suggestions import with_suggestions
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_cell
 from autograder.tape.run.budget import SECONDS, Budget, budget_in_force
 from autograder.tape.run.programs.program import from_cell
@@ -52,11 +53,11 @@ def explain_program(
         def told(found: Recording) -> Recording:
             return _with_cells(factory, with_its_error(found, error) if error else found)
 
-        if not repair or recording.verdict.outcome == "correct" or _is_beyond_search(recording):
-            return told(recording)
-        if first is not None:
+        has_repairs = repair and recording.verdict.outcome != "correct" and not _is_beyond_search(recording)
+        if first is not None and (has_repairs or (repair and recording.verdict.graph_faults)):
             first(told(recording))
-        return told(with_repairs(recording, part))
+        found = with_repairs(recording, part) if has_repairs else recording
+        return told(with_suggestions(found, part, scope, run=repair))
 
 
 def _with_cells(factory: ProgramFactory, recording: Recording) -> Recording:

@@ -65,7 +65,7 @@ def as_screen(recording: Recording, more: str = MORE) -> str:
         more: the last line, which lists further options.
     """
     repair = _repair(recording)
-    closing = [*words_on_runs(recording), _how_to_learn_more(more, bool(repair))]
+    closing = [*words_on_runs(recording), _how_to_learn_more(more, bool(recording.verdict.fixes))]
     screen = _Screen(
         outcome=_outcome(recording), harm=_harm(recording), code=_code(recording), kept=_kept_and_others(recording),
         gradients=_gradients(recording), repair=repair, closing=closing,
@@ -137,7 +137,8 @@ def _wrapped(text: str, most: int | None = None, indent: str = "") -> list[str]:
     wrapped = wrap_text(held, WIDTH, rest=indent)
     lines = [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrapped]
     if most is not None and len(lines) > most:
-        return [*lines[: most - 1], clip(f"{lines[most - 1]} …", WIDTH)]
+        last = f"{lines[most - 1].removeprefix(indent)} …"
+        return [*lines[: most - 1], f"{indent}{clip(last, WIDTH - len(indent))}"]
     return lines
 
 
@@ -258,13 +259,25 @@ def _repair(recording: Recording, most: int = DIFF) -> list[str]:
     """Return the best fix as its removed and added lines, at most `most`, below its description."""
     fixes = recording.verdict.fixes
     if not fixes:
-        return []
+        return _change_of_fault(recording, most)
     best, others = fixes[0], len(fixes) - 1
     changed = changed_lines(best)
     if len(changed) > most:
         shown = changed[: most - 1] if changed[most - 2] != "…" else changed[: most - 2]
         changed = [*shown, count_noun(len(changed) - len(shown), "… {count} more line", "… {count} more lines")]
     return [*_repair_title(best, others), *(f"  {line}" for line in changed)]
+
+
+def _change_of_fault(recording: Recording, most: int) -> list[str]:
+    """Return the change of the first graph fault that has one, as its removed and added lines."""
+    fault = next((one for one in recording.verdict.graph_faults if one.diff), None)
+    if fault is None:
+        return []
+    title = translatable("Suggestion for line {line}, not run:")
+    if fault.was_run:
+        title = translatable("Change for line {line} (run: this fault is gone):")
+    changed = [line for line in fault.diff.splitlines() if line[:1] in ("+", "-") and line[:3] not in ("+++", "---")]
+    return [translated(title, line=fault.place.line), *(f"  {line[0]} {_cut(line[1:])}" for line in changed[:most])]
 
 
 def _repair_title(best: Fix, others: int) -> list[str]:

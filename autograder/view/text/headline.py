@@ -25,6 +25,11 @@ def title(verdict: Verdict) -> str:
     if is_refused(verdict):
         return translated("not passed: {reason}", reason=verdict.refusal)
     if verdict.outcome == "correct" and (name := untrained_name(verdict)):
+        if verdict.excerpt is not None:
+            count = f"{verdict.excerpt.calls:,}"
+            return translated(
+                "correct, but `{name}` is not trained in the {count} steps that ran", name=name, count=count
+            )
         return translated("correct, but `{name}` is never trained", name=name)
     return f"{verdict.outcome}: {headline(verdict)}"
 

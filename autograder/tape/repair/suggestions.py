@@ -1,0 +1,332 @@
+"""Changes of the source for graph faults. Each is run before it is offered, unless there is no time."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace as with_fields
+from itertools import islice
+
+from msgspec.structs import replace as with_values
+
+from autograder.tape.diagnose.excerpt import Scope
+from autograder.tape.diagnose.record import record_program
+from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import GraphFault, Verdict
+from autograder.tape.repair.candidates import is_python
+from autograder.tape.repair.kinds.aliases import remove_alias
+from autograder.tape.repair.kinds.clones import bindings
+from autograder.tape.repair.kinds.order import calls_backward
+from autograder.tape.repair.repairs import compared_part
+from autograder.tape.repair.several_files import can_be_imported
+from autograder.tape.repair.source.edits import (
+    Edit,
+    EditableSource,
+    Edits,
+    after,
+    before,
+    delete,
+    every,
+    insert,
+    remove_header,
+    replace,
+)
+from autograder.tape.repair.source.fix_text import as_diff
+from autograder.tape.repair.source.inplace_finder import called, calls
+from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
+from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.programs.source_text import ProgramError
+
+TRIED = 8  # maximum number of changes that are run for a fault
+FAULTS = 3  # maximum number of faults for which changes are searched
+# These calls return the values of their argument without its history.
+UNWRAPPED = {"Variable", "tensor", "as_tensor", "from_numpy", "Parameter", "asarray", "float", "int", "deepcopy"}
+NUMBERS = {"item", "tolist"}
+_CODE = re.compile(r"`([^`]+)`")
+_SWITCH = re.compile(r"\b(materialize_grads|create_graph|allow_unused)=True")
+Change = Callable[[EditableSource, ast.stmt, GraphFault], Iterator[Edits]]
+
+
+def with_suggestions(recording: Recording, factory: ProgramFactory, scope: Scope, *, run: bool = True) -> Recording:
+    """Return the recording with a diff for each graph fault whose change is text.
+
+    Args:
+        recording: the recording.
+        factory: the program, and a constructor for its changed versions.
+        scope: the length of each run.
+        run: whether to run the changes; if not, the first one is a suggestion.
+    """
+    verdict = recording.verdict
+    if not verdict.graph_faults or factory.obstacle:
+        return recording
+    part = compared_part(verdict) if verdict.excerpt else scope
+    runs = with_fields(part, is_proof=True)
+    first, rest = verdict.graph_faults[:FAULTS], verdict.graph_faults[FAULTS:]
+    faults = tuple(_with_diff(fault, factory, verdict, runs if run else None) for fault in first)
+    known = with_values(verdict, graph_faults=faults + rest, runs=budget_in_force().runs)
+    return with_values(recording, verdict=known)
+
+
+def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, scope: Scope | None) -> GraphFault:
+    holder = factory
+    if fault.place.file != factory.file:
+        if not can_be_imported(factory, fault.place.file):
+            return fault
+        holder = factory_of_import(factory.original, fault.place.file)
+    alike = [one for one in verdict.graph_faults if (one.kind, one.place.file) == (fault.kind, fault.place.file)]
+    for text in islice(_changed_texts(EditableSource(holder.source), fault, alike), TRIED):
+        is_run = scope is not None and not budget_in_force().is_spent
+        if scope is None or not is_run or _mends(holder, text, fault, verdict, scope):
+            diff = as_diff(holder.written(holder.source), holder.written(text), holder.file)
+            return with_values(fault, diff=diff, was_run=is_run)
+    # The first fix explains an error without a change of its own.
+    fix = next(iter(verdict.fixes), None) if verdict.error else None
+    return with_values(fault, diff=fix.diff, was_run=True) if fix else fault
+
+
+def _mends(holder: ProgramFactory, text: str, fault: GraphFault, verdict: Verdict, scope: Scope) -> bool:
+    """Return whether the changed program is correct, without this kind of fault and without a new one."""
+    try:
+        seen = record_program(holder.make(text), scope=scope).verdict
+    except ProgramError:
+        return False
+    untrained = {one.name for other in seen.graph_faults for one in other.tensors if one.is_untrained}
+    others = {other.kind for other in verdict.graph_faults} - {fault.kind}
+    is_known = all(other.kind in others for other in seen.graph_faults)
+    return seen.outcome == "correct" and is_known and not untrained & {one.name for one in fault.tensors}
+
+
+def _changed_texts(source: EditableSource, fault: GraphFault, alike: list[GraphFault]) -> Iterator[str]:
+    """Yield the changed sources for a fault, the smallest change first; then those for all faults of its kind together."""
+    change, seen = CHANGES.get(fault.kind), {source.text}
+    if change is None:
+        return
+
+    def edits_for(one: GraphFault) -> list[Edits]:
+        return [edits for at in source.statements_at(one.place.line) for edits in change(source, at, one)]
+
+    joint = [sum(edits, ()) for edits in zip(*map(edits_for, alike), strict=False)] if len(alike) > 1 else []
+    for edits in (*edits_for(fault), *joint):
+        text = source.apply(edits)
+        if text is not None and text not in seen and is_python(text):
+            seen.add(text)
+            yield text
+
+
+def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Remove the calls that take values out of the graph, and the calls below that make new leaves of these values."""
+    if ".data at" in fault.sentence:
+        return  # copies that are updated: the update has to change, too
+    below = [one for one in source.statements() if one.lineno > at.lineno or source.scope(one) is not source.scope(at)]
+    leaves = tuple(edit for one in below for edit in _no_leaf(source, one))
+    here = _uncuts(source, at)
+    for edits in (*([(*here[:1], *leaves), (*here, *leaves)] if leaves else []), *((one,) for one in here), here):
+        yield tuple(edits)
+    for call in every(ast.Call, at):
+        if called(call) in ("tensor", "as_tensor") and call.args:
+            yield (replace(source, call, f"torch.stack({source.of(call.args[0])})"), *leaves)
+    for one in source.ancestors(at):
+        if isinstance(one, ast.With) and any(_is_switch(item.context_expr) for item in one.items):
+            yield (*remove_header(source, one), *leaves)
+        for node in one.decorator_list if isinstance(one, ast.FunctionDef) else ():
+            if _is_switch(node):
+                start, stop = source.starts[node.lineno - 1], source.line_break(source.span(node)[1]) + 1
+                yield (Edit(start, stop, ""),)
+
+
+def _uncuts(source: EditableSource, within: ast.AST) -> tuple[Edit, ...]:
+    """Return the edits that remove each outermost call or attribute which takes values out of the graph."""
+    if edit := _uncut(source, within):
+        return (edit,)
+    return tuple(edit for one in ast.iter_child_nodes(within) for edit in _uncuts(source, one))
+
+
+def _uncut(source: EditableSource, node: ast.AST) -> Edit | None:
+    inner = None
+    if isinstance(node, ast.keyword) and node.arg == "use_reentrant":
+        return replace(source, node.value, "False")
+    if isinstance(node, ast.Call) and called(node) in UNWRAPPED and len(node.args) == 1:
+        inner = node.args[0]
+    elif isinstance(node, ast.Call) and called(node) in NUMBERS and isinstance(node.func, ast.Attribute):
+        inner = node.func.value
+    elif edit := remove_alias(source, node):
+        inner = getattr(node, "func", node).value  # type: ignore[attr-defined, union-attr]
+        return Edit(source.span(node)[0], edit.stop, source.apply_to(inner, _uncuts(source, inner)))
+    if inner is None:
+        return None
+    text = source.apply_to(inner, _uncuts(source, inner))
+    is_list = isinstance(inner, ast.List | ast.ListComp) and called(node) != "deepcopy"  # type: ignore[arg-type]
+    return replace(
+        source, node, f"torch.stack({text})" if is_list else text if source.factor(inner)[0] != "(" else f"({text})"
+    )
+
+
+def _no_leaf(source: EditableSource, statement: ast.stmt) -> Iterator[Edit]:
+    """Yield the edits that keep a statement from making a new leaf."""
+    text = ast.unparse(statement)
+    if isinstance(statement, ast.Assign | ast.Expr) and re.fullmatch(r".+\.requires_grad( = True|_\((True)?\))", text):
+        yield delete(source, statement)
+    for call in calls(statement):
+        if called(call) == "from_numpy" or "requires_grad" in {one.arg for one in call.keywords}:
+            yield from _uncuts(source, call) if called(call) in UNWRAPPED else ()
+
+
+def _is_switch(node: ast.expr) -> bool:
+    return any(word in ast.unparse(node) for word in ("no_grad", "inference_mode", "set_grad_enabled"))
+
+
+def _update_in_place(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Replace `w = w - step` with `w -= step` under no_grad, and clear the gradient."""
+    code = _CODE.search(fault.change)
+    if code is None or not isinstance(at, ast.Assign):
+        return
+    name, inside = source.of(at.targets[0]), any(isinstance(one, ast.With) for one in source.ancestors(at))
+    text = code[1] if inside else f"with torch.no_grad():\n{source.unit}{code[1]}"
+    lines = "\n".join([text, f"{name}.grad = None"]).splitlines()
+    indented = f"{source.newline}{source.indent(at)}".join(lines)
+    yield (replace(source, at, indented.rpartition(source.newline)[0]),)
+    yield (replace(source, at, indented),)
+
+
+def _retain(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Insert `h.retain_grad()` before the backward call above the line that reads `h.grad`."""
+    for node in every(ast.Attribute, at):
+        for statement in _backwards(source, at) if node.attr == "grad" else ():
+            yield (before(source, statement, f"{source.of(node.value)}.retain_grad()"),)
+
+
+def _backwards(source: EditableSource, at: ast.stmt) -> list[ast.stmt]:
+    """Return the statements that call backward, the last one above `at` first."""
+    simple = [one for one in source.statements() if isinstance(one, ast.Expr | ast.Assign) and calls_backward(one)]
+    return sorted(simple, key=lambda one: (one.lineno > at.lineno, -one.lineno))
+
+
+def _switch_back(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Restore the mode at the start of the loop that trains."""
+    code = _CODE.search(fault.change)
+    owners = [source.of(one.func.value) for one in calls(at) if isinstance(one.func, ast.Attribute)]
+    function = getattr(source.scope(at), "name", None)
+    given = [source.of(one.args[0]) for one in every(ast.Call, source.tree) if called(one) == function and one.args]
+    texts = [code[1]] if code else [f"{owner}.train()" for owner in dict.fromkeys([*given, *owners])]
+    for statement in _backwards(source, at):
+        holders = [one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While | ast.FunctionDef)]
+        yield from ((before(source, one.body[0], text),) for text in texts for one in holders)
+
+
+def _outside_no_grad(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    for one in source.ancestors(at):
+        if isinstance(one, ast.With) and any(_is_switch(item.context_expr) for item in one.items):
+            yield remove_header(source, one)
+
+
+def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Add the keyword that the change names to the call of `grad`, or to `autocast`."""
+    words = [f"{word}=True" for word in _SWITCH.findall(fault.change)]
+    for call in calls(at):
+        names = ["cache_enabled=False"] if called(call) == "autocast" else words if called(call) == "grad" else []
+        yield from ((Edit(source.span(call)[1] - 1, source.span(call)[1] - 1, f", {name}"),) for name in names)
+
+
+def _optimizers(source: EditableSource, fault: GraphFault) -> Iterator[tuple[ast.Assign, ast.expr]]:
+    """Yield the statements that make an optimizer whose `step()` is called, with the argument that has its parameters."""
+    stepped = {
+        ast.unparse(one.func.value)
+        for one in every(ast.Call, source.tree)
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "step"
+    }
+    for one in every(ast.Assign, source.tree):
+        if isinstance(one.value, ast.Call) and one.value.args and ast.unparse(one.targets[0]) in stepped:
+            yield one, one.value.args[0]
+
+
+def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Move the optimizer below the model that it should hold, or pass it the parameters of that model."""
+    roots = dict.fromkeys(one.name.partition(".")[0] for one in fault.tensors if not one.is_untrained)
+    for made, given in _optimizers(source, fault):
+        block, name = source.block(made), ast.unparse(made.targets[0])
+        users = [one for one in block[block.index(made) + 1 :] if name in ast.unparse(one)]
+        for root in ("", *roots):
+            text = source.of(made)
+            if root and (old := next(iter(every(ast.Name, given)), None)) is not None:
+                text = source.apply_to(made, [replace(source, old, root)])
+            yield from ((delete(source, made), before(source, one, text)) for one in users[:1])
+
+
+def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Register layers of a list in their module, or make a module before the optimizer and pass it its parameters."""
+    value = getattr(at, "value", None)
+    if isinstance(value, ast.Call) and called(value) == "append" and isinstance(value.func, ast.Attribute):
+        lists = [one for one in bindings(source, source.of(value.func.value)) if isinstance(one.value, ast.List)]
+        yield from ((replace(source, made.value, "torch.nn.ModuleList()"),) for made in lists)
+    if not isinstance(at, ast.Assign) or value is None:
+        return
+    container = {ast.List: "ModuleList", ast.ListComp: "ModuleList", ast.Dict: "ModuleDict", ast.DictComp: "ModuleDict"}
+    if (kind := container.get(type(value))) is not None:
+        yield (insert(source, value, f"torch.nn.{kind}("), insert(source, value, ")", after=True))
+    name = source.of(at.targets[0])
+    for made, given in _optimizers(source, fault):
+        for held in (f"*{name}.parameters()", name):
+            edit = replace(source, given, f"[*{source.of(given)}, {held}]")
+            yield (edit,)
+            if source.stands_alone(at):
+                yield (delete(source, at), before(source, made, source.of(at)), edit)
+
+
+def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Move `zero_grad()` below the step, or the step above the line that replaces a parameter."""
+    around = [at, *(one for one in source.ancestors(at) if isinstance(one, ast.If))]
+    steps = [one for one in source.statements() if isinstance(one, ast.Expr) and "step" in map(called, calls(one))]
+    for clear in (
+        one for one in source.statements() if isinstance(one, ast.Expr) and "zero_grad" in map(called, calls(one))
+    ):
+        if at in steps and source.block(clear) is source.block(at):
+            yield (delete(source, clear), after(source, at, source.of(clear)))
+    for step in steps:
+        for one in around:
+            if isinstance(one, ast.stmt) and source.block(one) is source.block(step) and one.lineno < step.lineno:
+                yield (delete(source, step), before(source, one, source.of(step)))
+
+
+def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Clear the gradients before backward, or after the update that uses them."""
+    for made, _ in _optimizers(source, fault):
+        yield (before(source, at, f"{source.of(made.targets[0])}.zero_grad()"),)
+    code = _CODE.search(fault.change)
+    leaf = code[1].partition(".grad")[0] if code else ""
+    updates = [one for one in source.statements() if f"{leaf}.grad" in ast.unparse(one) and not hasattr(one, "body")]
+    yield from ((after(source, one, code[1]),) for one in updates if leaf and code and one is not at)
+
+
+def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Add the underscore of an in-place method to a call whose result is not used."""
+    for call in calls(at):
+        if isinstance(call.func, ast.Attribute) and isinstance(at, ast.Expr) and at.value is call:
+            yield (insert(source, call.func, "_", after=True),)
+
+
+def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Cut the history of a carried value at the start of the loop or after backward, as the change says."""
+    code = _CODE.search(fault.change)
+    for statement in _backwards(source, at) if code and "detach" in code[1] else ():
+        yield (after(source, statement, code[1]),)  # type: ignore[index]
+    if isinstance(at, ast.Assign) and len(at.targets) == 1 and isinstance(at.value, ast.expr):
+        yield (replace(source, at.value, f"{source.operand(at.value)}.detach()"),)
+
+
+CHANGES: dict[str, Change] = {
+    "graph cut": _keep_history,
+    "leaf lost": _update_in_place,
+    "graph used again": _detach,
+    "gradient of a tensor that is not a leaf": _retain,
+    "mode left on": _switch_back,
+    "backward without recording": _outside_no_grad,
+    "target not in the graph": _with_keyword,
+    "stale cast": _with_keyword,
+    "optimizer of other parameters": _make_optimizer_later,
+    "gradient that no optimizer uses": _hold,
+    "gradient cleared before the step": _step_first,
+    "gradient not cleared": _clear,
+    "step without effect": _write,
+}
+"""By kind of a graph fault, the changes to try."""
