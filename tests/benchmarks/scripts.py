@@ -4,8 +4,9 @@
 
 Each script is explained in a separate process. Every offered repair is applied by `patch`, and the script is then
 trained in plain PyTorch together with its correct version; losses and gradients of every backward call, and the final
-parameters, are compared. Times depend on other load. Memory is a multiple of the script's own run. The exit code is 1
-if a target is missed.
+parameters, are compared. Times depend on other load. Memory is a multiple of the script's own run. After them, the
+programs of `tests/corpus/reports`, whose faults are not in-place modifications, and their repaired versions. The exit
+code is 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Column, Table
 
+from tests.corpus.graph_reports import GraphReport, graph_reports, judge_report
 from tests.corpus.script_answers import ScriptAnswer, ScriptJudgement, ask, judge
 from tests.corpus.script_runs import run_script
 from tests.corpus.whole_scripts import Script, scripts
@@ -33,12 +35,31 @@ def main() -> int:
     names = parser.parse_args().names
     chosen = [script for script in scripts() if not names or script.name in names]
     rows = [measure(script) for script in chosen]
-    Console(width=130).print(table_of(rows))
-    totals = totals_of(rows)
+    totals = {}
+    if rows:
+        Console(width=130).print(table_of(rows))
+        totals = totals_of(rows)
+        print(f"{'runs, median and most':28} {median(runs_of(rows)):g}, {max(runs_of(rows))}")
+    totals |= totals_of_reports([report for report in graph_reports() if not names or report.name in names])
     for name, (count, of, share) in totals.items():
         print(f"{name:28} {count:>3} of {of:>3}   (aim {share:.0%}){'' if count >= share * of else '   MISSED'}")
-    print(f"{'runs, median and most':28} {median(runs_of(rows)):g}, {max(runs_of(rows))}")
     return 0 if all(count >= share * of for count, of, share in totals.values()) else 1
+
+
+def totals_of_reports(reports: list[GraphReport]) -> dict[str, tuple[int, int, float]]:
+    """Return the totals of the programs whose faults are not in-place modifications, and print what is wrong of each."""
+    judged = [(report, judge_report(report)) for report in reports]
+    for report, one in judged:
+        print(f"{report.name:40} {one}", flush=True)
+    changes = [one.change for _, one in judged if one.change is not None]
+    count = len(judged)
+    return {
+        "graph fault: outcome": (sum(one.outcome for _, one in judged), count, 1.0),
+        "graph fault: line": (sum(one.line for _, one in judged), count, 0.8),
+        "graph fault: no false word": (sum(not one.false for _, one in judged), count, 1.0),
+        "graph fault: change works": (sum(changes), len(changes), 1.0),
+        "graph fault: repaired, no note": (sum(one.silent for _, one in judged), count, 1.0),
+    }
 
 
 Row = tuple[Script, ScriptAnswer | None, ScriptJudgement | None, int]

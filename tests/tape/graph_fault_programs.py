@@ -581,6 +581,56 @@ PROGRAMS = (
         (("net.eval()", "net.eval()\n    net.train()"),),
     ),
     FaultyProgram(
+        "recording_off_after_the_first_round", "mode left on", "raises-backward",
+        """
+        def score(net):
+            torch.set_grad_enabled(False)  # fault
+            return net(torch.ones(3, 2)).mean().item()
+
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            score(net)
+        """,
+        (("    score(net)", "    score(net)\n    torch.set_grad_enabled(True)"),),
+    ),
+    FaultyProgram(
+        "step_that_writes_nothing", "step without effect", "correct",
+        """
+        class Descent(torch.optim.Optimizer):
+            def __init__(self, parameters):
+                super().__init__(parameters, {"lr": 0.1})
+
+            @torch.no_grad()
+            def step(self):
+                for p in self.param_groups[0]["params"]:
+                    p.sub(0.1 * p.grad)  # fault
+
+        net = nn.Linear(2, 1)
+        optimizer = Descent(net.parameters())
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """,
+        (("p.sub(", "p.sub_("),),
+    ),
+    FaultyProgram(
+        "rate_of_zero", "step without effect", "correct",
+        """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=1 // 10)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()  # fault
+        """,
+        (("1 // 10", "1 / 10"),),
+    ),
+    FaultyProgram(
         "one_autocast_around_two_steps", "stale cast", "correct",
         """
         net = nn.Linear(2, 1)
@@ -787,6 +837,31 @@ RIGHT = {
         (slope,) = torch.autograd.grad(judge(mixed).tanh().sum(), mixed, create_graph=True)
         (slope.norm() - 1).pow(2).backward()
         optimizer.step()
+        """,
+    "a warm-up that begins at zero, and updates below the last bit": """
+        net, small = nn.Linear(2, 1), nn.Linear(2, 1).to(torch.bfloat16)
+        optimizer, other = torch.optim.SGD(net.parameters(), lr=0.1), torch.optim.SGD(small.parameters(), lr=1e-6)
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: step / 10)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (net(torch.ones(3, 2)) + small(torch.ones(3, 2).bfloat16())).pow(2).mean().backward()
+            optimizer.step()
+            other.step()
+            other.zero_grad()
+            scheduler.step()
+        """,
+    "recording switched off and on again": """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            torch.set_grad_enabled(False)
+            net(torch.ones(3, 2))
+            torch.set_grad_enabled(True)
+        torch.set_grad_enabled(False)
+        net(torch.ones(3, 2))
         """,
     "a latent that is optimized": """
         net = nn.Linear(2, 1)
