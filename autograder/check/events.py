@@ -24,6 +24,21 @@ GREEN = "color: var(--jp-success-color0, #1b5e20); font-weight: 600"
 
 _listeners: list[Callable[[str], None]] = []
 _listeners_to_failures: list[Callable[[str, str], None]] = []
+_listeners_to_demonstrations: list[Callable[[str], None]] = []
+
+
+_wrong: dict[str, int | None] = {}
+"""Prediction → the run of a cell that last showed it as wrong, without an error."""
+
+
+def _run() -> int | None:
+    """Return the number of the running cell; None outside of a notebook."""
+    return getattr(get_ipython(), "execution_count", None)
+
+
+def shown_as_wrong(prediction: str) -> None:
+    """Keep `passed` in the same cell from printing that the exercise is correct."""
+    _wrong[prediction] = _run()
 
 
 def on_pass(listener: Callable[[str], None]) -> None:
@@ -47,6 +62,18 @@ def failed(exercise: str, choice: str = "") -> None:
         listener(exercise, choice)
 
 
+def on_demonstration(listener: Callable[[str], None]) -> None:
+    """Call `listener` with the name of each demonstration that is shown from now on."""
+    if listener not in _listeners_to_demonstrations:
+        _listeners_to_demonstrations.append(listener)
+
+
+def demonstrated(program: str) -> None:
+    """Call the listeners for a demonstration."""
+    for listener in _listeners_to_demonstrations:
+        listener(program)
+
+
 def passed(exercise: str, detail: str = "") -> None:
     """Print the line for a correct exercise and call the listeners; a test cell calls this after its checks."""
     plan_or_compare(PassedPlan(exercise, detail))
@@ -60,12 +87,17 @@ class PassedPlan(Plan):
     detail: str = ""
 
     def compare(self, names: LearnerNames) -> None:
-        """Print the line."""
-        show_passed(self.name, self.detail)
+        """Print the line, unless a prediction of the same cell was wrong."""
+        wrong = [name for name, run in _wrong.items() if run == _run()]
+        if wrong:
+            print(translated("{exercise}: not yet, because of {names}", exercise=self.name, names=", ".join(wrong)))
+        else:
+            show_passed(self.name, self.detail)
 
 
 def show_passed(exercise: str, detail: str = "") -> None:
     """Print the line for a correct exercise, and call the listeners."""
+    _wrong.pop(exercise, None)
     line = Passed(exercise, detail, judged_run(exercise))
     display(line) if is_learners_notebook() else print(repr(line))
     for listener in _listeners:

@@ -12,7 +12,10 @@ from autograder.errors import InputError
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-AUTHOR_TAGS = ("answer", "right", "wrong")
+ANSWER_TAGS = ("answer", "right", "wrong")
+EXPLANATION = "explanation"
+"""The tag of a Markdown cell that explains the questions and programs which its other tags name, after they are answered."""
+AUTHOR_TAGS = (*ANSWER_TAGS, EXPLANATION)
 PROGRAM = "program"
 """The tag of a locked cell above an answer's cell that defines the program of a question and does not run it."""
 ASKS = ("predicted", "predicted_value", "culprit")
@@ -49,6 +52,22 @@ class Question(NamedTuple):
     program: str
 
 
+class Explanation(NamedTuple):
+    """One explanation.
+
+    Attributes:
+        id: the cell's id.
+        about: the ids of the questions, and names of demonstrations; the last one is above it.
+        text: the text, in Markdown.
+        varies: whether a text that differs between students' variants may occur in it.
+    """
+
+    id: str
+    about: tuple[str, ...]
+    text: str
+    varies: bool = False
+
+
 class AuthorError(InputError):
     """A source notebook breaks a rule of the author's cells; the message names the cell."""
 
@@ -74,7 +93,7 @@ def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
     stub, programs, answers = "", [], []
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
-        kind = next((tag for tag in AUTHOR_TAGS if tag in tags), None)
+        kind = next((tag for tag in ANSWER_TAGS if tag in tags), None)
         if kind:
             answers.append(_answer(kind, cell))
         elif "stub" in tags:
@@ -107,6 +126,16 @@ def setup_of(notebook: NotebookNode) -> str:
         if cell.cell_type == "code":
             sources.append(cell.source)
     return "\n".join(sources)
+
+
+def explanations_of(notebook: NotebookNode) -> list[Explanation]:
+    """Return the explanations of a source notebook."""
+    tagged = [(cell, cell.metadata.get("tags", [])) for cell in notebook.cells]
+    return [
+        Explanation(cell.id, tuple(tag for tag in tags if tag.isidentifier() and tag != EXPLANATION), cell.source)
+        for cell, tags in tagged
+        if EXPLANATION in tags
+    ]
 
 
 def questions_of(check: str) -> Iterator[Question]:

@@ -9,11 +9,14 @@ from typing import Any
 
 import msgspec
 
+from autograder.course.author_cells import Explanation
 from autograder.locale.languages import language, speaking
 from autograder.locale.translations import translated
 
 FOLDER = Path(__file__).parent / "lessons"
 BELIEFS = Path(__file__).parent / "beliefs.toml"
+EXPLANATIONS = Path(__file__).parent / "explanations"
+"""The explanations of each lesson's questions, written by `release`; the grader hides this folder from submissions."""
 
 
 class Exercise(msgspec.Struct, frozen=True):
@@ -75,6 +78,13 @@ def beliefs() -> dict[str, str]:
 @functools.cache
 def _beliefs() -> dict[str, str]:
     return tomllib.loads(BELIEFS.read_text("utf-8"))
+
+
+@functools.cache
+def explanations(lesson: str) -> tuple[Explanation, ...]:
+    """Return the explanations of a lesson's questions, in English; empty for a notebook that is not one of the course's."""
+    file = EXPLANATIONS / f"{lesson}.json"
+    return msgspec.json.decode(file.read_bytes(), type=tuple[Explanation, ...]) if file.is_file() else ()
 
 
 def belief_behind(prediction: str, choice: str) -> str | None:

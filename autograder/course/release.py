@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import json
 import logging
 import tempfile
 from pathlib import Path
@@ -13,7 +14,9 @@ from nbformat import NotebookNode
 from nbgrader.apps import NbGraderAPI
 from traitlets.config import Config, PyFileConfigLoader
 
+from autograder.course.author_cells import explanations_of
 from autograder.course.canonical import canonical, read, write
+from autograder.course.catalogue import EXPLANATIONS
 from autograder.course.glossary_links import lesson_in_language, with_glossary_links
 from autograder.course.paths import LANGUAGES, NOTEBOOKS, ROOT, SOLUTIONS, VARIANTS, lessons
 from autograder.course.teaching import page as teachers_page
@@ -88,6 +91,9 @@ def release() -> list[str]:
     for path in lessons(NOTEBOOKS):
         if not (SOLUTIONS / path.relative_to(NOTEBOOKS)).exists():
             path.unlink()
+    for name, text in _explanations().items():
+        EXPLANATIONS.mkdir(exist_ok=True)
+        (EXPLANATIONS / name).write_text(text, "utf-8")
     (SOLUTIONS / "README.md").write_text(teachers_page(), "utf-8")
     return [path.stem for path in fresh]
 
@@ -120,9 +126,26 @@ def drift() -> list[str]:
     stored = {path.relative_to(NOTEBOOKS): read(path) for path in lessons(NOTEBOOKS)}
     lines = [f"{path}: in notebooks/ but not in solutions/" for path in stored.keys() - fresh.keys()]
     lines += [f"{path}: not released yet" for path in fresh.keys() - stored.keys()]
+    for name, text in _explanations().items():
+        path = EXPLANATIONS / name
+        lines += [] if path.is_file() and path.read_text("utf-8") == text else [f"{path.name}: its explanations differ"]
     for path in sorted(fresh.keys() & stored.keys()):
         lines += [f"{path}: {cell}" for cell in _differences(fresh[path], stored[path])]
     return lines
+
+
+def _explanations() -> dict[str, str]:
+    """Return the explanations in solutions/ as JSON, by the name of their file."""
+    changes = read_changes(SOLUTIONS)
+    found = {}
+    for path in lessons(SOLUTIONS):
+        phrases = [phrase for choice in changes.get(path.stem, NOTHING).choices for phrase in choice.replace]
+        found[path.stem] = [
+            told._replace(varies=any(phrase in told.text for phrase in phrases)) for told in explanations_of(read(path))
+        ]
+    return {
+        f"{name}.json": json.dumps(told, ensure_ascii=False, indent=1) + "\n" for name, told in found.items() if told
+    }
 
 
 def _differences(fresh: NotebookNode, stored: NotebookNode) -> list[str]:

@@ -6,13 +6,14 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from nbformat import NotebookNode
 
-from autograder.course.author_cells import AuthorExercise
+from autograder.course.author_cells import PROGRAM, AuthorExercise, Explanation
 from autograder.course.canonical import read
+from autograder.course.catalogue import explanations
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.tape.recording.verdict_types import OUTCOMES
 from tests.lessons.sources import exercises
@@ -26,13 +27,14 @@ SHORTEST = 12
 """The number of characters of an answer's line from which an equal line in another cell is not a coincidence."""
 
 
-def leaks(notebook: NotebookNode, known: list[AuthorExercise]) -> set[str]:
+def leaks(notebook: NotebookNode, known: list[AuthorExercise], explained: Sequence[Explanation]) -> set[str]:
     """Return "kind: cell" for each cell that shows an answer before its question."""
     found: set[str] = set()
     for section in sections(notebook):
-        for finder in (told_by_heading, told_by_demonstration, told_by_text, told_by_reference):
+        for finder in (told_by_heading, told_by_demonstration, told_by_text, told_by_reference, told_by_run):
             found |= {f"{finder.__name__}: {cell.id}" for cell in finder(section)}
         found |= {f"told_by_copy: {cell.id}" for cell in told_by_copy(section, known)}
+        found |= {f"told_by_explanation: {cell.id}" for cell in told_by_explanation(section, explained)}
     return found
 
 
@@ -70,8 +72,7 @@ def told_by_text(section: list[NotebookNode]) -> Iterator[NotebookNode]:
         (number for number, cell in enumerate(section) if "predicted(" in cell.source and is_check(cell)), default=0
     )
     for cell in section[:last]:
-        shown = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)  # of the prediction above it
-        named = {outcome for outcome in OUTCOMES if f"`{outcome}`" in shown or f'= "{outcome}"' in shown}
+        named = {outcome for outcome in OUTCOMES if f"`{outcome}`" in cell.source or f'= "{outcome}"' in cell.source}
         if named and named != set(OUTCOMES):
             yield cell
 
@@ -83,6 +84,34 @@ def told_by_reference(section: list[NotebookNode]) -> Iterator[NotebookNode]:
         own = [node for node in definitions(cell.source) if not node.decorator_list and node.name not in shown]
         if any(modifies_or_copies(part) for node in own for part in ast.walk(node)):
             yield cell
+
+
+def told_by_run(section: list[NotebookNode]) -> Iterator[NotebookNode]:
+    """Yield the cells that run or judge a program before its question has an answer: a decorator, a call, or a picture below."""
+    asked = False
+    for cell in section:
+        tags = cell.metadata.get("tags", [])
+        body = ast.parse(cell.source).body if cell.cell_type == "code" and not cell.source.startswith("%") else []
+        decorated = any(re.match(r"(predicted|culprit)", ast.unparse(one)) for one in decorators(body))
+        runs = PROGRAM in tags and (len(body) != 1 or not isinstance(body[0], ast.FunctionDef) or any(decorators(body)))
+        is_early = asked and re.search(r"^@observed(?!\(after=)", cell.source, re.MULTILINE)
+        if decorated or runs or is_early:
+            yield cell
+        asked = asked or PROGRAM in tags
+
+
+def told_by_explanation(section: list[NotebookNode], explained: Sequence[Explanation]) -> Iterator[NotebookNode]:
+    """Yield the cells with a line of an explanation, which only the check prints, or with a folded text below a question."""
+    told = {row for one in explained for row in lines(one.text)}
+    for cell in section:
+        folded = "<details>" in cell.source and any(is_check(other) for other in section)
+        if folded or told & set(lines(cell.source)):
+            yield cell
+
+
+def decorators(body: list[ast.stmt]) -> list[ast.expr]:
+    """Return the decorators of the functions of a cell."""
+    return [decorator for node in body for decorator in getattr(node, "decorator_list", [])]
 
 
 def told_by_copy(section: list[NotebookNode], known: list[AuthorExercise]) -> Iterator[NotebookNode]:
@@ -135,7 +164,7 @@ def lines(source: str) -> list[str]:
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.stem)
 def test_nothing_is_given_away(lesson):
     """No heading, demonstration, text or check cell of a released lesson shows an answer before its question."""
-    assert set() == leaks(read(NOTEBOOKS / lesson), exercises(SOLUTIONS / lesson))
+    assert set() == leaks(read(NOTEBOOKS / lesson), exercises(SOLUTIONS / lesson), explanations(lesson.stem))
 
 
 def heading(cell, text):
@@ -146,6 +175,16 @@ def heading(cell, text):
 def added(cell, text):
     """Add lines to a cell."""
     cell.source = f"{cell.source}\n{text}"
+
+
+def above(cell, text):
+    """Put a line above a cell's lines."""
+    cell.source = f"{text}\n{cell.source}"
+
+
+def explanation_line():
+    """Return the first line of an explanation of the first lesson."""
+    return explanations(FIRST.stem)[0].text.partition("\n")[0]
 
 
 REFERENCE = """
@@ -166,6 +205,11 @@ PLANTED = [
     ("told_by_reference", "drain", "check", lambda cell: added(cell, REFERENCE)),
     ("told_by_reference", "read_counters", "check", lambda cell: added(cell, "def counted():\n    return torch.zeros(3).zero_()._version")),
     ("told_by_copy", "drain", "check", lambda cell: added(cell, f'"""\n{answer_line("drain")}\n"""')),
+    ("told_by_run", "prediction_item_written", "program", lambda cell: added(cell, "\n\nitem_written()")),
+    ("told_by_run", "prediction_item_written", "program", lambda cell: above(cell, '@predicted("prediction_item_written")')),
+    ("told_by_run", "prediction_item_written", "program", lambda cell: above(cell, "@observed")),
+    ("told_by_explanation", "prediction_item_written", "heading", lambda cell: added(cell, explanation_line())),
+    ("told_by_explanation", "prediction_item_written", "heading", lambda cell: added(cell, "<details>It has one more version.</details>")),
     ("told_by_copy", "fresh_state", "heading", lambda cell: added(cell, answer_line("fresh_state"))),
 ]  # fmt: skip
 FIRST = LESSONS[0]
@@ -185,7 +229,8 @@ def place(notebook, exercise, where):
     check = ids.index(exercise)
     if where == "heading":
         return next(cell for cell in reversed(notebook.cells[:check]) if cell.source.startswith("## "))
-    return notebook.cells[check if where == "check" else ids.index(f"answer_{exercise}")]
+    answer = ids.index(f"answer_{exercise}")
+    return notebook.cells[{"check": check, "program": answer - 1}.get(where, answer)]
 
 
 @pytest.mark.parametrize(("kind", "exercise", "where", "plant"), PLANTED)
@@ -194,4 +239,4 @@ def test_a_planted_leak_is_found(kind, exercise, where, plant):
     notebook = read(NOTEBOOKS / FIRST)
     cell = place(notebook, exercise, where)
     plant(cell)
-    assert {f"{kind}: {cell.id}"} == leaks(notebook, exercises(SOLUTIONS / FIRST))
+    assert {f"{kind}: {cell.id}"} == leaks(notebook, exercises(SOLUTIONS / FIRST), explanations(FIRST.stem))

@@ -15,7 +15,7 @@ from babel.messages.extract import extract
 
 from autograder.course.author_cells import exercises
 from autograder.course.canonical import read
-from autograder.course.catalogue import BELIEFS
+from autograder.course.catalogue import BELIEFS, explanations
 from autograder.course.catalogue import FOLDER as LESSON_DATA
 from autograder.course.glossary_links import without_glossary_links
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, lessons
@@ -45,6 +45,8 @@ def templates() -> dict[str, Catalog]:
         for text in texts(without_glossary_links(read(path))):
             catalog.add(text, locations=[(path.name, 0)])
     for path in lessons(SOLUTIONS):
+        for text in chain.from_iterable(markdown_texts(told.text) for told in explanations(path.stem)):
+            found[path.parent.name].add(text, locations=[(path.name, 0)])
         for answer in chain.from_iterable(exercise.of_kind("answer", "right") for exercise in exercises(path)):
             found[path.parent.name].add(answer.name, locations=[(path.name, 0)])
     for file in sorted(LESSON_DATA.glob("*.toml")):

@@ -89,6 +89,6 @@ def _surroundings(spoken: str) -> bytes:
         whole.update(file.read_bytes())
     for room in ("tape", "play", "check", "course", "view", "locale", "book/record"):
         for file in sorted((PACKAGE / room).rglob("*.*")):
-            if file.suffix in (".py", ".toml"):
+            if file.suffix in (".json", ".py", ".toml"):
                 whole.update(file.read_bytes())
     return whole.digest()

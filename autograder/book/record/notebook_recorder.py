@@ -14,6 +14,8 @@ from types import FunctionType, ModuleType
 from typing import Any, Literal
 
 import msgspec
+import nbformat
+from nbformat import NotebookNode
 
 from autograder.book.record.book_shell import BookShell, CellResult, start_shell
 from autograder.book.record.lesson_blocks import (
@@ -30,6 +32,7 @@ from autograder.book.record.ordered_lines import try_orders
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.course import canonical
 from autograder.course.author_cells import PROGRAM, Question, questions_of
+from autograder.course.catalogue import explanations
 from autograder.course.glossary_links import lesson_in_language
 from autograder.errors import AutograderError, UnfinishedError
 from autograder.locale.languages import language
@@ -113,7 +116,7 @@ def record_notebook(path: Path) -> list[Block]:
     shell = start_shell()
     blocks: list[Block] = []
     stub, programs = "", []
-    for cell in lesson_in_language(canonical.read(path), language()).cells:
+    for cell in lesson_in_language(_with_explanations(canonical.read(path), path.stem), language()).cells:
         known = cell.metadata.get("nbgrader", {})
         if known.get("solution") and cell.cell_type == "markdown":
             continue  # the cell of a manually graded answer, which the page omits
@@ -131,6 +134,20 @@ def record_notebook(path: Path) -> list[Block]:
         elif not LIVE_ONLY.match(cell.source):
             blocks.append(_record_code(shell, cell, path.stem))
     return blocks
+
+
+def _with_explanations(notebook: NotebookNode, lesson: str) -> NotebookNode:
+    """Return a released notebook with the explanation of each question below it, where the page shows it after an answer."""
+    below = {told.about[-1]: told for told in explanations(lesson)}
+    cells = []
+    for cell in notebook.cells:
+        cells.append(cell)
+        shown = re.search(r"^@observed.*\ndef (\w+)", cell.source, re.M) if cell.cell_type == "code" else None
+        told = below.get(shown[1] if shown else cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+        if told:
+            cells.append(nbformat.v4.new_markdown_cell(told.text, id=told.id))
+    notebook.cells = cells
+    return notebook
 
 
 def _record_check(shell: BookShell, exercise: str, check: str, stub: str, programs: list[str]) -> list[Block]:

@@ -7,13 +7,13 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import torch
 
-from autograder.check.events import failed, show_passed
+from autograder.check.events import demonstrated, failed, is_learners_notebook, show_passed, shown_as_wrong
 from autograder.check.learner import LearnerNames, current_names, find_value
-from autograder.check.message import Incorrect, NotAnOutcome, NotAttempted, message
+from autograder.check.message import VALIDATING, Incorrect, NotAnOutcome, NotAttempted, message
 from autograder.check.plan import Plan, ask
 from autograder.check.programs.demonstrations import demonstration
 from autograder.check.programs.program_picture import record_program, show_program
@@ -21,7 +21,7 @@ from autograder.check.shown_message import show_first
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
-from autograder.view.notebook import show, show_choices
+from autograder.view.notebook import draws_here, show, show_choices
 from autograder.view.text.headline import meaning
 
 
@@ -74,13 +74,16 @@ class _Prediction(Plan):
         show_passed(self.name, translated(", it is {outcome}, as you predicted", outcome=found))
         show_program(self.recording, self.program, from_start=True)
 
-    def _refuse(self, told: str, guess: str) -> NoReturn:
-        """Show the message, then the picture, and raise the message as Incorrect."""
+    def _refuse(self, told: str, guess: str) -> None:
+        """Show the message, then the picture; raise the message as Incorrect, except for a student and in *Validate*."""
         wrong = Incorrect(told)
         show_first(wrong)
         show_program(self.recording, self.program, from_start=True)
         failed(self.name, guess)
-        raise wrong
+        # While nbgrader grades, it raises, because nbgrader gives full points to a cell that does not.
+        if not (is_learners_notebook() or (VALIDATING in os.environ and draws_here())):
+            raise wrong
+        shown_as_wrong(self.name)
 
 
 class OutcomePrediction(_Prediction):
@@ -183,10 +186,12 @@ def observed(program: Callable[[], Any] | None = None, *, after: str = "", pictu
         return functools.partial(observed, after=after, picture=picture)
     if after and "NBGRADER_EXECUTION" not in os.environ and not is_answered(after, current_names()):
         print(translated("Answer {name} first, then run this cell.", name=after))
-    elif picture:
+        return program
+    if picture:
         show_program(demonstration(program), program)
     else:
         program()
+    demonstrated(program.__name__)
     return program
 
 

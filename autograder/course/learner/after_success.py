@@ -1,30 +1,64 @@
-"""The text below a passed exercise: the author's reason, and a second solution."""
+"""The texts below a check: for a passed exercise the author's reason and a second solution, for a question its explanation."""
 
 from __future__ import annotations
 
 import ast
 import html
+import os
 from typing import NamedTuple
 
 from IPython.display import display
 
-from autograder.check.events import is_learners_notebook, on_pass
+from autograder.check.events import is_learners_notebook, on_demonstration, on_fail, on_pass
 from autograder.check.learner import current_names, find_value
-from autograder.check.message import WIDTH
+from autograder.check.message import VALIDATING, WIDTH
+from autograder.check.programs.prediction import is_answered
 from autograder.check.subject.learner_code import normal_form, normal_form_of
-from autograder.course.author_cells import Answer, AuthorExercise, exercises_of
-from autograder.course.catalogue import lessons
+from autograder.course.author_cells import Answer, AuthorExercise, Explanation, exercises_of, explanations_of
+from autograder.course.catalogue import Lesson, explanations, lessons
 from autograder.course.learner.hints import as_handed_out, notebook_of
 from autograder.course.learner.lesson_end import STYLE
 from autograder.course.paths import SOLUTIONS
+from autograder.course.variants.own_variant import own_variant
+from autograder.locale.languages import SOURCE, language
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translated
 from autograder.printable import html_with_code
 
 
 def explain_passes() -> None:
-    """Show the author's reason for every exercise that passes from now on; further calls have no effect."""
+    """Show the author's reason and explanations of questions after checks from now on; further calls have no effect."""
     on_pass(show_reason)
+    on_pass(show_explanation)
+    on_fail(_explain_prediction)
+    on_demonstration(show_explanation)
+
+
+def _explain_prediction(exercise: str, choice: str) -> None:
+    if choice:  # a wrong prediction; the choice is "" for a program and for a named line, which can be tried again
+        show_explanation(exercise)
+
+
+def show_explanation(name: str) -> None:
+    """Show the explanations of a question or demonstration of which all other questions have been answered, too."""
+    if "NBGRADER_EXECUTION" in os.environ or VALIDATING in os.environ:
+        return
+    for lesson in lessons():
+        for told in (one for one in explanations(lesson.name) if name in one.about):
+            text = _as_handed_out(told, lesson)
+            if text and all(is_answered(other, current_names()) for other in told.about if other != name):
+                display(ShownExplanation(text)) if is_learners_notebook() else print(ShownExplanation(text))
+
+
+def _as_handed_out(told: Explanation, lesson: Lesson) -> str:
+    """Return an explanation of the variant that this student got; "" if it differs and the sources are missing."""
+    exercise = lesson.exercises[0].id
+    own, source = own_variant(exercise), notebook_of(SOLUTIONS, lesson)
+    if own is None:
+        return told.text
+    if source.exists():
+        return next(one.text for one in explanations_of(as_handed_out(source, exercise)) if one.id == told.id)
+    return "" if told.varies else own.in_words(told.text)
 
 
 def show_reason(exercise: str) -> None:
@@ -45,6 +79,25 @@ def show_reason(exercise: str) -> None:
 def second_way(exercise: AuthorExercise, form: str | None) -> Answer | None:
     """Return the author's first right answer whose normal form differs from that of the student's program."""
     return next((one for one in exercise.of_kind("right", "answer") if _form(one, exercise.id) != form), None)
+
+
+class ShownExplanation(NamedTuple):
+    """An explanation in Markdown, in the reader's language; Markdown in a card in a notebook, text elsewhere."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return "\n".join("\n".join(wrap_text(line, WIDTH)) for line in self._translated().split("\n"))
+
+    def _repr_markdown_(self) -> str:
+        return f'<div style="{STYLE}">\n\n{self._translated()}\n\n</div>'
+
+    def _translated(self) -> str:
+        if language() == SOURCE:
+            return self.text
+        from autograder.locale.notebook_translation import markdown_in_language  # loads nbgrader
+
+        return markdown_in_language(self.text, language())
 
 
 class Reason(NamedTuple):

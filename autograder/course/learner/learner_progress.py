@@ -56,6 +56,19 @@ class Store:
         if "NBGRADER_EXECUTION" not in os.environ:
             self._write({**self._read(), "beliefs": [*self._read().get("beliefs", []), belief]})
 
+    def first_wrong(self) -> set[str]:
+        """Return the predictions whose first answer was wrong."""
+        return {name for name, choice in self._first().items() if choice}
+
+    def keep_first(self, prediction: str, choice: str) -> None:
+        """Record the first answer to a prediction, which stays on the student's machine; "" stands for the right one."""
+        if prediction not in self._first() and "NBGRADER_EXECUTION" not in os.environ:
+            self._write({**self._read(), "first": [*self._read().get("first", []), f"{prediction}={choice}"]})
+
+    def _first(self) -> dict[str, str]:
+        rows = (row.partition("=") for row in self._read().get("first", []))
+        return {name: choice for name, _, choice in rows}
+
     def clear(self) -> None:
         """Delete all recorded progress."""
         self._write({"passed": []})
@@ -105,8 +118,15 @@ def keep_progress() -> None:
     lessons()
     beliefs()
     on_pass(store.add)
+    on_pass(_keep_first)
+    on_fail(_keep_first)
     on_fail(_count)
     on_fail(show_belief)
+
+
+def _keep_first(exercise: str, choice: str = "") -> None:
+    if any(exercise in lesson.predictions for lesson in lessons()):
+        store.keep_first(exercise, choice)
 
 
 def _count(exercise: str, choice: str) -> None:

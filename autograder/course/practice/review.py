@@ -43,13 +43,15 @@ def review() -> None:
 
 
 def passed_items(passed: set[str]) -> list[PracticeItem]:
-    """Return the items of the lessons in which enough exercises have passed."""
+    """Return the items of the lessons in which enough exercises have passed; first, those with most wrong first predictions."""
     names = {
         lesson.name
         for lesson in lessons()
         if sum(exercise.id in passed for exercise in lesson.exercises) >= PASSED * len(lesson.exercises)
     }
-    return [item for item in practice_items() if item.lesson in names]
+    missed = progress_store.first_wrong()
+    wrong = {lesson.name: sum(name in missed for name in lesson.predictions) for lesson in lessons()}
+    return sorted((item for item in practice_items() if item.lesson in names), key=lambda item: -wrong[item.lesson])
 
 
 def _one_of(topic: str, items: list[PracticeItem], today: datetime.date) -> list[PracticeItem]:

@@ -25,8 +25,8 @@ from autograder.grade.sandbox.namespaces import PRIVATE
 from autograder.installation.requirements import PACKAGE
 
 IMPORT_ROOT = PACKAGE.parent  # a clone, or site-packages
-# The search for fixes would find the answers to most exercises.
-HIDDEN_PACKAGES = ("autograder.tape.repair",)
+# The search for fixes would find the answers to most exercises, and the explanations contain those to questions.
+HIDDEN_PACKAGES = ("autograder.tape.repair", "autograder.course.explanations")
 
 
 def package_folders() -> list[str]:

@@ -99,6 +99,7 @@ def test_what_a_notebook_loads_late_is_loaded_once_for_all(bubblewrap):
         pytest.param("import os; print(os.path.exists('/tmp/left'), os.listdir('/dev/shm'))", "False []", id="nothing of the one before"),
         pytest.param("from importlib.util import find_spec as find; print([find(f'autograder.tape.repair.{n}') for n in ('search', 'kinds')])", "[None, None]", id="no search for repairs"),
         pytest.param("import os, sys; print([n for p in sys.path for f, _, n in os.walk(f'{p}/autograder/tape/repair')])", "[[]]", id="nor its files"),
+        pytest.param("import os, sys; print([n for p in sys.path for f, _, n in os.walk(f'{p}/autograder/course/explanations')])", "[[]]", id="nor explanations"),
     ],
 )  # fmt: skip
 def test_a_worker_sees_nothing_but_itself(server, monkeypatch, question, expected):
