@@ -170,7 +170,7 @@ class GradientFlow:
             for (_, tracked), target in zip(results, targets, strict=False):
                 known = target if len(targets) == len(results) else None
                 self._of_slope.setdefault(tracked.id, Slope(tracked, call, known))
-        elif (slope := self._slope_of(sources)) is not None:
+        elif torch.is_grad_enabled() and (slope := self._slope_of(sources)) is not None:
             # A parameter that a step updates is not a function of its gradient.
             self._of_slope |= {tracked.id: slope for _, tracked in results if not tracked.leaf}
 

@@ -150,3 +150,16 @@ def test_a_reentrant_checkpoint_without_gradients_is_no_wrong_gradient():
     loop = "for step in range(3):\n    optimizer.zero_grad()\n"
     loop += "    second(checkpoint(first, x, use_reentrant=True)).pow(2).sum().backward()\n    optimizer.step()\n"
     assert "correct" == record(TWO_LAYERS + loop).verdict.outcome
+
+
+def test_a_value_that_was_computed_without_recording_is_no_derivative():
+    """`create_graph=True` would not give it a graph, so the only fault is the line that replaces the leaf."""
+    source = """
+        w = torch.tensor(1.0, requires_grad=True)
+        for _ in range(2):
+            (w - 3).square().backward()
+            with torch.no_grad():
+                w = w - 0.1 * w.grad
+    """
+    verdict = verdict_of(HEAD + dedent(source).lstrip("\n"))
+    assert ["leaf lost"] == [fault.kind for fault in verdict.graph_faults]
