@@ -97,11 +97,14 @@ def explain_cell(source: str, space: dict, *, repair: bool = True) -> tuple[Reco
 
 def _explain_cell(source: str, space: dict, *, repair: bool) -> tuple[Recording, object]:
     done = record_cell(source, space)
-    if not repair or done.recording.verdict.outcome == "correct":
+    verdict = done.recording.verdict
+    if not repair or (verdict.outcome == "correct" and not verdict.graph_faults):
         return done.recording, done.value
     after = Snapshot((*done.roots, *from_cell(source, space).roots), space)
     done.before.restore()
     try:
-        return with_repairs(done.recording, factory_of_cell(source, space)), done.value
+        factory = factory_of_cell(source, space)
+        found = done.recording if verdict.outcome == "correct" else with_repairs(done.recording, factory)
+        return with_suggestions(found, factory, WHOLE), done.value
     finally:
         after.restore()

@@ -60,6 +60,19 @@ def test_the_names_end_up_as_a_plain_run_leaves_them(shell):
     assert "correct" == shell.shown[0].verdict.outcome
 
 
+def test_a_fault_of_the_graph_in_a_cell_has_a_change_that_was_run(shell):
+    """The change removes the cut; the cell itself runs once, and its model keeps the values of that run."""
+    cut = CELL.replace(".sum() + h.sum()", ".sum().detach().requires_grad_()")
+    shell.run_cell(SETUP)
+    before = shell.user_ns["model"].weight.tolist()
+    shell.run_cell_magic("explain", "", cut)
+
+    (fault,) = shell.shown[0].verdict.graph_faults
+    assert fault.was_run
+    assert "+loss = model(torch.ones(1, 2)).sum().requires_grad_()\n" in fault.diff
+    assert ([1], before) == (shell.user_ns["calls"], shell.user_ns["model"].weight.tolist())
+
+
 def test_the_graph_of_an_earlier_cell_can_still_be_used(shell, capsys):
     """The backward of a loss from another cell runs once, and raises the second time as in plain PyTorch.
 
