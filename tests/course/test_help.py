@@ -232,12 +232,12 @@ def test_a_check_that_passes_reaches_the_store(monkeypatch, capsys):
     ("imports", "listeners"),
     [
         ("import autograder.course", 0),
-        ("from autograder.course import hint", 2),
-        ("from autograder.course import can_now, hint, reset", 2),
+        ("from autograder.course import hint", 4),
+        ("from autograder.course import can_now, hint, reset", 4),
     ],
 )
 def test_a_lesson_that_imports_a_name_keeps_progress(imports, listeners):
-    """Importing the package does not register anything; a lesson's first cell registers the progress file and the reasons, each once."""
+    """Importing the package does not register anything; a lesson's first cell registers the progress, the first answers, reasons and explanations, each once."""
     program = f"{imports}; from autograder.check import events; print(len(events._listeners))"
     assert f"{listeners}\n" == subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
 
