@@ -237,7 +237,7 @@ def test_a_check_that_passes_reaches_the_store(monkeypatch, capsys):
     ],
 )
 def test_a_lesson_that_imports_a_name_keeps_progress(imports, listeners):
-    """Importing the package does not register anything; a lesson's first cell registers the progress, the first answers, reasons and explanations, each once."""
+    """Importing the package registers nothing; a first cell registers progress, first answers, reasons and explanations, each once."""
     program = f"{imports}; from autograder.check import events; print(len(events._listeners))"
     assert f"{listeners}\n" == subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
 
