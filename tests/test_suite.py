@@ -99,7 +99,6 @@ def test_named_files_and_tests_exist():
     [
         ("tests/grade/batch/test_what_decides.py::test_a_limit", True),
         ("tests/grade/batch/test_what_decides.py::test_nothing_changed", False),
-        ("tests/grade/batch/test_what_decides.py::test_the_teachers_files[data.csv]", False),
         ("tests/grade/batch/test_what_decides.py::test_the_teachers_files[img/a.png]", True),
         ("tests/grade/sandbox/test_walls.py::test_the_kernel_refuses_too_many_processes[children]", True),
         ("tests/corpus/test_tape.py::test_outcome[episode_reset[bug]]", False),
@@ -107,7 +106,7 @@ def test_named_files_and_tests_exist():
     ],
 )
 def test_a_slow_file_keeps_some_tests_in_the_plain_run(node, slow):
-    """The table names them with or without their parameters."""
+    """The table names them without their parameters."""
     assert slow == units.is_slow(node)
 
 
