@@ -49,9 +49,6 @@ def _one(exercise: str, lesson: NotebookNode) -> tuple[str, str]:
     return next((known.stub, known.check) for known in exercises_of(lesson) if known.id == exercise)
 
 
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
-
 _shown: Counter[str] = Counter()
 TRIES = 3
 """The number of hints and of wrong answers after which the model answer is available, so that students do not remain stuck."""
@@ -154,7 +151,6 @@ def model_answer(exercise: str = "") -> None:
 
 def _offer_twin(exercise: str, source: Path) -> None:
     """Put a variant of the exercise, with other names or numbers, into a new cell, if there is such a variant."""
-    from autograder.course.learner.hints import twin_of
     from autograder.course.variants.declared_changes import NOTHING, read_changes
 
     shell, own = get_ipython(), own_variant(exercise)

@@ -126,9 +126,8 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
     for call in every(ast.Call, at):
         if called(call) in ("tensor", "as_tensor") and call.args:
             yield (replace(source, call, f"torch.stack({source.of(call.args[0])})"), *leaves)
+    yield from ((*edits, *leaves) for edits in _outside_no_grad(source, at, fault))
     for one in source.ancestors(at):
-        if isinstance(one, ast.With) and any(_is_switch(item.context_expr) for item in one.items):
-            yield (*remove_header(source, one), *leaves)
         for node in one.decorator_list if isinstance(one, ast.FunctionDef) else ():
             if _is_switch(node):
                 start, stop = source.starts[node.lineno - 1], source.line_break(source.span(node)[1]) + 1
