@@ -22,7 +22,7 @@ def __getattr__(name: str) -> object:
     import importlib
 
     from autograder import graded
-    from autograder.installation.requirements import require
+    from autograder.requirements import require
 
     require("explain")
     if name == "explain" and graded.is_graded():
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> object:
 def load_ipython_extension(shell: Any) -> None:
     """Register the magics `%%explain` and `%explain`; IPython calls this for `%load_ext autograder`."""
     from autograder import graded
-    from autograder.installation.requirements import require
+    from autograder.requirements import require
 
     require("explain")
     if graded.is_graded():

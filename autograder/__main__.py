@@ -17,7 +17,7 @@ if sys.version_info < (3, 11):
 if sys.path[0] == os.getcwd() != os.path.dirname(os.path.dirname(os.path.abspath(__file__))):
     del sys.path[0]
 
-from autograder.installation.bootstrap import ensure_environment  # must come after the version check
+from autograder.cli.bootstrap import ensure_environment  # must come after the version check
 
 ensure_environment(sys.argv[1:])
 

@@ -14,7 +14,7 @@ HEAD = """# Public names
 
 You may import the names on this page; every other name of the package is private and may change in any release.
 Three more modules keep their paths because files of users import them: `autograder.grade.batch.csv_export` and
-`autograder.course.nbgrader_release` (in an `nbgrader_config.py`), and `autograder.desk.report` (`report("02")` in a notebook).
+`autograder.course.nbgrader_release` (in an `nbgrader_config.py`), and `autograder.classroom.report` (`report("02")` in a notebook).
 The pytest plug-in adds `autograd_guard`; [watch.md](watch.md) describes it.
 `python -m tests.api_page` writes this page from the docstrings.
 """

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from autograder.installation import bootstrap
-from autograder.installation.bootstrap import stage
+from autograder.cli import bootstrap
+from autograder.cli.bootstrap import stage
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -109,13 +109,10 @@ def test_an_old_python_is_told_which_one_to_use():
 
 def test_the_bootstrap_needs_only_the_standard_library():
     """Only modules of the standard library are imported."""
-    tree = ast.parse((ROOT / "autograder" / "installation" / "bootstrap.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / "autograder" / "cli" / "bootstrap.py").read_text("utf-8"))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert (
-        set()
-        == {name.partition(".")[0] for name in names - {"autograder.installation.bootstrap"}} - sys.stdlib_module_names
-    )
+    assert set() == {name.partition(".")[0] for name in names - {"autograder.cli.bootstrap"}} - sys.stdlib_module_names
 
 
 def test_a_ready_environment_is_used_as_it_is(monkeypatch):

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from autograder.cli import main
-from autograder.commands.carried_out import carried_out
-from autograder.commands.partial_answer import PartialAnswer
+from autograder.cli.partial_answer import PartialAnswer
+from autograder.cli.run_command import run_command
 from autograder.errors import InputError
 
 
@@ -19,7 +19,7 @@ def ended(raised: BaseException, verb: str = "grade") -> int:
     def run(_):
         raise raised
 
-    return carried_out(argparse.Namespace(run=run), verb)
+    return run_command(argparse.Namespace(run=run), verb)
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,10 @@ ROOMS = {
     "tape.watch": {"tape.recording", "tape.internals", "tape.run", "tape.observe", "tape.diagnose"},
     "tape": {"tape"},
     "view": {"tape.recording", "tape.atlas"},
-    "play": {"tape", "view"},
-    "check": {"tape", "view", "play"},
-    "course": {"tape", "view", "play", "check"},
+    "check.playground": {"tape", "view"},
+    "check": {"tape", "view"},
+    "course": {"tape", "view", "check"},
+    "course.book": {"tape", "view", "check", "course", "run_in_fork"},
     "grade.wire": {"check"},
     "grade.sandbox": {"tape.recording", "tape.run", "run_in_fork", "check", "grade.wire", "grade.clean"},
     "grade.clean": {"tape.recording", "tape.run", "view"},
@@ -61,15 +62,15 @@ ROOMS = {
         "grade.where",
     },
     "grade": {"tape", "view", "check", "course", "grade"},
-    "desk": {"view", "course", "grade"},
-    "book": {"tape", "view", "play", "check", "course", "run_in_fork"},
+    "classroom": {"view", "course", "grade"},
+    "desk": {"classroom"},
 }
 EVERYWHERE = {
     "errors",
     "graded",
-    "installation",
     "locale",
     "printable",
+    "requirements",
 }  # what a user may be told, and what is installed here
 FILES = {
     ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
@@ -206,7 +207,7 @@ def test_one_module_says_where_the_package_lies():
         for module, file in FILES.items()
         if re.search(r"__file__\W.*(parents\[[2-9]|parent\.parent)", file.read_text("utf-8"))
     }
-    assert {"autograder.installation.bootstrap"} == counting
+    assert {"autograder.cli.bootstrap"} == counting
 
 
 CAUGHT_INSIDE = {
@@ -242,7 +243,7 @@ def test_errors_are_of_one_family():
         ("autograder.view", False),
         ("autograder.check", False),
         ("autograder.course.lab", False),
-        ("autograder.desk.collect.collection", False),
+        ("autograder.classroom.collect.collection", False),
         ("autograder.check.exercise", True),
     ],
 )

@@ -19,8 +19,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from autograder import requirements
 from autograder.course import paths
-from autograder.installation import requirements
 from tests import lock
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from autograder import cli
+from autograder.cli import parser
 from tests import units
 from tests.corpus.programs import programs
 
@@ -36,7 +37,7 @@ def test_help_lists_the_selections(capsys):
     with pytest.raises(SystemExit):
         cli.main(["test", "--help"])
     shown = capsys.readouterr().out
-    assert [option for option in cli.TESTS if f"\n  {option} " not in shown] == []
+    assert [option for option in parser.TESTS if f"\n  {option} " not in shown] == []
     assert "usage: autograder test" in shown
 
 

@@ -27,7 +27,7 @@ QUICK = ("corpus 0",)
 """The shares of the corpus that `test --quick` runs."""
 
 SLOW: dict[str, tuple[str, ...]] = {
-    "book/test_in_browser.py": (),
+    "course/book/test_in_browser.py": (),
     "browser/test_attempt.py": (),
     "browser/test_board.py": (),
     "browser/test_hostile_pages.py": ("test_nothing_acts_in_feedback",),
@@ -45,7 +45,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_every_belief_of_the_teachers_pages_has_an_item",
     ),
     "course/test_variants.py": (),
-    "desk/test_odd_input.py": (),
+    "classroom/test_odd_input.py": (),
     "grade/batch/test_csv_export.py": (),
     "grade/batch/test_dry_run.py": (),
     "grade/batch/test_fair_grades.py": (),
@@ -123,19 +123,19 @@ SLOW: dict[str, tuple[str, ...]] = {
 """Files that only `test --slow` and `test --all` run, each with the tests that `test` runs all the same."""
 
 SLOW_TESTS = (
-    "book/test_recording.py::test_recordings_are_kept_by_content",
-    "book/test_without_threads.py::test_recording_starts_no_thread_and_no_process",
+    "course/book/test_recording.py::test_recordings_are_kept_by_content",
+    "course/book/test_without_threads.py::test_recording_starts_no_thread_and_no_process",
     "check/test_check.py::test_a_name_loads_what_it_needs",
     "check/test_check.py::test_the_first_check_of_a_kernel_waits_for_nothing",
     "course/test_error_index.py::test_the_command_says_the_same",
     "course/test_help.py::test_nearly_every_exercise_has_a_twin_whose_own_answer_passes",
     "course/test_lab.py::test_the_server_starts_serves_and_stops",
-    "desk/test_collect.py::test_everybody_gets_their_own_hand_in_and_a_second_run_changes_nothing",
-    "desk/test_handout_package.py::test_each_student_gets_a_zip_with_the_own_variant",
-    "desk/test_reading.py::test_an_answer_in_a_cell_without_metadata_is_listed",
-    "desk/test_report.py::test_on_paper_every_example_is_seen",
-    "desk/test_report.py::test_the_page_fits_a_screen",
-    "desk/test_similar.py::test_planted_copies_are_found_and_independent_answers_are_not",
+    "classroom/test_collect.py::test_everybody_gets_their_own_hand_in_and_a_second_run_changes_nothing",
+    "classroom/test_handout_package.py::test_each_student_gets_a_zip_with_the_own_variant",
+    "classroom/test_reading.py::test_an_answer_in_a_cell_without_metadata_is_listed",
+    "classroom/test_report.py::test_on_paper_every_example_is_seen",
+    "classroom/test_report.py::test_the_page_fits_a_screen",
+    "classroom/test_similar.py::test_planted_copies_are_found_and_independent_answers_are_not",
     "grade/batch/test_course_config.py::test_a_course_may_keep_its_files_elsewhere",
     "grade/batch/test_feedback.py::test_a_cell_that_was_missing_is_said_to_be_where_it_stands",
     "grade/batch/test_feedback.py::test_the_answer_stands_beside_what_was_found",
@@ -192,7 +192,12 @@ EXHAUSTIVE = ("corpus 9", "corpus 10", "corpus 11")
 
 PARTS = (
     ("test_package.py", "corpus 0"),
-    ("book/test_every_case.py", "book/test_in_browser.py", "lessons/test_attempt_pictures.py", "corpus 1"),
+    (
+        "course/book/test_every_case.py",
+        "course/book/test_in_browser.py",
+        "lessons/test_attempt_pictures.py",
+        "corpus 1",
+    ),
     ("lessons/test_in_chinese.py", "grade/sandbox/test_hostile.py", "corpus 2"),
     ("lessons/test_notebooks.py", "repair/test_scripts.py", "corpus 3"),
     (
@@ -220,8 +225,8 @@ THOROUGH = {
     "check/test_check.py",
     "course/test_lab.py",
     "course/test_release.py",
-    "desk/test_similar.py",
-    "desk/test_written_time.py",
+    "classroom/test_similar.py",
+    "classroom/test_written_time.py",
     "grade/batch/test_regrade.py",
     "grade/sandbox/test_isolation.py",
     "grade/submission/test_which_process.py",

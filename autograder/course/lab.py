@@ -26,10 +26,10 @@ from autograder.course.canonical import read, write
 from autograder.course.glossary_links import lesson_in_language
 from autograder.course.paths import HOME, NOTEBOOKS, ROOT, WORK, lessons
 from autograder.errors import SetupError
-from autograder.installation.requirements import require_clone
 from autograder.locale.languages import SOURCE as SOURCE_LANGUAGE
 from autograder.locale.languages import VARIABLE
 from autograder.locale.translations import in_english, translatable, translated
+from autograder.requirements import require_clone
 
 FIRST_PORT = 8888
 KEPT = translatable(

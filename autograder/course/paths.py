@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autograder.installation.requirements import CLONE, PACKAGE
+from autograder.requirements import CLONE, PACKAGE
 
 # Settings and progress. Outside of a clone, the name of the folder shows that it belongs to this package.
 OWN = ".home" if CLONE else ".autograder"

@@ -1,1 +1,1 @@
-"""Exchange with learning platforms: collect submissions, report on the class, and return grades."""
+"""The former name of `autograder.classroom`, for notebooks that import `autograder.desk.report`."""

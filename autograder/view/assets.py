@@ -7,9 +7,9 @@ from functools import cache
 from typing import Literal
 
 from autograder.errors import SetupError
-from autograder.installation.requirements import PACKAGE
 from autograder.locale.translations import in_english, translated
 from autograder.printable import printable
+from autograder.requirements import PACKAGE
 
 OTHERS = ("answer.js", "board.js")
 SAID = re.compile(r'\bsay\("([^"]+)"')

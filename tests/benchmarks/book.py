@@ -23,7 +23,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from autograder.book.make_book import KEPT, make_book
+from autograder.course.book.make_book import KEPT, make_book
 from tests.conftest import chromium
 
 MOST_KB, MOST_PAINT_MS, MOST_CACHED, MOST_AFRESH = 300, 100, 60, 600

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from playwright.sync_api import Page, expect
 
-from autograder.play.arrangement import arrangements
-from autograder.play.arrangement_run import run
-from autograder.play.board_scene import board_scene
-from autograder.play.play_program import program_from_lines, program_from_text
+from autograder.check.playground.arrangement import arrangements
+from autograder.check.playground.arrangement_run import run
+from autograder.check.playground.board_scene import board_scene
+from autograder.check.playground.play_program import program_from_lines, program_from_text
 from autograder.view.assets import front_end, read_asset
 from tests.browser.late_write import LATE_WRITE
 from tests.browser.test_attempt import contrast

@@ -9,10 +9,10 @@ import nbformat
 import pytest
 
 from autograder import cli
+from autograder.classroom.demo.demo_class import make_demo_class
 from autograder.course.author_cells import AUTHOR_TAGS
 from autograder.course.new_course import ASSIGNMENT, NewCourseError, make_course
 from autograder.course.release import release_assignment
-from autograder.desk.demo.demo_class import make_demo_class
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.course_config import read_config
 from autograder.grade.sandbox.isolation import LEVELS

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
+from autograder.check.playground.arrangement_run import run
 from autograder.course.author_cells import exercises
 from autograder.course.learner.exercise_programs import find_program, input_lines, program_of
 from autograder.course.learner.playing import play
 from autograder.course.paths import NOTEBOOKS, lessons
 from autograder.errors import InputError
 from autograder.locale.languages import speaking
-from autograder.play.arrangement_run import run
 
 EXERCISES = [found for path in lessons(NOTEBOOKS) for found in exercises(path)]
 

@@ -13,6 +13,7 @@ from typing import get_args
 from babel.messages import Catalog
 from babel.messages.extract import extract
 
+from autograder.check.playground.cards import FormName
 from autograder.course.author_cells import exercises
 from autograder.course.canonical import read
 from autograder.course.catalogue import BELIEFS, explanations
@@ -20,10 +21,9 @@ from autograder.course.catalogue import FOLDER as LESSON_DATA
 from autograder.course.glossary_links import without_glossary_links
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, lessons
 from autograder.course.practice.practice_item import practice_items
-from autograder.installation.requirements import PACKAGE
 from autograder.locale.notebook_translation import WORD, markdown_texts, texts
 from autograder.locale.translations import SENTENCES
-from autograder.play.cards import FormName
+from autograder.requirements import PACKAGE
 from autograder.tape.atlas.atlas_table import load_atlas
 from autograder.tape.diagnose.harms.harm_registry import HARM_KINDS
 from autograder.view.assets import front_end_texts
@@ -113,7 +113,7 @@ def conditions() -> list[str]:
 
 def page_templates() -> list[Path]:
     """Return the templates of all pages: of the book, of feedback and of a report."""
-    return sorted([*(PACKAGE / "book" / "templates").iterdir(), *PACKAGE.rglob("*.j2")])
+    return sorted([*(PACKAGE / "course" / "book" / "templates").iterdir(), *PACKAGE.rglob("*.j2")])
 
 
 def spoken_in(file: Path, keywords: Mapping[str, Sequence[int]] = KEYWORDS) -> list[str]:

@@ -34,7 +34,7 @@ def _playground(program: Callable[[], Any]) -> Callable[[Any], None] | None:
     """Return a function that attaches the editor to a live picture; None if the lines cannot be moved or have no source."""
     # In the process that runs submissions, the playground cannot be imported, but a lesson must still load there.
     with contextlib.suppress(OSError, TypeError, ModuleNotFoundError):
-        from autograder.play.playground import playground_of
+        from autograder.check.playground.playground import playground_of
 
         made = playground_of(program, source_of(program))
         return made.attach if made else None

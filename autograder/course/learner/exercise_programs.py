@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from autograder.check.playground.cards import PlayProgram
+from autograder.check.playground.play_program import program_from_function, program_from_lines
 from autograder.check.subject import inputs
 from autograder.check.subject.inputs import Generator, TensorInput
 from autograder.course.author_cells import AuthorExercise, exercises_of, questions_of
@@ -16,8 +18,6 @@ from autograder.course.paths import NOTEBOOKS, lessons
 from autograder.course.stored_notebook import read_stored
 from autograder.errors import InputError
 from autograder.locale.translations import in_english
-from autograder.play.cards import PlayProgram
-from autograder.play.play_program import program_from_function, program_from_lines
 
 SEED = 0
 """The fixed seed of an exercise's inputs, so that they are the same each time that the program is opened."""

@@ -18,8 +18,8 @@ def play(name: str = "") -> None:
     if is_graded():
         return
     # Imported here because the playground uses the search for fixes, which must not be importable while a submission is graded.
+    from autograder.check.playground.playground import Playground, open_playground
     from autograder.course.learner.exercise_programs import find_program
-    from autograder.play.playground import Playground, open_playground
 
     try:
         program = find_program(name)

@@ -9,7 +9,7 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-from autograder.installation.requirements import PACKAGE
+from autograder.requirements import PACKAGE
 
 # Colors (CSI … m) are kept. Hyperlinks (OSC 8), other commands, control characters and changes of the writing direction
 # are removed.

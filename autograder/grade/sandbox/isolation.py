@@ -22,7 +22,7 @@ from typing import ClassVar
 from autograder.errors import SetupError
 from autograder.grade.sandbox import namespaces, seccomp
 from autograder.grade.sandbox.namespaces import PRIVATE
-from autograder.installation.requirements import PACKAGE
+from autograder.requirements import PACKAGE
 
 IMPORT_ROOT = PACKAGE.parent  # a clone, or site-packages
 # The search for fixes would find the answers to most exercises, and the explanations contain those to questions.

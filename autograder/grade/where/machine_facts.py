@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from autograder.installation.requirements import PACKAGE
+from autograder.requirements import PACKAGE
 
 PACKAGES = ("torch", "nbgrader", "ipython")
-WITHOUT_EFFECT = ("book", "commands", "desk", "installation")
+WITHOUT_EFFECT = ("classroom", "cli", "course/book", "desk")
 """Folders of this package on which no grade depends."""
 
 
@@ -33,7 +33,7 @@ def _installed() -> str:
 
 
 def _grading_versions() -> dict[str, str]:
-    own = _code_version(file for file in _code() if file.relative_to(PACKAGE).parts[0] not in WITHOUT_EFFECT)
+    own = _code_version(file for file in _code() if not _is_without_effect(file))
     packages = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {"python": platform.python_version()} | packages | {"grader": own}
 
@@ -46,6 +46,10 @@ def handshake_versions() -> dict[str, str]:
 
 def _code() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
+
+
+def _is_without_effect(file: Path) -> bool:
+    return file.relative_to(PACKAGE).as_posix().startswith(tuple(f"{folder}/" for folder in WITHOUT_EFFECT))
 
 
 def _code_version(files: Iterable[Path]) -> str:

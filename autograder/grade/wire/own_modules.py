@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-from autograder.installation.requirements import PACKAGE
+from autograder.requirements import PACKAGE
 
 KERNELS = frozenset(
     {

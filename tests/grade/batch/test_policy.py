@@ -9,8 +9,8 @@ import pytest
 from nbgrader.api import Gradebook
 from nbgrader.plugins import CsvExportPlugin
 
-from autograder.desk.collect.collection import collect
-from autograder.desk.roster import Roster
+from autograder.classroom.collect.collection import collect
+from autograder.classroom.roster import Roster
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.gradebook import GradingRecords
 from autograder.grade.policy import (
@@ -22,9 +22,9 @@ from autograder.grade.policy import (
     course_total,
     read_policy,
 )
-from tests.desk import made_class
-from tests.desk.made_class import ASSIGNMENT
-from tests.desk.made_grades import give_grades
+from tests.classroom import made_class
+from tests.classroom.made_class import ASSIGNMENT
+from tests.classroom.made_grades import give_grades
 from tests.grade import plain_course
 
 DUE = datetime.datetime(2026, 10, 3, 12, 0)

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from autograder import cli
-from autograder.commands.grade_command import has_pending_work
+from autograder.cli.grade_command import has_pending_work
 from autograder.grade import nbgrader_adapter
 from autograder.grade.batch import gradebook
 from autograder.grade.batch.assignment import Options, grade_assignment

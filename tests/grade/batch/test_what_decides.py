@@ -68,10 +68,10 @@ def test_a_limit(course):
 
 
 @pytest.mark.parametrize(
-    ("file", "decides"), [("grade/submission.py", True), ("check/judge.py", True), ("desk/roster.py", False)]
+    ("file", "decides"), [("grade/submission.py", True), ("check/judge.py", True), ("classroom/roster.py", False)]
 )
 def test_the_graders_own_code(course, monkeypatch, tmp_path_factory, file, decides):
-    """A grade made before a fix of the grader is made again; the teacher's desk decides no grade."""
+    """A grade made before a fix of the grader is made again; the classroom's commands decide no grade."""
     package = tmp_path_factory.mktemp("autograder")
     (package / file).parent.mkdir()
     monkeypatch.setattr(machine_facts, "PACKAGE", package)

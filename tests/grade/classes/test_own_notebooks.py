@@ -7,14 +7,14 @@ import nbformat
 import pytest
 
 from autograder import cli
+from autograder.classroom.report.class_report import class_report
+from autograder.classroom.report.report_page import report_html
+from autograder.classroom.similar.similar_report import similar_report
 from autograder.course.canonical import read
 from autograder.course.new_course import ASSIGNMENT, make_course
 from autograder.course.variants.declared_changes import read_changes
 from autograder.course.variants.variant import vary
 from autograder.course.variants.variant_record import read_record
-from autograder.desk.report.class_report import class_report
-from autograder.desk.report.report_page import report_html
-from autograder.desk.similar.similar_report import similar_report
 from autograder.grade.batch.classroom import open_class
 
 pytestmark = pytest.mark.thorough

@@ -10,8 +10,8 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder import cli
-from tests.desk import downloads, made_class
-from tests.desk.made_class import ABSENT, ASSIGNMENT, LATE, STUDENTS, MadeStudent
+from tests.classroom import downloads, made_class
+from tests.classroom.made_class import ABSENT, ASSIGNMENT, LATE, STUDENTS, MadeStudent
 
 RIGHT = "def warm_days(temperatures, limit):\n    return sum(t > limit for t in temperatures) + 0 * {number}"
 SOLVED = [student for student in downloads.HERE if student.number % 3]

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from autograder import cli, doctor
+from autograder.cli import doctor, parser
+from autograder.cli.doctor import examine
 from autograder.course.paths import ROOT
-from autograder.doctor import examine
 from autograder.grade.sandbox.isolation import (
     LEVELS,
     BubblewrapLevel,
@@ -50,7 +50,7 @@ def test_a_row_of_the_registry_is_a_level_everywhere(monkeypatch):
     monkeypatch.setitem(LEVELS, "bubblewrap", AddedLevel("it does not work here"))
     monkeypatch.setitem(LEVELS, "user", AddedLevel("nor does this"))
     monkeypatch.setitem(LEVELS, "process", AddedLevel("nor does this"))
-    assert "added" == cli._parser().parse_args(["grade", "x", "--isolation", "added"]).isolation
+    assert "added" == parser._parser().parse_args(["grade", "x", "--isolation", "added"]).isolation
     assert AddedLevel is type(require_level("added"))
     assert ("added", "to grade at level 'bubblewrap': it does not work here") == isolation_finding()[1:]
 

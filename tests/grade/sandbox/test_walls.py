@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autograder.doctor import examine
+from autograder.cli.doctor import examine
 from autograder.grade.sandbox import seccomp
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.sandbox.launch import HostProcess

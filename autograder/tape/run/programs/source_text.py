@@ -13,8 +13,8 @@ import types
 from collections.abc import Callable
 
 from autograder.errors import InputError
-from autograder.installation.requirements import PACKAGE
 from autograder.locale.translations import in_english
+from autograder.requirements import PACKAGE
 
 _LIBRARIES = tuple(
     os.path.realpath(folder) + os.sep

@@ -1,0 +1,147 @@
+"""The arrangements of a program that are offered, and the source of each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from autograder.check.playground.cards import Arrangement, PlacedCard, PlayProgram
+
+MOST = 300
+"""The maximum number of offered arrangements of one program, which limits the size of a table of them."""
+
+
+def arrangements(program: PlayProgram, most: int = MOST) -> list[Arrangement]:
+    """Return the arrangements that are offered, the given one first.
+
+    For a program with spare cards, these are all orders of cards in which each name is bound before it is read, and
+    that return. For other programs, each line is moved to each such place in each of its forms, with the other lines as
+    given.
+    """
+    found = _orders(program) if program.spare else _moves(program)
+    return list(islice(_once_each(found), most))
+
+
+def _once_each(found: Iterable[Arrangement]) -> Iterator[Arrangement]:
+    known = set()
+    for arrangement in found:
+        if arrangement.key not in known:
+            known.add(arrangement.key)
+            yield arrangement
+
+
+def text_of(program: PlayProgram, arrangement: Arrangement) -> str:
+    """Return the program's source; a return statement is replaced by a backward call from the returned value."""
+    return "\n".join(as_run(text) for _, text in placed_texts(program, arrangement)) + "\n"
+
+
+def answer_text(program: PlayProgram, arrangement: Arrangement) -> str:
+    """Return the source of the function that the arrangement defines, to be written into a cell."""
+    fixed = {card.id for card in program.cards if card.is_fixed}
+    body = [text for card, text in placed_texts(program, arrangement) if card not in fixed] or ["..."]
+    lines = [line for text in body for line in text.splitlines()]
+    return "\n".join([program.header, *(f"    {line}" for line in lines)])
+
+
+def placed_texts(program: PlayProgram, arrangement: Arrangement) -> list[tuple[str, str]]:
+    """Return each card's id with its text, in order."""
+    forms = {card.id: card.forms for card in program.cards}
+    return [
+        (placed.card, arrangement.edits.get(placed.card, forms[placed.card][placed.form].text))
+        for placed in arrangement.lines
+    ]
+
+
+def as_run(text: str) -> str:
+    """Return a statement as it is run outside a function: `return a, b` becomes `(a.sum() + b.sum()).backward()`.
+
+    The number of lines does not change.
+    """
+    try:
+        statement = ast.parse(text).body[0]
+    except (SyntaxError, IndexError):
+        return text
+    if not isinstance(statement, ast.Return) or statement.value is None:
+        return text
+    value = statement.value
+    parts = value.elts if isinstance(value, ast.Tuple) else [value]
+    sums = [f"{ast.unparse(part)}.sum()" if _is_simple(part) else f"({ast.unparse(part)}).sum()" for part in parts]
+    whole = sums[0] if len(sums) == 1 else f"({' + '.join(sums)})"
+    return f"{whole}.backward()" + "\n" * text.count("\n")
+
+
+def _is_simple(part: ast.expr) -> bool:
+    """Return whether a dot can follow the expression."""
+    return isinstance(part, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+
+
+def _moves(program: PlayProgram) -> Iterator[Arrangement]:
+    """Yield the program as given, then each line with several forms, in each form at each place."""
+    yield program.as_given
+    home = list(program.as_given.lines)
+    names = BoundNames(program)
+    free = [index for index, placed in enumerate(home) if not program.card(placed.card).is_fixed]
+    for index in free:
+        card = program.card(home[index].card)
+        others = home[:index] + home[index + 1 :]
+        for place in free if len(card.forms) > 1 else ():
+            for form in range(len(card.forms)):
+                lines = (*others[:place], PlacedCard(card.id, form), *others[place:])
+                if names.are_bound_in(lines):
+                    yield Arrangement(lines)
+
+
+def _orders(program: PlayProgram) -> Iterator[Arrangement]:
+    """Yield each order of the spare cards that ends in a return statement, a shorter order before its extensions."""
+    names = BoundNames(program)
+    start = program.as_given.lines
+    waiting = [(start, tuple(program.spare))]
+    yield program.as_given
+    while waiting:
+        lines, left = waiting.pop()
+        for card in left:
+            longer = (*lines, PlacedCard(card))
+            if not names.are_bound_in(longer):
+                continue
+            if program.card(card).forms[0].text.startswith("return"):
+                yield Arrangement(longer)
+            else:
+                waiting.append((longer, tuple(other for other in left if other != card)))
+
+
+class BoundNames:
+    """The names that each card of a program binds and reads, with which an order of cards is checked."""
+
+    def __init__(self, program: PlayProgram):
+        texts = {(card.id, number): form.text for card in program.cards for number, form in enumerate(card.forms)}
+        self._uses = {key: _names(text) for key, text in texts.items()}
+        self._all = {name for binds, _ in self._uses.values() for name in binds}
+
+    def are_bound_in(self, lines: Iterable[PlacedCard]) -> bool:
+        """Return whether each name that the program binds is bound by an earlier line than those that read it."""
+        bound: set[str] = set()
+        for placed in lines:
+            binds, reads = self._uses[placed.card, placed.form]
+            if reads & self._all - bound:
+                return False
+            bound |= binds
+        return True
+
+
+def _names(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names that a statement binds, and those that it reads except for its own local names."""
+    nodes = list(ast.walk(ast.parse(text)))
+    binds = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own = {
+        name.id
+        for node in nodes
+        if isinstance(node, ast.comprehension | ast.For)
+        for name in ast.walk(node.target)
+        if isinstance(name, ast.Name)
+    }
+    own |= {argument.arg for node in nodes if isinstance(node, ast.arguments) for argument in node.args}
+    reads = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    reads |= {node.target.id for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)}
+    binds |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    return frozenset(binds - own), frozenset(reads - own)

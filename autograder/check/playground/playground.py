@@ -1,0 +1,215 @@
+"""The kernel's side of an editable picture, which answers each arrangement that a reader makes."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from html import escape
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from autograder.check.playground.arrangement_run import run
+from autograder.check.playground.board_scene import board_scene
+from autograder.check.playground.cards import Arrangement, PlayProgram
+from autograder.check.playground.play_program import Unplayable, program_from_function
+from autograder.errors import message_of
+from autograder.locale.translations import translatable, translated
+from autograder.tape import ProgramError
+from autograder.view.notebook import draws_here, show_forms
+from autograder.view.scene.composition import Scene
+
+ONE_RUN, ALL_RUNS = 1.0, 6.0
+"""Time limits, in seconds, for one run of an arrangement and for all its runs together."""
+
+MEMORY = 2 << 30
+"""Additional memory, in bytes, that the runs may use."""
+
+CAN_FORK = sys.platform == "linux"
+"""Whether runs use a fork. Otherwise they are in the kernel itself, and only the time of each is limited."""
+
+
+class ArrangementWorker:
+    """A fork of the kernel that runs the arrangements of one program.
+
+    It ends with the kernel, and is replaced if an arrangement ends it.
+    """
+
+    _open: ArrangementWorker | None = None
+
+    def __init__(self, program: PlayProgram, names: dict[str, Any]):
+        self.program, self.names = program, names
+        self._process: Any = None
+        self._connection: Connection | None = None
+
+    def scene(self, arrangement: Arrangement, options: dict[str, Any]) -> Scene:
+        """Return the scene of an arrangement's run, or one with the reason why it did not finish."""
+        if not CAN_FORK:
+            return judged_scene(self.program, arrangement, self.names, options)
+        connection = self._connected()
+        connection.send_bytes(msgspec.json.encode((arrangement, options)))
+        try:
+            if connection.poll(ALL_RUNS):
+                return msgspec.json.decode(connection.recv_bytes(), type=Scene)
+            problem = translated(
+                "The run was stopped after {seconds} seconds. Check the lines for an infinite loop.",
+                seconds=f"{ALL_RUNS:g}",
+            )
+        except (EOFError, OSError):
+            self._process.join(1)
+            problem = translated("The program ended the process that ran it. Undo the last change.")
+        self.close()
+        return board_scene(self.program, arrangement, None, problem=problem, **options)
+
+    def close(self) -> None:
+        """Kill the process; the next arrangement starts a new one."""
+        if self._process is not None and self._connection is not None:
+            self._process.kill()
+            self._process.join()
+            self._connection.close()
+        self._process = self._connection = None
+
+    def _connected(self) -> Connection:
+        """Return the connection to the process; start it if necessary, and end another program's process."""
+        if self._connection is None or not self._process.is_alive():
+            other = ArrangementWorker._open
+            if other is not None:
+                other.close()
+            ArrangementWorker._open = self
+            fork = multiprocessing.get_context("fork")
+            self._connection, inside = fork.Pipe()
+            self._process = fork.Process(target=self._serve, args=(inside, self._connection), daemon=True)
+            self._process.start()
+            inside.close()
+        return self._connection
+
+    def _serve(self, inside: Connection, outside: Connection) -> None:
+        """Answer requests in the fork until the kernel closes its end of the connection."""
+        outside.close()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stdout = sys.stderr = io.StringIO()  # the kernel's own streams would write into the notebook
+        _limit_memory()
+        # The fork does not have the kernel's other threads, and OpenMP would wait for them forever.
+        torch.set_num_threads(1)
+        with suppress(EOFError, OSError):
+            while True:
+                arrangement, options = msgspec.json.decode(inside.recv_bytes(), type=tuple[Arrangement, dict[str, Any]])
+                inside.send_bytes(msgspec.json.encode(judged_scene(self.program, arrangement, self.names, options)))
+
+
+def judged_scene(
+    program: PlayProgram, arrangement: Arrangement, names: dict[str, Any], options: dict[str, Any]
+) -> Scene:
+    """Return the scene of an arrangement that runs in this process; `options` are those of `board_scene`."""
+    try:
+        judged = run(program, arrangement, names, ONE_RUN)
+    except ProgramError as error:
+        return board_scene(program, arrangement, None, problem=message_of(error), **options)
+    return board_scene(program, arrangement, judged.recording, **options)
+
+
+def _limit_memory() -> None:
+    """Limit the memory of this process, so that larger allocations raise MemoryError; without such a limit, only time is limited."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+START = translatable("Put the lines in an order: drag them, or use the buttons next to them.")
+
+
+class ArrangementRequest(msgspec.Struct):
+    """A request from the front end.
+
+    Attributes:
+        number: the number of the request, which increases.
+        lines: the cards and their forms.
+        edits: card id → the edited text.
+        again: whether to start again with the given program.
+    """
+
+    number: int
+    lines: list[dict[str, Any]] = []
+    edits: dict[str, str] = {}
+    again: bool = False
+
+
+class Playground:
+    """Runs the arrangements of one program, one at a time.
+
+    Args:
+        program: the program.
+        names: values that it uses.
+        place: class name of the element that the live picture replaces.
+    """
+
+    def __init__(self, program: PlayProgram, names: dict[str, Any] | None = None, place: str = ""):
+        self.program, self.names, self.place = program, names or {}, place
+        self._worker = ArrangementWorker(program, self.names)
+
+    def attach(self, picture: Any) -> None:
+        """Answer a reader's changes in this live picture."""
+        self.place = picture.scene.get("place", "")
+        picture.observe(lambda change: self._answer(picture, change.new), "arrangement")
+
+    def scene(self, arrangement: Arrangement, number: int = 0) -> Scene:
+        """Return the scene of an arrangement; an empty one is not run."""
+        options: dict[str, Any] = {"number": number, "is_editable": not self.program.header, "place": self.place}
+        if self.program.spare and arrangement.key == self.program.as_given.key:
+            return board_scene(self.program, arrangement, None, problem=translated(START), **options)
+        return self._worker.scene(arrangement, options)
+
+    def warm_up(self) -> None:
+        """Run the given program in this process, so that the worker need not repeat its imports."""
+        judged_scene(self.program, self.program.as_given, self.names, {})
+
+    def _answer(self, picture: Any, sent: dict[str, Any]) -> None:
+        request = msgspec.convert(sent, ArrangementRequest)
+        made = msgspec.convert({"lines": request.lines, "edits": request.edits}, Arrangement)
+        arrangement = self.program.as_given if request.again else made
+        picture.scene = msgspec.to_builtins(self.scene(arrangement, request.number))
+
+
+def open_playground(playground: Playground) -> None:
+    """Display a program in the playground: live while a kernel runs, as text in a saved notebook and in a terminal."""
+    if not draws_here():
+        print(saved_forms(playground.program, "")["text/plain"])
+        return
+
+    def alive(place: str) -> Any:
+        from autograder.view.live import PictureWidget
+
+        playground.warm_up()
+        playground.place = place
+        picture = PictureWidget(scene=msgspec.to_builtins(playground.scene(playground.program.as_given)))
+        playground.attach(picture)
+        return picture
+
+    show_forms(lambda place: saved_forms(playground.program, place), alive)
+
+
+def saved_forms(program: PlayProgram, place: str) -> dict[str, str]:
+    """Return the saved form of a program in the playground: its lines."""
+    lines = "\n".join([*filter(None, [program.header]), *(card.forms[0].text for card in program.cards)])
+    html = f'<div class="{escape(place)}"><pre>{escape(lines)}</pre></div>'
+    return {"text/html": html, "text/plain": lines}
+
+
+def playground_of(function: Callable[[], Any], source: str) -> Playground | None:
+    """Return the playground of a function without arguments; None if its lines cannot be moved."""
+    try:
+        program = program_from_function(function.__name__, source)
+    except Unplayable:
+        return None
+    space = function.__globals__
+    return Playground(program, {name: space[name] for name in function.__code__.co_names if name in space})

@@ -1,0 +1,1 @@
+"""Exchange with learning platforms: collect submissions, report on the class, and return grades."""

@@ -1,0 +1,283 @@
+"""The `collect` command: copy each submission of a download to nbgrader's folder, or ask the teacher about it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from autograder.classroom.collect.claims import Claim, claims_of, question_of
+from autograder.classroom.collect.download import DownloadError, open_download
+from autograder.classroom.collect.hand_in_files import ReadableHandIn, readable
+from autograder.classroom.collect.notebook_names import shapes_in
+from autograder.classroom.collect.platforms.platform_registry import platform_of
+from autograder.classroom.collect.questions import Answers, MatchQuestion, read_answers, write_questions
+from autograder.classroom.collect.submitted_folder import HandInFiles, Placing, is_kept, keep_earlier, place
+from autograder.classroom.hand_in_record import CollectedHandIn, keep_students, read_record, record_folder, write_record
+from autograder.classroom.roster import Person, Roster
+from autograder.classroom.written_time import parse_time
+from autograder.errors import UnfinishedError
+from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.policy import CoursePolicy, read_policy
+from autograder.printable import printable
+
+START = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+
+
+class CollectError(UnfinishedError):
+    """A submission cannot be written. Files that were placed stay, and the same command continues."""
+
+
+class CollectedLine(NamedTuple):
+    """One student's line of the report.
+
+    Attributes:
+        student: nbgrader's id.
+        name: the name on the platform.
+        placing: the action for the latest submission.
+        remarks: how the submission was matched (if not by an id), late marks, and files that were left out.
+    """
+
+    student: str
+    name: str
+    placing: Placing
+    remarks: tuple[str, ...]
+
+
+class Collection(NamedTuple):
+    """The result of `collect`.
+
+    Attributes:
+        platform: the platform whose format the download has.
+        lines: one line for each student with a submission, sorted by id.
+        missing: the people of the roster without a submission, in this download and before.
+        earlier: the people of the roster who are not in this download, but in an earlier one.
+        questions: the open questions.
+        table: the table with the questions; None if everything is decided.
+        notes: the files of the download that were left out, one line each.
+        zone: the time zone of times without one; "" if the course does not set it.
+    """
+
+    platform: str
+    lines: list[CollectedLine]
+    missing: list[Person]
+    earlier: list[Person]
+    questions: list[MatchQuestion]
+    table: Path | None
+    notes: list[str]
+    zone: str
+
+
+def collect(
+    download: Path,
+    assignment: str,
+    course: Path,
+    roster: Roster,
+    platform: str = "auto",
+    zone: datetime.tzinfo = datetime.UTC,
+) -> Collection:
+    """Copy each submission of a download to submitted/STUDENT/ASSIGNMENT/ of the course.
+
+    Args:
+        download: the platform's zip, or a folder.
+        assignment: the name of its folder among the sources.
+        course: the course's folder.
+        roster: the class; with an empty roster, the platform's names are used as student ids.
+        platform: the name of the platform, or "auto".
+        zone: the time zone of times without one.
+
+    Raises:
+        DownloadError: it is not such a download, or belongs to another assignment; nothing is written.
+        ClassError: the course or the assignment does not exist.
+        ZoneError: a time has no zone, and neither has the course; nothing is written.
+        CollectError: a file cannot be written to the course's folder.
+    """
+    classroom = open_class(course, assignment, before_hand_in=True)
+    try:
+        return _collect(classroom, download, roster, platform, zone)
+    except OSError as error:
+        raise CollectError(
+            f"{printable(str(error.filename or classroom.folder))} cannot be written ({error.strerror}); what was placed so far "
+            "is kept. Correct that, then run the same command again"
+        ) from None
+
+
+def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str, zone: datetime.tzinfo) -> Collection:
+    assignment = classroom.assignment
+    shapes = shapes_in(classroom.sources / classroom.assignment)
+    folder = record_folder(classroom.folder, assignment)
+    answers = read_answers(folder, zone)
+    record = read_record(classroom.folder, assignment)
+    with open_download(download) as files:
+        chosen = platform_of(files, platform)
+        hand_ins = chosen.hand_ins(files, zone, assignment)
+        works = [readable(hand_in, shapes, answers.notebooks) for hand_in in hand_ins]
+        _check_assignment(works, download, assignment)
+        claims, questions = claims_of(works, roster, answers)
+        desk = _Desk(classroom, chosen.name, record, folder, answers, zone)
+        desk.check_times(claims)
+        classroom.steps["submitted"].mkdir(parents=True, exist_ok=True)
+        lines = [desk.settle(student, one) for student, one in sorted(claims.items())]
+    write_record(classroom.folder, assignment, record)
+    keep_students(classroom.folder, {person.student: person.name for person in roster.people})
+    questions += desk.questions
+    table = write_questions(folder, questions, answers, {work.hand_in.key for work in works})
+    absent = [person for person in roster.people if person.student not in claims]
+    before = record.keys() | set(classroom.students())
+    earlier = [person for person in absent if person.student in before]
+    missing = [person for person in absent if person.student not in before]
+    open_questions = [one for one in questions if not _is_answered(one, answers)]
+    notes = [*files.notes, *_unread(desk.unread_times)]
+    return Collection(chosen.name, lines, missing, earlier, open_questions, table, notes, str(zone))
+
+
+class _Desk:
+    def __init__(
+        self,
+        classroom: Classroom,
+        platform: str,
+        record: dict[str, CollectedHandIn],
+        folder: Path,
+        answers: Answers,
+        zone: datetime.tzinfo,
+    ) -> None:
+        self.classroom, self.platform, self.record, self.folder = classroom, platform, record, folder
+        self.answers, self.zone = answers, zone
+        self.policy = read_policy(classroom.folder)[0] or CoursePolicy()
+        self.questions: list[MatchQuestion] = []
+        self.unread_times: set[str] = set()
+
+    def check_times(self, claims: dict[str, list[Claim]]) -> None:
+        """Raise ZoneError if a time has no zone."""
+        for claim in (claim for listed in claims.values() for claim in listed):
+            self._time(claim)
+
+    def settle(self, student: str, claims: list[Claim]) -> CollectedLine:
+        """Place the latest of a student's submissions, store the others, and return the student's line."""
+        *others, last = sorted(claims, key=lambda claim: self._order(student, claim))
+        earlier = self.classroom.earlier(student)
+        for claim in others:
+            keep_earlier(self._read(claim, student), earlier)
+        if not last.work.names:
+            self._ask(last)
+            return CollectedLine(
+                student, last.person.name, "cannot be placed", tuple(_remarks(last, "no file was submitted"))
+            )
+        work = self._read(last, student)
+        placing: Placing = "as before"
+        reason = ""
+        # With "best", `grade` may have put another submission into submitted/.
+        if not (self.policy.counts == "best" and is_kept(self.classroom, student, work)):
+            placing, reason = place(self.classroom, student, work, self.record.get(student), earlier, self._is_in_time)
+        if placing in ("new", "newer than before", "as before"):
+            self.record[student] = self._collected(last, work)
+        self._ask(last)
+        if last.work.hand_in.late and work.handed_in is None:
+            question = question_of(last, "it was late, and the download does not say by how much")
+            self.questions.append(question._replace(submission=_number(last)))
+        return CollectedLine(student, last.person.name, placing, tuple(_remarks(last, reason, len(others))))
+
+    def _ask(self, claim: Claim) -> None:
+        found = claim.work.found
+        self.questions += [question_of(claim, why, claim.work.files[path].path) for path, why in found.unknown.items()]
+
+    def _read(self, claim: Claim, student: str) -> HandInFiles:
+        in_time, time, sequence = self._order(student, claim)
+        return HandInFiles(claim.work.read(), None if time == START else time, sequence, in_time)
+
+    def _order(self, student: str, claim: Claim) -> tuple[bool, datetime.datetime, int]:
+        """Return a key by which the greatest of a student's submissions counts."""
+        hand_in, time = claim.work.hand_in, self._time(claim)
+        return self._is_in_time(student, time, hand_in.late), time or START, hand_in.sequence
+
+    def _is_in_time(self, student: str, time: datetime.datetime | None, late: bool) -> bool:
+        """Return whether a submission is in time, by the platform if its time is unknown; True if the last one counts."""
+        if self.policy.counts != "last-in-time":
+            return True
+        return self.policy.is_in_time(self.classroom.assignment, student, time) if time else not late
+
+    def _time(self, claim: Claim) -> datetime.datetime | None:
+        hand_in = claim.work.hand_in
+        stated, listed = (
+            self.answers.time(hand_in.key, _number(claim)) or hand_in.handed_in,
+            claim.person.known.get("handed in", "-"),
+        )
+        time = stated or parse_time(listed, self.zone)
+        if time is None and listed != "-":
+            self.unread_times.add(listed)
+        return time.astimezone(datetime.UTC).replace(microsecond=0) if time else None
+
+    def _collected(self, claim: Claim, work: HandInFiles) -> CollectedHandIn:
+        hand_in = claim.work.hand_in
+        return CollectedHandIn(
+            platform=self.platform,
+            key=hand_in.key,
+            name=claim.person.name or hand_in.name,
+            known=claim.person.known,
+            handed_in=work.handed_in.isoformat() if work.handed_in else "",
+            sequence=hand_in.sequence,
+            late=hand_in.late,
+            digest=work.digest,
+            upload_name=hand_in.upload_name,
+            notebooks={name: one.how for name, one in claim.work.found.found.items()},
+        )
+
+
+def _check_assignment(works: list[ReadableHandIn], download: Path, assignment: str) -> None:
+    unknown = [why for work in works for why in work.found.unknown.values()]
+    if not works:
+        raise DownloadError(f"{printable(download.name)} contains no submission")
+    if unknown and not any(work.found.found for work in works):
+        raise DownloadError(
+            f"none of the {len(unknown)} notebooks in {printable(download.name)} is one of {assignment}. Name the assignment that "
+            "was downloaded"
+        )
+
+
+def _unread(times: set[str]) -> Iterator[str]:
+    if times:
+        yield (
+            f"{len(times)} times in the list could not be read, such as “{min(times)}”: without another time, these submissions "
+            "count as on time"
+        )
+
+
+def _number(claim: Claim) -> str:
+    return str(claim.work.hand_in.sequence or "")
+
+
+def _is_answered(question: MatchQuestion, answers: Answers) -> bool:
+    if question.file:
+        return question.file in answers.notebooks
+    if question.submission:
+        return answers.time(question.hand_in, question.submission) is not None
+    return question.hand_in in answers.students
+
+
+def _remarks(claim: Claim, reason: str, others: int = 0) -> Iterator[str]:
+    found = claim.work.found
+    if claim.how:
+        yield f"student found {claim.how}" if claim.how.startswith("by") else claim.how
+    yield from (f"{one.path} is {name}.ipynb, {one.how}" for name, one in found.found.items() if one.how)
+    yield from (f"{path}: {why}" for path, why in found.unknown.items())
+    yield from (f"there is no {name}.ipynb" for name in found.missing)
+    if claim.work.hand_in.late:
+        yield "late, says the platform"
+    if others:
+        yield f"{others} earlier submission{'s' if others > 1 else ''} kept"
+    yield from claim.work.notes
+    if reason:
+        yield reason
+
+
+def as_json(collection: Collection) -> str:
+    """Return the collection as one JSON object."""
+    return json.dumps({"version": 1} | msgspec.to_builtins(collection._asdict(), enc_hook=_plain), indent=2)
+
+
+def _plain(value: object) -> object:
+    return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else str(value)

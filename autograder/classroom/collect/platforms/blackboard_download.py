@@ -1,0 +1,75 @@
+"""Blackboard's "Assignment File Download": one folder of files, whose names contain the assignment, the user and the attempt.
+
+Sources: the README of kwurst/bb-file-cleanup and nbgrader's help on zip_collect (nbgrader/plugins/zipcollect.py,
+0.9.6): `{assignment}_{username}_attempt_{YYYY-MM-DD-HH-MM-SS}_{file}`, and a `.txt` without a file name for each
+attempt, whose first line is `Name: {name} ({username})` (the reader of CodeGra-de/CodeGra.de). A download may contain
+all attempts of a person. The times are those of the server.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import defaultdict
+
+from autograder.classroom.collect.download import Download, DownloadedFile, DownloadError
+from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn, Platform
+
+NAME = re.compile(
+    r"(?P<before>.+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<file>.+)|\.txt)",
+)
+WHO = re.compile(r"[^:\n]+: *(?P<name>[^\n]+?) \((?P<login>[^()\s]+)\)\s*(?:\n|$)")
+ABOUT = ""  # replaces the file name of the text about an attempt
+LONGEST_TEXT = 2**20
+TIME = "%Y-%m-%d-%H-%M-%S"
+
+
+def _match(path: str) -> re.Match[str] | None:
+    return NAME.fullmatch(path.rpartition("/")[2])
+
+
+def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
+    found: dict[tuple[str, str], dict[str, DownloadedFile]] = defaultdict(dict)
+    for file in download.files:
+        if (parts := _match(file.path)) is None:
+            download.notes.append(f"{file.path} was left out: its name does not have Blackboard's format")
+        else:
+            found[parts["before"], parts["time"]][parts["file"] or ABOUT] = file
+    return [_hand_in(before, time, files, zone) for (before, time), files in found.items()]
+
+
+def _hand_in(before: str, time: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo) -> DownloadedHandIn:
+    about = files.pop(ABOUT, None)
+    login, name = _who(about) if about else ("", "")
+    # The assignment and the username may contain underscores: the text or the roster decides which suffix is the username.
+    words = before.split("_")
+    ends = ["_".join(words[number:]) for number in range(len(words) - 1, 0, -1)] or [before]
+    return DownloadedHandIn(
+        key=before,
+        name=name,
+        identities=(
+            {"login": login or ends[0]} | {f"login with {number} underscores": end for number, end in enumerate(ends)},
+        ),
+        files=files,
+        handed_in=_time(time, zone),
+    )
+
+
+def _who(about: DownloadedFile) -> tuple[str, str]:
+    """Return the username and the name in an attempt's text file; ("", "") if it has another format."""
+    try:
+        text = about.read(LONGEST_TEXT).decode("utf-8-sig", errors="replace")
+    except DownloadError:
+        return "", ""
+    found = WHO.match(text)
+    return (found["login"], found["name"]) if found else ("", "")
+
+
+def _time(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
+    try:
+        return datetime.datetime.strptime(text, TIME).replace(tzinfo=zone)
+    except ValueError:
+        return None
+
+
+BLACKBOARD = Platform("blackboard", lambda path: _match(path) is not None, _hand_ins)

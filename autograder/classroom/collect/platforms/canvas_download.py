@@ -1,0 +1,58 @@
+"""Canvas' "Download Submissions": one folder of files, whose names contain the student, a late mark and the attachment.
+
+Source: lib/content_zipper.rb of instructure/canvas-lms. Names have the form `{sortable
+name}[_LATE]_{user}_{attachment}_{file}`, with the name in lower case and only word characters;
+`[LATE_]anon_{id}_{attachment}_{file}` if grading is anonymous; and `…_text.html` or `…_link.html` for a submission
+without a file. Names before 2016 contain hyphens, and some contain "late". The entry of a group has the group's name
+and the number of one member. The zip contains each person's latest submission, without its time: its entries have the
+time of the download. Attachment numbers increase, so of two downloads the later submission has the higher number.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import defaultdict
+
+from autograder.classroom.collect.download import Download, DownloadedFile
+from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn, Platform
+
+NAME = re.compile(
+    r"(?:(?P<name>[\w-]+?)_)??(?P<late>(?i:LATE_))?(?:anon_(?P<anonymous>[^\W_]+)|(?P<user>\d+))_"
+    r"(?:(?P<attachment>\d+)_(?P<file>.+)|(?P<typed>text|link)\.html(?:-\d+)?)"
+)
+
+
+def _match(path: str) -> re.Match[str] | None:
+    return NAME.fullmatch(path.rpartition("/")[2])
+
+
+def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
+    found: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
+    for file in download.files:
+        if (parts := _match(file.path)) is None:
+            download.notes.append(f"{file.path} was left out: its name does not have Canvas' format")
+        else:
+            found[parts["user"] or f"anon_{parts['anonymous']}"].append((parts, file))
+    return [_hand_in(key, files) for key, files in found.items()]
+
+
+def _hand_in(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedHandIn:
+    first, last = files[0][0], max(files, key=lambda one: int(one[0]["attachment"] or 0))[0]
+    identity = {"canvas": key} if first["user"] else {"anonymous": key}
+    if first["name"]:
+        identity["joined"] = first["name"]
+    return DownloadedHandIn(
+        key=key,
+        name=first["name"] or "",
+        identities=(identity,),
+        files={parts["file"] or f"{parts['typed']}.html": file for parts, file in files},
+        sequence=int(last["attachment"] or 0),
+        late=first["late"] is not None,
+        # Canvas reads the first two numbers between underscores as the user and the attachment (app/models/assignment.rb,
+        # infer_comment_context_from_filename).
+        upload_name=f"{first['name'] or 'anon'}_{key}_{last['attachment']}" if last["attachment"] else "",
+    )
+
+
+CANVAS = Platform("canvas", lambda path: _match(path) is not None, _hand_ins)

@@ -1,0 +1,45 @@
+"""The platforms whose downloads can be read, and the detection of a download's platform."""
+
+from __future__ import annotations
+
+from autograder.classroom.collect.download import Download, DownloadError
+from autograder.classroom.collect.downloaded_hand_in import Platform
+from autograder.classroom.collect.platforms.blackboard_download import BLACKBOARD
+from autograder.classroom.collect.platforms.canvas_download import CANVAS
+from autograder.classroom.collect.platforms.gradescope_download import GRADESCOPE
+from autograder.classroom.collect.platforms.moodle_download import MOODLE
+from autograder.classroom.collect.platforms.nbgrader_folders import NBGRADER
+
+PLATFORMS = {platform.name: platform for platform in (GRADESCOPE, MOODLE, BLACKBOARD, CANVAS, NBGRADER)}
+
+
+def platform_of(download: Download, name: str) -> Platform:
+    """Return the platform of this name, or for "auto" the one whose format most files have.
+
+    Raises:
+        DownloadError: no file name has the format of a platform.
+    """
+    if name != "auto":
+        return PLATFORMS[name]
+    counted = {
+        one: sum(platform.recognises(file.path) for file in download.files) for one, platform in PLATFORMS.items()
+    }
+    if counted["gradescope"]:
+        return PLATFORMS["gradescope"]  # one file of this name is sufficient
+    best = max(counted, key=lambda one: counted[one])  # of equal counts, the first one has the strictest format
+    if not counted[best]:
+        raise DownloadError(
+            f"its file names do not match a known platform ({', '.join(PLATFORMS)}). Download all submissions of one "
+            "assignment at once, or make a folder for each student"
+        )
+    fitting = max((one for one in counted if one != "nbgrader"), key=lambda one: counted[one])
+    if best == "nbgrader" and 2 * counted[fitting] > len(
+        download.files
+    ):  # every file in a folder has nbgrader's format
+        odd = next(file.path for file in download.files if not PLATFORMS[fitting].recognises(file.path))
+        download.notes.append(
+            f"{counted[fitting]} of {len(download.files)} files have the format of {fitting}, and {odd} does not. To read each "
+            "folder as one student's submission instead, add --from nbgrader"
+        )
+        best = fitting
+    return PLATFORMS[best]

@@ -1,0 +1,185 @@
+"""The program in Gradescope's container: grade its one submission, and write results.json.
+
+`run_autograder` starts it as `python -m autograder.classroom.gradescope.graded_submission /autograder`.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from autograder.classroom.collect.download import open_download
+from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn
+from autograder.classroom.collect.hand_in_files import readable
+from autograder.classroom.collect.notebook_names import shapes_in
+from autograder.classroom.gradescope.harness_terms import HarnessTerms, read_terms
+from autograder.course.file_replacement import replace_file
+from autograder.errors import AutograderError
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.feedback_files import told_of_hidden_test
+from autograder.grade.batch.student_submission import StudentSubmission
+from autograder.grade.clean.harmless_text import harmless_text
+from autograder.grade.sandbox.isolation import LEVELS, IsolationError, IsolationLevel
+from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.grade.submission.submission_run import unreadable
+from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
+from autograder.grade.where.grading_job import GradingTerms, Job
+from autograder.grade.where.local_processes import LocalBackend
+
+LONGEST_OUTPUT = 10_000  # characters of a test's message
+
+
+def results_of(
+    sources: Mapping[str, AssignmentSource],
+    grades: Mapping[str, NotebookGrade],
+    terms: HarnessTerms,
+    remarks: list[str],
+) -> dict[str, Any]:
+    """Return the results of a submission.
+
+    Args:
+        sources: the teacher's notebooks, by name.
+        grades: the grades of the notebooks, by the same names.
+        terms: the information that students get about hidden tests, and when.
+        remarks: on the whole submission, one line each.
+    """
+    ended = [graded.ended for graded in grades.values() if graded.ended]
+    return {
+        "score": round(sum(graded.points for graded in grades.values()), 6),
+        "execution_time": round(sum(graded.seconds for graded in grades.values()), 2),
+        "output": _text("\n".join([*ended, *remarks])),
+        "output_format": "text",
+        "test_output_format": "text",
+        "tests": [
+            _test(cell, grades[name].cells[cell.id], terms, f"{name}: " if len(sources) > 1 else "")
+            for name, source in sources.items()
+            for cell in source.graded
+        ],
+    }
+
+
+def failed_results(reason: str) -> dict[str, Any]:
+    """Return the results if grading failed: 0 points, and the reason."""
+    told = f"Nothing was graded, and this is not the submission's fault: {reason}. Tell your instructor."
+    return {"score": 0.0, "output": _text(told), "output_format": "text", "tests": []}
+
+
+def _test(cell: SourceCell, grade: CellGrade, terms: HarnessTerms, before: str) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "name": before + cell.id.replace("_", " "),
+        "output": _text(_told(cell, grade, terms.hidden_tests)),
+        "output_format": "text",
+        "visibility": terms.visibility if cell.hides else "visible",
+        "extra_data": {"status": grade.status, "kind": grade.kind},
+    }
+    if grade.points is None:
+        return about
+    status = "passed" if grade.points >= grade.max_points else "failed"
+    return about | {"score": round(grade.points, 6), "max_score": grade.max_points, "status": status}
+
+
+def _told(cell: SourceCell, grade: CellGrade, level: str) -> str:
+    if grade.points is None:
+        return "A person grades this."
+    if grade.hidden and grade.status != "correct":
+        return told_of_hidden_test(level, cell.hidden[0].name if cell.hidden else "", grade.reason)
+    return grade.reason or ("" if grade.status == "correct" else f"{grade.status}".capitalize() + ".")
+
+
+def _text(words: str) -> str:
+    """Return the text without control characters and invalid Unicode, and cut to a maximum length; a submission may have written it."""
+    clean = harmless_text(words).encode("utf-8", "backslashreplace").decode()
+    return clean if len(clean) <= LONGEST_OUTPUT else f"{clean[:LONGEST_OUTPUT]}\n… cut off"
+
+
+STUDENT = "submission"
+
+
+def main(root: Path) -> None:
+    """Write results/results.json in Gradescope's folder."""
+    try:
+        results = graded_results(root / "source", root / "submission")
+    except AutograderError as error:
+        results = failed_results(str(error))
+    replace_file(root / "results" / "results.json", json.dumps(results, allow_nan=False, indent=1).encode())
+    print(results["output"])
+
+
+def graded_results(source: Path, submission: Path) -> dict[str, Any]:
+    """Return the results of one submission.
+
+    Args:
+        source: the folder of the unpacked zip.
+        submission: the folder of the submitted files.
+
+    Raises:
+        IsolationError: the container does not reach the required isolation level.
+    """
+    terms = read_terms(source)
+    level = strongest_level(terms.isolation)
+    with tempfile.TemporaryDirectory() as folder:
+        classroom = _classroom(source / "course", Path(folder), terms.assignment)
+        remarks = _place(submission, classroom)
+        print(f"isolation level {level.name!r}: {level.defends}")  # the instructor sees this output
+        return _graded(classroom, terms, level, [*remarks, f"Graded at isolation level {level.name!r}."])
+
+
+def strongest_level(weakest: str) -> IsolationLevel:
+    """Return the strongest level that this machine reaches, if it is at least as strong as the named one.
+
+    Raises:
+        IsolationError: the machine does not reach such a level.
+    """
+    names = list(LEVELS)
+    strong = [LEVELS[name] for name in names[: names.index(weakest) + 1]]
+    for level in strong:
+        if not level.obstacle:
+            return level
+    reasons = "; ".join(f"{level.name}: {level.obstacle}" for level in strong)
+    raise IsolationError(f"the container does not reach the isolation level {weakest!r} ({reasons})")
+
+
+def _classroom(course: Path, folder: Path, assignment: str) -> Classroom:
+    steps = {step: folder / step for step in ("submitted", "autograded", "feedback")}
+    return Classroom(course, assignment, course / "source", steps, "sqlite://", "gradescope")
+
+
+def _place(submission: Path, classroom: Classroom) -> list[str]:
+    """Write the submitted files to the student's folder under the assignment's names; return the remarks."""
+    shapes = shapes_in(classroom.sources / classroom.assignment)
+    with open_download(submission) as download:
+        files = {file.path: file for file in download.files}
+        work = readable(DownloadedHandIn("", "", (), files), shapes, {})
+        contents = work.read()
+        folder = classroom.submitted(STUDENT)
+        folder.mkdir(parents=True)
+        for name, data in contents.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        taken = [f"{one.path} was graded as {name}.ipynb." for name, one in work.found.found.items() if one.how]
+        unknown = [f"{path} was left out: {why}." for path, why in work.found.unknown.items()]
+        return [*taken, *unknown, *download.notes, *work.notes]
+
+
+def _graded(classroom: Classroom, terms: HarnessTerms, level: IsolationLevel, remarks: list[str]) -> dict[str, Any]:
+    sources = {source.name: source for source in classroom.read_sources(level, terms.limits)}
+    work = StudentSubmission(classroom, STUDENT, sources, classroom.course_files()[0], terms.limits)
+    jobs = [
+        Job(STUDENT, name, data, work.files, terms.plans[name], pictures=True) for name, data in work.notebooks.items()
+    ]
+    grading = GradingTerms(sources, level, terms.limits, secrets.randbits(63))
+    with LocalBackend(level, 1) as backend, backend.graders(grading) as processes:
+        for result in processes.grade(jobs):
+            grade = result.grade or unreadable(sources[result.notebook], result.failure)
+            work.grades[result.notebook] = grade
+    return results_of(sources, work.grades, terms, [*work.notes, *remarks])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

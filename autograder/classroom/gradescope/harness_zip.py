@@ -1,0 +1,168 @@
+"""`autograder harness gradescope LESSON`: the zip from which Gradescope builds a container that grades as `grade` does.
+
+The zip contains this package, the versions of its dependencies, the assignment's sources, and the grading plans.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from autograder.classroom.gradescope.harness_terms import FILE, HarnessTerms
+from autograder.classroom.returning.feedback_zip import WHEN
+from autograder.course.file_replacement import replace_file
+from autograder.errors import InputError
+from autograder.grade.batch.assignment import validate_assignment
+from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.course_config import FILE as CONFIG
+from autograder.grade.batch.course_config import limits_of
+from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
+from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step
+from autograder.printable import printable
+from autograder.requirements import PACKAGE
+
+DISTRIBUTION, EXTRA = "autograd-er", "grade"
+TEMPLATES = Path(__file__).parent / "template"
+PROGRAMS = ("setup.sh", "run_autograder")
+
+
+class HarnessError(InputError):
+    """The zip cannot be built; the message gives the reason."""
+
+
+def write_harness(
+    target: Path,
+    assignment: str,
+    course: Path,
+    *,
+    isolation: str,
+    hidden_tests: str,
+    visibility: str,
+    requirements: Path | None = None,
+    on_step: OnStep = ignore_step,
+) -> list[SourceReport]:
+    """Write the zip for an assignment, and return the reports on its sources, validated at this machine's strongest level.
+
+    Args:
+        target: the path of the zip.
+        assignment: the name of its folder among the sources.
+        course: the course's folder.
+        isolation: the weakest level at which the container may grade.
+        hidden_tests: the information about a failed hidden test that a student gets: "none", "name" or "message".
+        visibility: when a student sees the result of a test with a hidden part.
+        requirements: a file in pip's format with the packages, other than PyTorch, that the assignment imports.
+        on_step: called when the grading of a generated submission begins.
+
+    Raises:
+        ClassError: the course or the assignment does not exist.
+        IsolationError: this machine does not reach any level, so the sources cannot be validated.
+        HarnessError: the requirements cannot be read, or the zip cannot be written.
+    """
+    more = _requirements_in(requirements) if requirements else ""
+    classroom = open_class(course, assignment, before_hand_in=True)
+    here = next((level.name for level in LEVELS.values() if not level.obstacle), STRONGEST)
+    reports = [report for report, _ in validate_assignment(assignment, course, here, on_step=on_step)]
+    terms = HarnessTerms(
+        assignment=assignment,
+        isolation=isolation,
+        hidden_tests=hidden_tests,
+        visibility=visibility,
+        limits=limits_of(classroom.settings(), {}),
+        plans={
+            report.notebook: msgspec.structs.replace(report.plan, any_prediction=classroom.any_prediction())
+            for report in reports
+        },
+    )
+    try:
+        replace_file(target, _zip(dict(_files(classroom, terms, more))))
+    except OSError as error:
+        raise HarnessError(f"the zip cannot be written to {printable(str(target))} ({error.strerror})") from None
+    return reports
+
+
+def _requirements_in(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise HarnessError(f"{printable(str(path))} cannot be read ({reason}). Name a pip requirements file") from None
+
+
+def locked_requirements(
+    distribution: str = DISTRIBUTION,
+    extra: str = EXTRA,
+    *,
+    systems: Sequence[Mapping[str, str]] = ({},),
+    leaves: tuple[str, ...] = ("torch",),
+) -> dict[str, str]:
+    """Return the direct and indirect dependencies of an installed distribution with their versions.
+
+    Args:
+        distribution: the distribution's name.
+        extra: the extra whose dependencies are included.
+        systems: the values of markers, by name, on each system to consider; by default, on this one.
+        leaves: the packages whose own dependencies are not included.
+    """
+    found: dict[str, str] = {}
+    waiting = [(distribution, {"", extra})]
+    while waiting:
+        name, extras = waiting.pop()
+        for line in importlib.metadata.requires(name) or ():
+            needed = Requirement(line)
+            cases = [{"extra": one, **system} for one in extras for system in systems]
+            if needed.marker and not any(map(needed.marker.evaluate, cases)):
+                continue
+            known = canonicalize_name(needed.name)
+            if known not in found or needed.extras:
+                found[known] = _installed_version(known)
+                waiting += [(known, {"", *needed.extras})] if known not in leaves and found[known] else []
+    found.pop(distribution, None)
+    return dict(sorted(found.items()))
+
+
+def _installed_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name).partition("+")[0]
+    except importlib.metadata.PackageNotFoundError:  # needed on another system
+        return ""
+
+
+def _files(classroom: Classroom, terms: HarnessTerms, more: str) -> Iterator[tuple[str, bytes]]:
+    locked = locked_requirements()
+    setup = (TEMPLATES / "setup.sh").read_text("utf-8").replace("{torch}", f"torch=={locked.pop('torch')}")
+    yield "setup.sh", setup.encode()
+    yield "run_autograder", (TEMPLATES / "run_autograder").read_bytes()
+    yield "requirements.txt", "".join(f"{name}=={version}\n" for name, version in locked.items()).encode()
+    yield "more_requirements.txt", more.encode()
+    yield FILE, msgspec.json.format(msgspec.json.encode(terms, order="deterministic"))
+    yield from files_below(PACKAGE, "package/autograder")
+    yield from files_below(PACKAGE.parent / "assets", "package/autograder/assets", ("*.js", "*.css"))
+    yield from files_below(classroom.sources / terms.assignment, f"course/source/{terms.assignment}")
+    if (classroom.folder / CONFIG).is_file():
+        yield f"course/{CONFIG}", (classroom.folder / CONFIG).read_bytes()
+
+
+def files_below(folder: Path, place: str, patterns: tuple[str, ...] = ("**/*",)) -> Iterator[tuple[str, bytes]]:
+    """Yield the files in a folder that match a pattern, each by its path below `place`; caches are left out."""
+    for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and "__pycache__" not in parts and ".ipynb_checkpoints" not in parts:
+            yield "/".join([place, *parts]), path.read_bytes()
+
+
+def _zip(files: dict[str, bytes]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            info = zipfile.ZipInfo(name, WHEN)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = (0o755 if name in PROGRAMS else 0o644) << 16
+            archive.writestr(info, content)
+    return data.getvalue()

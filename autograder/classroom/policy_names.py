@@ -1,0 +1,94 @@
+"""Validation of the names in policy.toml: an unknown assignment or student is probably a typing error, and is rejected."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from nbgrader.api import Assignment, Student
+
+from autograder.classroom.hand_in_record import read_students
+from autograder.classroom.roster import FILE as ROSTER
+from autograder.classroom.roster import read_roster
+from autograder.course.variants.variant_record import read_record
+from autograder.grade.batch.classroom import Classroom, opened_gradebook
+from autograder.grade.batch.course_config import read_course
+from autograder.grade.policy import FILE, CoursePolicy, PolicyError, read_policy
+from autograder.printable import printable
+
+ASSIGNMENT = "assignment. Known assignments have a source folder or are in the gradebook"
+STUDENT = (
+    "student. Known students have a submission, or are in the gradebook, in roster.csv or in a list that "
+    "`autograder collect` has read"
+)
+
+
+class _Named(NamedTuple):
+    """A name in the file, and the setting that contains it."""
+
+    setting: str
+    name: str
+
+
+def checked_policy(classroom: Classroom) -> CoursePolicy:
+    """Return the course's policy after checking all its names; an empty policy if the file does not exist.
+
+    Raises:
+        PolicyError: the file cannot be used, or contains the name of an unknown assignment or student.
+    """
+    policy = read_policy(classroom.folder)[0] or CoursePolicy()
+    path = classroom.folder / FILE
+    _refuse_unknown(path, _assignments_in(policy), _known_assignments(classroom), ASSIGNMENT)
+    _refuse_unknown(path, _students_in(policy), _known_students(classroom), STUDENT)
+    return policy
+
+
+def _assignments_in(policy: CoursePolicy) -> list[_Named]:
+    named = [_Named("assignments", name) for name in policy.assignments]
+    return named + [_Named("drop_lowest", name) for rule in policy.drop_lowest for name in rule.assignments]
+
+
+def _students_in(policy: CoursePolicy) -> list[_Named]:
+    return [_Named("left", student) for student in policy.left] + [
+        _Named(f"assignments.{assignment}.{setting}", student)
+        for assignment, one in policy.assignments.items()
+        for setting, students in (("extensions", one.extensions), ("excused", one.excused))
+        for student in students
+    ]
+
+
+def _refuse_unknown(path: Path, named: list[_Named], known: Iterator[Iterable[str]], kind: str) -> None:
+    """Raise PolicyError for the first name that no source contains; later sources are read only if a name is still missing."""
+    seen: set[str] = set()
+    while missing := [one for one in named if one.name not in seen]:
+        more = next(known, None)
+        if more is None:
+            setting, name = missing[0]
+            near = difflib.get_close_matches(name, sorted(seen), n=1)
+            meant = f" (is “{printable(near[0])}” meant?)" if near else ""
+            raise PolicyError(
+                f"{printable(str(path))}: {setting} has “{printable(name)}”{meant}, which is not a known {kind}"
+            )
+        seen.update(more)
+
+
+def _known_assignments(classroom: Classroom) -> Iterator[Iterable[str]]:
+    for folder in (classroom.sources, *read_course(classroom.folder).source_folders):
+        yield [path.name for path in folder.glob("*/")]
+    if classroom.has_gradebook:
+        with opened_gradebook(classroom) as book:
+            yield [name for (name,) in book.db.query(Assignment.name)]
+
+
+def _known_students(classroom: Classroom) -> Iterator[Iterable[str]]:
+    yield [path.name for path in classroom.steps["submitted"].glob("*/")]
+    yield read_students(classroom.folder)
+    for handed_out in read_record(classroom.folder).assignments.values():
+        yield handed_out.students
+    if classroom.has_gradebook:
+        with opened_gradebook(classroom) as book:
+            yield [name for (name,) in book.db.query(Student.id)]
+    if (classroom.folder / ROSTER).is_file():
+        yield [person.student for person in read_roster(classroom.folder / ROSTER).people]

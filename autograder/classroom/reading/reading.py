@@ -1,0 +1,149 @@
+"""The `read` command: transfer points from the table to the gradebook, and write the table again."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from autograder.classroom.class_grades import read_class_grades
+from autograder.classroom.reading.reading_sheet import COLUMNS, Mark, read_sheet, read_short_comments, sheet
+from autograder.classroom.reading.written_answers import WrittenAnswer, opened_answers, written_answers
+from autograder.course.file_replacement import replace_files
+from autograder.errors import InputError
+from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.gradebook import only_client
+from autograder.printable import printable
+
+FOLDER, ANSWERS, SECOND, STATE, COMMENTS = "reading", "answers.csv", "second_reading.csv", "state.json", "comments.csv"
+SECOND_POINTS = "second_points"
+
+
+class ReadingError(InputError):
+    """There are no answers to grade by hand, or the stored state is damaged."""
+
+
+class ReadingState(msgspec.Struct):
+    """The contents of the tables when they were written: the salt of the codes, and the mark of each answer, now or before."""
+
+    salt: str
+    marks: dict[str, Mark] = {}
+
+
+class SecondReading(NamedTuple):
+    """The agreement of two graders: the number of answers that both graded, of equal points, and the mean difference in points."""
+
+    answers: int
+    same: int
+    mean_difference: float
+
+
+class Reading(NamedTuple):
+    """The result of `read`.
+
+    Attributes:
+        table: the table to continue with.
+        answers: the number of answers.
+        waiting: the number of answers without points.
+        taken: the number of marks that were new in the table and are now in the gradebook.
+        second: the agreement with a second grader; None without a second grader.
+    """
+
+    table: Path
+    answers: int
+    waiting: int
+    taken: int
+    second: SecondReading | None
+
+
+def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
+    """Transfer new points and comments to the gradebook, and write the tables again.
+
+    Args:
+        assignment: the name of its folder.
+        course: the course's folder.
+        sample: the number of answers for a second grader, from the best to the worst; 0 leaves the second table
+            unchanged.
+
+    Raises:
+        TableError: a cell of a table is invalid; nothing is written.
+        NotGradedError: the assignment has not been graded yet.
+        ReadingError: there are no answers to grade by hand.
+    """
+    classroom = open_class(course, assignment, before_hand_in=True)
+    read_class_grades(classroom)
+    folder = classroom.folder / FOLDER / assignment
+    state = _read_state(folder / STATE)
+    answers = written_answers(classroom, state.salt)
+    if not answers:
+        raise ReadingError(f"{assignment} has no answers to grade by hand")
+    taken = _take(classroom, folder, state, answers)
+    answers = written_answers(classroom, state.salt)
+    second = _second_reading(folder / SECOND, answers, state)
+    state.marks |= {one.code: Mark(one.points, one.comment) for one in answers}
+    _write(folder, state, answers, sample)
+    waiting = sum(one.points is None for one in answers)
+    return Reading(folder / ANSWERS, len(answers), waiting, taken, second)
+
+
+def _write(folder: Path, state: ReadingState, answers: list[WrittenAnswer], sample: int) -> None:
+    files = {folder / STATE: msgspec.json.encode(state), folder / ANSWERS: sheet(answers)}
+    if sample:
+        columns = tuple(SECOND_POINTS if name == "points" else name for name in COLUMNS if name != "comment")
+        files[folder / SECOND] = sheet(spread(answers, sample), columns)
+    try:
+        replace_files(files)
+    except OSError as error:
+        raise ReadingError(
+            f"{printable(str(folder))} cannot be written to ({error.strerror}). Marks that were filled in are in the gradebook"
+        ) from None
+
+
+def spread(answers: list[WrittenAnswer], count: int) -> list[WrittenAnswer]:
+    """Return `count` answers that have points, evenly spaced from the worst to the best, in the order of their codes."""
+    ranked = sorted((one for one in answers if one.points is not None), key=lambda one: (one.points or 0.0, one.code))
+    if count >= len(ranked):
+        return sorted(ranked, key=lambda one: one.code)
+    step = (len(ranked) - 1) / max(count - 1, 1)
+    return sorted((ranked[round(number * step)] for number in range(count)), key=lambda one: one.code)
+
+
+def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list[WrittenAnswer]) -> int:
+    """Write the changed marks of the table to the gradebook; marks that were given in formgrader meanwhile stay."""
+    if not (folder / ANSWERS).exists():
+        return 0
+    known = {one.code: one for one in answers}
+    comments = read_short_comments(classroom.folder / FOLDER / COMMENTS)
+    filled = read_sheet(folder / ANSWERS, known, comments, gone=state.marks.keys())
+    new = {code: mark for code, mark in filled.items() if mark != state.marks.get(code, Mark(None, ""))}
+    if new:
+        with only_client(classroom.gradebook, classroom.assignment), opened_answers(classroom) as give:
+            for code, mark in new.items():
+                give(known[code], *mark)
+    return len(new)
+
+
+def _second_reading(path: Path, answers: list[WrittenAnswer], state: ReadingState) -> SecondReading | None:
+    if not path.exists():
+        return None
+    known = {one.code: one for one in answers}
+    filled = read_sheet(path, known, {}, SECOND_POINTS, gone=state.marks.keys())
+    both = [(known[code].points, mark.points) for code, mark in filled.items()]
+    differences = [abs(one - other) for one, other in both if one is not None and other is not None]
+    if not differences:
+        return None
+    return SecondReading(len(differences), differences.count(0.0), sum(differences) / len(differences))
+
+
+def _read_state(path: Path) -> ReadingState:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ReadingState)
+    except FileNotFoundError:
+        return ReadingState(secrets.token_hex(16))
+    except (OSError, msgspec.DecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ReadingError(
+            f"{printable(str(path))} cannot be read ({reason}). Move its folder away, and read again"
+        ) from None

@@ -1,0 +1,276 @@
+"""The data of a class report: scores, exercises, wrong answers, misconceptions, and students who are far behind."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from autograder.classroom.hand_in_record import read_record
+from autograder.classroom.policy_names import checked_policy
+from autograder.classroom.report.grading_records import (
+    ClassRecords,
+    GradedNotebook,
+    TestedCell,
+    graded_notebook,
+    read_records,
+)
+from autograder.classroom.report.item_statistics import ItemStatistics, cronbach_alpha, item_statistics
+from autograder.classroom.report.wrong_answers import (
+    GivenAnswer,
+    WrongAnswers,
+    group_wrong_answers,
+    handed_out,
+    named_forms,
+    wrong,
+)
+from autograder.course.teaching import Teaching, teaching_of
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.policy import CoursePolicy
+
+FAR_BEHIND = 0.4  # share of the points below which a student is listed as far behind
+QUESTIONS = 3
+PICTURE = re.compile(r'<img alt="([^"]*)" src="(data:image/svg\+xml[^"]*)"')
+
+
+class ExerciseReport(msgspec.Struct, frozen=True):
+    """One graded cell.
+
+    Attributes:
+        id: nbgrader's id.
+        max_points: the points of the cell.
+        statistics: difficulty and discrimination.
+        correct: the number of students with all points; 0 for a question without points.
+        not_attempted: the number of students who left the cell unchanged.
+        hidden_decided: the number of students who lost points to a hidden part of the test.
+        waiting: the number of answers that wait for manual grading.
+        wrong: the groups of wrong answers, the largest first.
+        picture: the address of an SVG with the first group's example, and its text; ("", "") without a picture.
+    """
+
+    id: str
+    max_points: float
+    statistics: ItemStatistics
+    correct: int
+    not_attempted: int
+    hidden_decided: int
+    waiting: int
+    wrong: list[WrongAnswers]
+    picture: tuple[str, str] = ("", "")
+
+
+class BeliefReport(msgspec.Struct, frozen=True):
+    """A misconception or habit, the number of students who have shown it, and their number in each exercise."""
+
+    belief: str
+    students: int
+    shown_by: dict[str, int]
+
+
+class FarBehind(msgspec.Struct, frozen=True):
+    """A student with few points: id, name, share of the points, and number of attempted exercises."""
+
+    student: str
+    name: str
+    share: float
+    attempted: int
+
+
+class ClassReport(msgspec.Struct, frozen=True):
+    """The report on one assignment.
+
+    Attributes:
+        assignment: nbgrader's name of the assignment.
+        max_points: the points of the assignment.
+        scores: the scores of all students who are not excused, sorted so that they are anonymous.
+        mean: the mean of the scores.
+        median: the median of the scores.
+        alpha: Cronbach's alpha, None if it cannot be computed.
+        exercises: the graded cells, in the order of the source.
+        beliefs: the misconceptions that the source explains, the most frequent first.
+        named: the wrong answers that the source names, over all exercises, the most frequent first.
+        questions: ids of the exercises to discuss in class.
+        ask: the question for the class in the source; may be "".
+        behind: the students who are far behind, by name.
+        excused: the number of excused students.
+        other_variants: the number of students who submitted the variant of somebody else; their answers are not among the
+            wrong answers.
+    """
+
+    assignment: str
+    max_points: float
+    scores: list[float]
+    mean: float
+    median: float
+    alpha: float | None
+    exercises: list[ExerciseReport]
+    beliefs: list[BeliefReport]
+    named: list[BeliefReport]
+    questions: list[str]
+    ask: str
+    behind: list[FarBehind]
+    excused: int
+    other_variants: int = 0
+
+
+def class_report(classroom: Classroom) -> ClassReport:
+    """Return the report on an assignment; it is computed from records only, without running student code.
+
+    Raises:
+        NotGradedError: the assignment was not graded by `autograder grade`.
+    """
+    policy = checked_policy(classroom)
+    records, excused = _counting(read_records(classroom), policy)
+    points = [[_points(records, student, cell) for cell in records.cells] for student in records.rows]
+    found = item_statistics(points, [cell.max_points for cell in records.cells])
+    notebooks = _Notebooks(classroom)
+    reports = [_exercise(records, cell, one, notebooks) for cell, one in zip(records.cells, found, strict=True)]
+    scores = [score.total for score in records.scores.values()]
+    teaching, named = teaching_of(classroom.sources, classroom.assignment), _named(reports)
+    return ClassReport(
+        assignment=classroom.assignment,
+        max_points=records.max_points,
+        scores=sorted(scores),
+        mean=statistics.fmean(scores),
+        median=statistics.median(scores),
+        alpha=cronbach_alpha([[one or 0.0 for one in row] for row in points]),
+        exercises=reports,
+        beliefs=_beliefs(teaching, named),
+        named=_by_frequency(named),
+        questions=_questions(reports),
+        ask=teaching.ask if teaching else "",
+        behind=_behind(records, classroom),
+        excused=excused,
+        other_variants=len(notebooks.others.keys() & records.rows.keys()),
+    )
+
+
+class _Notebooks:
+    """The students' graded notebooks. Each is read once, and only the parts that the report needs are kept."""
+
+    def __init__(self, classroom: Classroom) -> None:
+        self.classroom = classroom
+        self.named: dict[str, dict[str, str]] = {}
+        self.stubs: dict[str, str] = {}
+        for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
+            self.named |= named_forms(path)
+            self.stubs |= handed_out(path)
+        self.others = classroom.other_variants()
+        self._answers: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
+
+    def answer(self, student: str, cell: TestedCell, cells: list[TestedCell]) -> str:
+        known = self._answers.get((student, cell.notebook))
+        if known is None:
+            notebook = self.opened(student, cell)
+            known = {one.answers: notebook.answer(one.answers) for one in cells if one.notebook == cell.notebook}
+            self._answers[student, cell.notebook] = known
+        return known[cell.answers]
+
+    def opened(self, student: str, cell: TestedCell) -> GradedNotebook:
+        return graded_notebook(self.classroom, student, cell.notebook)
+
+
+def _counting(records: ClassRecords, policy: CoursePolicy) -> tuple[ClassRecords, int]:
+    """Return the records without excused students, and the number of excused students."""
+    out = set(policy.of(records.assignment).excused) & records.rows.keys()
+    if len(out) == len(records.rows):
+        out = set()
+    kept = {student: row for student, row in records.rows.items() if student not in out}
+    scores = {student: records.scores[student] for student in kept}
+    return msgspec.structs.replace(records, rows=kept, scores=scores), len(out)
+
+
+def _points(records: ClassRecords, student: str, cell: TestedCell) -> float | None:
+    """Return the points of a cell in the gradebook; None if it waits for manual grading."""
+    return records.points.get(student, {}).get((cell.notebook, cell.id), 0.0)
+
+
+def _exercise(records: ClassRecords, cell: TestedCell, found: ItemStatistics, notebooks: _Notebooks) -> ExerciseReport:
+    grades = {student: grade for student in records.rows if (grade := records.grade(student, cell)) is not None}
+    attempted = (GivenAnswer(student, "", grade) for student, grade in grades.items())
+    answers = [
+        msgspec.structs.replace(one, code=notebooks.answer(one.student, cell, records.cells))
+        for one in wrong(attempted)
+        if one.student not in notebooks.others  # they answer the questions of another notebook
+    ]
+    groups = group_wrong_answers(answers, notebooks.named.get(cell.id, {}), notebooks.stubs.get(cell.id, ""))
+    statuses = [grade.status for grade in grades.values()]
+    given = [_points(records, student, cell) for student in grades]
+    return ExerciseReport(
+        id=cell.id,
+        max_points=cell.max_points,
+        statistics=found,
+        correct=sum(one is not None and one >= cell.max_points > 0 for one in given),
+        not_attempted=statuses.count("not attempted"),
+        hidden_decided=sum(one.grade.hidden for one in answers),
+        waiting=given.count(None),
+        wrong=groups,
+        picture=_picture(groups, cell, notebooks),
+    )
+
+
+def _picture(groups: list[WrongAnswers], cell: TestedCell, notebooks: _Notebooks) -> tuple[str, str]:
+    """Return the address and the text of the picture that grading drew for the first group's example."""
+    if not groups or not groups[0].shown_by:
+        return "", ""
+    found = PICTURE.search(notebooks.opened(groups[0].shown_by, cell).shown(cell.id))
+    return (found[2], found[1]) if found else ("", "")
+
+
+def _named(reports: list[ExerciseReport]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return, for each named wrong answer, the students who gave it, by exercise."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for report in reports:
+        for group in report.wrong:
+            if group.name:
+                found.setdefault(group.name, {})[report.id] = group.students
+    return found
+
+
+def _beliefs(teaching: Teaching | None, named: Mapping[str, Mapping[str, tuple[str, ...]]]) -> list[BeliefReport]:
+    return _by_frequency(
+        {
+            one.belief: {
+                exercise: tuple({student for name in names for student in named.get(name, {}).get(exercise, ())})
+                for exercise, names in one.shown_by.items()
+            }
+            for one in (teaching.misconceptions if teaching else ())
+        }
+    )
+
+
+def _by_frequency(shown: Mapping[str, Mapping[str, tuple[str, ...]]]) -> list[BeliefReport]:
+    """Return a row for each name, the most frequent first; a student with several such answers counts once."""
+    rows = [
+        BeliefReport(name, len(set().union(*by.values())), {exercise: len(who) for exercise, who in by.items() if who})
+        for name, by in shown.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.students, row.belief))
+
+
+def _questions(reports: list[ExerciseReport]) -> list[str]:
+    """Return the exercises to discuss: those in which many students gave the same wrong answer, but not all did."""
+    asked = sorted((one for one in reports if one.wrong), key=lambda one: -_worth(one))
+    return [one.id for one in asked[:QUESTIONS]]
+
+
+def _worth(report: ExerciseReport) -> float:
+    # A discussion works best if some know the answer and many share one wrong answer (Mazur, "Peer Instruction": 30 to 70 %).
+    difficulty = report.statistics.difficulty or 0.0
+    return len(report.wrong[0].students) * (1.0 if 0.3 <= difficulty <= 0.7 else 0.5)
+
+
+def _behind(records: ClassRecords, classroom: Classroom) -> list[FarBehind]:
+    names = {student: one.name for student, one in read_record(classroom.folder, classroom.assignment).items()}
+    return sorted(_far_behind(records, names), key=lambda one: (one.share, one.student))
+
+
+def _far_behind(records: ClassRecords, names: Mapping[str, str]) -> Iterator[FarBehind]:
+    for student, row in records.rows.items():
+        share = records.scores[student].total / records.max_points if records.max_points else 1.0
+        if share < FAR_BEHIND:
+            grades = [grade for cells in row.cells.values() for grade in cells.values()]
+            attempted = sum(grade.status not in ("not attempted", "not run") for grade in grades)
+            yield FarBehind(student, names.get(student, ""), share, attempted)

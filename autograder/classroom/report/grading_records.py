@@ -1,0 +1,140 @@
+"""The records that grading stored for a class: each cell's grade, and the answers as they were graded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from nbgrader.utils import is_grade, is_solution
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from autograder.classroom.class_grades import NotGradedError, read_cell_points, read_class_grades
+from autograder.course.canonical import read
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.gradebook import Score
+from autograder.grade.submission.notebook_grade import CellGrade
+
+
+class RecordedRow(msgspec.Struct, frozen=True):
+    """The stored grades of one student: the grade of each cell, by notebook and the cell's id."""
+
+    cells: dict[str, dict[str, CellGrade]] = {}
+
+
+class TestedCell(msgspec.Struct, frozen=True):
+    """A graded cell of the source, and the ids of the answers that it tests.
+
+    Attributes:
+        notebook: the notebook's name.
+        id: nbgrader's id of the cell.
+        max_points: the points of the cell.
+        answers: the ids of the solution cells between the previous graded cell and this one.
+    """
+
+    notebook: str
+    id: str
+    max_points: float
+    answers: tuple[str, ...]
+
+
+class ClassRecords(msgspec.Struct, frozen=True):
+    """The records of one assignment.
+
+    Attributes:
+        assignment: nbgrader's name of the assignment.
+        max_points: the points of the assignment.
+        cells: the graded cells, in the source's order.
+        rows: the stored grades by student, in the order of their ids.
+        scores: the score of each student, including manual grades and late penalties.
+        points: by student, and by a cell's notebook and id, the points in the gradebook; None for a cell that waits for
+            manual grading.
+    """
+
+    assignment: str
+    max_points: float
+    cells: list[TestedCell]
+    rows: dict[str, RecordedRow]
+    scores: dict[str, Score]
+    points: dict[str, dict[tuple[str, str], float | None]] = {}
+
+    def grade(self, student: str, cell: TestedCell) -> CellGrade | None:
+        """Return a student's grade of a cell; None if it was not stored."""
+        return self.rows[student].cells.get(cell.notebook, {}).get(cell.id)
+
+
+def read_records(classroom: Classroom) -> ClassRecords:
+    """Return the stored records of an assignment.
+
+    Raises:
+        NotGradedError: the assignment was not graded by `autograder grade`.
+    """
+    grades = read_class_grades(classroom)
+    query = "SELECT student, cells FROM autograder_grade WHERE assignment = :a ORDER BY student"
+    engine = create_engine(classroom.gradebook)
+    try:
+        with engine.connect() as connection:
+            stored = connection.execute(text(query), {"a": classroom.assignment}).all()
+    except SQLAlchemyError:
+        stored = []
+    finally:
+        engine.dispose()
+    rows = {
+        row.student: msgspec.json.decode(row.cells, type=RecordedRow) for row in stored if row.student in grades.scores
+    }
+    if not rows:
+        raise NotGradedError(
+            f"{classroom.assignment} was not graded by `autograder grade`, which records the data of the report. Grade it again"
+        )
+    points = read_cell_points(classroom)
+    return ClassRecords(classroom.assignment, grades.max_points, tested_cells(classroom), rows, grades.scores, points)
+
+
+def tested_cells(classroom: Classroom) -> list[TestedCell]:
+    """Return the graded cells of an assignment's sources, in order."""
+    found: list[TestedCell] = []
+    for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
+        answers: list[str] = []
+        for cell in read(path).cells:
+            if is_solution(cell):
+                answers.append(cell.metadata.nbgrader.grade_id)
+            if is_grade(cell):
+                about = cell.metadata.nbgrader
+                found.append(TestedCell(path.stem, about.grade_id, float(about.points), tuple(answers)))
+                answers = []
+    return found
+
+
+class GradedNotebook:
+    """A student's graded notebook: the sources of answers, and the pictures next to tests.
+
+    Args:
+        path: the path in autograded/; if the file is missing or damaged, the notebook is empty.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            cells = json.loads(path.read_bytes())["cells"]
+        except (OSError, ValueError, KeyError, TypeError):
+            cells = []
+        self._cells = {str(cell.get("metadata", {}).get("nbgrader", {}).get("grade_id")): cell for cell in cells}
+
+    def answer(self, ids: tuple[str, ...]) -> str:
+        """Return the sources of these cells, joined by empty lines."""
+        return "\n\n".join(_text(self._cells[name].get("source")) for name in ids if name in self._cells)
+
+    def shown(self, name: str) -> str:
+        """Return the HTML output of a test; "" if it has no output."""
+        outputs = self._cells.get(name, {}).get("outputs", [])
+        return "".join(_text(output.get("data", {}).get("text/html")) for output in outputs)
+
+
+def graded_notebook(classroom: Classroom, student: str, notebook: str) -> GradedNotebook:
+    """Return a student's graded notebook."""
+    return GradedNotebook(classroom.autograded(student) / f"{notebook}.ipynb")
+
+
+def _text(lines: Any) -> str:
+    return lines if isinstance(lines, str) else "".join(map(str, lines or []))

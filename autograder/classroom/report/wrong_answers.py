@@ -1,0 +1,127 @@
+"""Groups of wrong answers with the same effect: those that the source names, and others."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from autograder.classroom.report.normal_form import comments_of, normal_form, without_comments
+from autograder.course.author_cells import AuthorError, exercises
+from autograder.grade.submission.notebook_grade import CellGrade
+
+
+class GivenAnswer(msgspec.Struct, frozen=True):
+    """The code of one student's answer, and the grade of its test."""
+
+    student: str
+    code: str
+    grade: CellGrade
+
+
+class WrongAnswers(msgspec.Struct, frozen=True):
+    """A group of answers to one exercise with the same effect.
+
+    Attributes:
+        name: the name in the source; "" if the source does not name it.
+        message: the verdict in the test's message.
+        students: the students who gave such an answer.
+        example: the answer of one of them, without comments.
+        hidden: whether a hidden part of the test decided.
+        shown_by: the student whose test has a picture of the example; "" if the picture may show a comment, which may
+            contain a name.
+    """
+
+    name: str
+    message: str
+    students: tuple[str, ...]
+    example: str
+    hidden: bool
+    shown_by: str = ""
+
+
+def named_forms(source: Path) -> dict[str, dict[str, str]]:
+    """Return, for each exercise of a source notebook, the normal form of every named wrong answer, with its name."""
+    try:
+        found = exercises(source)
+    except AuthorError:
+        return {}  # a course without such cells may use the tags for another purpose
+    return {
+        exercise.id: {normal_form(answer.source): answer.name for answer in exercise.of_kind("wrong")}
+        for exercise in found
+    }
+
+
+def handed_out(source: Path) -> dict[str, str]:
+    """Return the stub of each exercise of a source notebook."""
+    try:
+        return {exercise.id: exercise.stub for exercise in exercises(source)}
+    except AuthorError:
+        return {}
+
+
+def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str], stub: str = "") -> list[WrongAnswers]:
+    """Return the groups, the largest first.
+
+    Answers belong together if they have the same normal form, or if the test's messages are identical: all students get
+    the same inputs, so answers with different effects have different messages. A message that belongs to answers of two
+    names is ignored.
+
+    Args:
+        answers: the wrong answers to one exercise.
+        named: the name of each normal form that the source names.
+        stub: the code that was handed out; its comments do not contain students' names.
+    """
+    forms = {one.student: normal_form(one.code) for one in answers}
+    by_message: dict[str, set[str]] = defaultdict(set)
+    for one in answers:
+        if forms[one.student] in named:
+            by_message[one.grade.reason].add(named[forms[one.student]])
+    groups: dict[tuple[str, str], list[GivenAnswer]] = defaultdict(list)
+    for one in answers:
+        names = by_message.get(one.grade.reason, set())
+        name = named.get(forms[one.student]) or (next(iter(names)) if len(names) == 1 and _says_much(one) else "")
+        groups[name, "" if name else _effect(one, forms[one.student])].append(one)
+    found = [_group(name, listed, stub) for (name, _), listed in groups.items()]
+    return sorted(found, key=lambda group: (-len(group.students), group.name, group.message))
+
+
+def verdict_of(reason: str) -> str:
+    """Return the verdict in a test's message, without the exercise's name: the lines before the first indented one."""
+    lines = itertools.takewhile(lambda line: not line.startswith("  "), reason.strip().splitlines())
+    return re.sub(r"^(?!\w*(?:Error|Exception): )\w+: (?=[a-z])", "", " ".join(lines)).removesuffix(".")
+
+
+def _says_much(one: GivenAnswer) -> bool:
+    """Return whether the message contains computed numbers; an error alone does not identify the answer."""
+    return bool(re.search(r"\d\.\d", one.grade.reason))
+
+
+def _effect(one: GivenAnswer, form: str) -> str:
+    return one.grade.reason if _says_much(one) else f"{verdict_of(one.grade.reason)}\n{form}"
+
+
+def _group(name: str, listed: list[GivenAnswer], stub: str) -> WrongAnswers:
+    example = min(listed, key=lambda one: (_has_own_comment(one.code, stub), len(one.code), one.student))
+    return WrongAnswers(
+        name=name,
+        message=verdict_of(example.grade.reason) or example.grade.status,
+        students=tuple(sorted(one.student for one in listed)),
+        example=without_comments(example.code),
+        hidden=any(one.grade.hidden for one in listed),
+        shown_by="" if _has_own_comment(example.code, stub) else example.student,
+    )
+
+
+def _has_own_comment(code: str, stub: str) -> bool:
+    """Return whether a student has written a comment; invalid Python may contain one after any "#"."""
+    return any(comment.string not in stub for comment in comments_of(code)) or ("#" in code and not comments_of(code))
+
+
+def wrong(grades: Iterator[GivenAnswer]) -> list[GivenAnswer]:
+    """Return the answers that were attempted and are not right, even if completion earned their points."""
+    return [one for one in grades if one.grade.status in ("incorrect", "completed", "partly", "timed out")]

@@ -1,0 +1,56 @@
+"""Moodle's grading worksheet, whose columns are recognized by their contents because the headings are translated.
+
+Source: mod/assign/gradingtable.php, mod/assign/feedback/offline/importgradeslib.php and
+mod/assign/feedback/file/importziplib.php of moodle/moodle. The column of maximum grades follows the column of grades
+and has the same value in all rows. Feedback files are mapped back by the second part of a folder's name, the
+participant's number.
+"""
+
+from __future__ import annotations
+
+from autograder.classroom.returning.worksheet import GradeColumn, WorksheetForm, number_in
+from autograder.classroom.roster import PARTICIPANT
+from autograder.classroom.table_file import TableError, TableFile
+
+MAXIMUM = ("Maximum grade", "Maximum Grade")
+FIRST = 2  # the first columns identify the student
+
+
+def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
+    if not table.rows or not all(PARTICIPANT.fullmatch(row[0].strip()) for row in table.rows):
+        raise TableError(
+            f"{table.name} is not Moodle's grading worksheet: its first column has no identifiers such as “Participant 17”. "
+            "Download the grading worksheet of this assignment"
+        )
+    if wanted is not None:
+        if (number := table.column(wanted)) is None:
+            raise TableError(f"{table.name} has no column {wanted!r}")
+        return GradeColumn(number, table.header[number])
+    maximum = table.column(*MAXIMUM)
+    if maximum is None and (number := table.column("Grade")) is not None:
+        return GradeColumn(number, table.header[number])  # the teacher has removed the column of maximum grades
+    if maximum is None:
+        maximum = next((number for number in range(FIRST, len(table.header)) if _is_maximum(table, number)), None)
+    if maximum is None or maximum < FIRST:
+        raise TableError(
+            f"{table.name} has no column for maximum grades, perhaps because the assignment is graded on a scale. Name the "
+            "column of the grades with --column"
+        )
+    return GradeColumn(maximum - 1, table.header[maximum - 1], table.rows[0][maximum].strip())
+
+
+def _is_maximum(table: TableFile, number: int) -> bool:
+    cells = {row[number].strip() for row in table.rows}
+    before = [row[number - 1].strip() for row in table.rows]
+    is_grade = all(cell in ("", "-") or number_in(cell) is not None for cell in before)
+    return len(cells) == 1 and number_in(next(iter(cells))) is not None and is_grade
+
+
+def _feedback_name(student: str, known: dict[str, str], name: str, upload_name: str) -> str:
+    if "participant" not in known:
+        return ""
+    shown = name.replace("_", " ").replace("/", " ").strip() or "Participant"
+    return f"{shown}_{known['participant']}_assignfeedback_file/"
+
+
+MOODLE_FORM = WorksheetForm("moodle", _grade_column, _feedback_name)

@@ -1,0 +1,228 @@
+"""The command `grade` and its options."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import glob
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autograder.cli.another_python import continue_in
+from autograder.cli.number_options import positive
+from autograder.errors import InputError
+from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
+from autograder.grade.wire.limits import limit_fields
+from autograder.loading import loading
+from autograder.locale.translations import translated
+from autograder.requirements import require
+
+if TYPE_CHECKING:
+    from autograder.grade.batch.assignment import Options, Shown
+    from autograder.grade.batch.classroom import Classroom
+    from autograder.grade.batch.student_rows import BatchProgress
+    from autograder.grade.validation.validate import SourceReport
+    from autograder.grade.where.grading_job import GradingPlace
+
+LIMIT_OPTIONS = {name: field for name, field in limit_fields().items() if field.setting.is_option}
+
+
+def add_to(verbs: Any) -> None:
+    """Add the command and its options to the parser."""
+    grade = verbs.add_parser("grade", help=translated("grade a class in isolation, and write nbgrader's gradebook"))
+    grade.add_argument("assignment", help="a lesson's name")
+    grade.add_argument(
+        "--course",
+        type=Path,
+        metavar="DIR",
+        help="course folder with submitted/STUDENT/ASSIGNMENT (default: class/ in a clone, else here)",
+    )
+    grade.add_argument(
+        "--jobs",
+        type=positive(int),
+        default=0,
+        help="number of submissions to grade in parallel (default: one per core)",
+    )
+    grade.add_argument(
+        "--isolation",
+        choices=tuple(LEVELS),
+        default=STRONGEST,
+        help="required isolation level; grade nothing if this machine cannot provide it",
+    )
+    grade.add_argument(
+        "--cluster",
+        metavar="WHERE",
+        help="grade on a Dask cluster: a scheduler's address, a file (docs/cluster.md), or local:N; --jobs is per worker",
+    )
+    grade.add_argument(
+        "--certificates",
+        type=Path,
+        metavar="DIR",
+        help="for --cluster: folder with ca.pem, cert.pem, key.pem (default: Dask's configuration)",
+    )
+    grade.add_argument("--resume", action="store_true", help="continue an interrupted run")
+    grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
+    grade.add_argument(
+        "--accept-source",
+        action="store_true",
+        help="update the gradebook if the source gained or lost cells after the class was graded",
+    )
+    grade.add_argument(
+        "--dry-run", action="store_true", help="show which marks would change, by how much and why; write nothing"
+    )
+    grade.add_argument(
+        "--one-process", action="store_true", help="run tests in the process of the answers, as nbgrader does"
+    )
+    grade.add_argument(
+        "--two-processes",
+        action="store_true",
+        help="never run a test in the submission's process; a test that needs it gives no points",
+    )
+    grade.add_argument(
+        "--feedback",
+        choices=("off", "none", "name", "message"),
+        default="name",
+        help="details to show of failed hidden tests",
+    )
+    for name, field in LIMIT_OPTIONS.items():
+        said = f"{field.setting.help} (default: the course's nbgrader_config.py)"
+        grade.add_argument(f"--{name.replace('_', '-')}", type=positive(field.kind), help=said)
+    grade.add_argument("--python", metavar="PATH", help="grade with the packages of another Python")
+    grade.add_argument("--all", action="store_true", help="print a line for each submission, even if it did not change")
+    grade.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    grade.set_defaults(run=_grade)
+
+
+def has_pending_work(course: Path, assignment: str) -> bool:
+    """Return whether a student's submission was never graded or is newer than its grade.
+
+    This only decides whether the host process starts early, while the grader is being imported. The grader itself
+    compares the contents of the files.
+    """
+    return any(_is_pending(folder) for folder in course.glob(f"submitted/*/{glob.escape(assignment)}"))
+
+
+def _is_pending(submitted: Path) -> bool:
+    student, assignment = submitted.parent.name, submitted.name
+    graded = submitted.parents[2] / "autograded" / student / assignment
+    try:
+        graded_at = graded.stat().st_mtime
+        return any(path.lstat().st_mtime > graded_at for path in (submitted, *submitted.rglob("*")))
+    except OSError:
+        return True
+
+
+def _grade(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS
+    from autograder.grade.sandbox.isolation import require_level
+    from autograder.grade.sandbox.launch import HostProcess, parallel_jobs
+
+    if chosen.python:
+        continue_in(chosen.python, chosen.words)
+    course = chosen.course or CLASS
+    if chosen.cluster is not None:
+        return _grade_on_cluster(chosen, course)
+    if chosen.certificates:
+        raise InputError("--certificates requires --cluster")
+    level = require_level(chosen.isolation)
+    with HostProcess(level) as host:
+        if chosen.force or has_pending_work(course, chosen.assignment):
+            host.start()  # the host imports PyTorch while this process imports nbgrader
+        _known_class(course, chosen.assignment)
+        from autograder.grade.where.local_processes import LocalBackend
+
+        return _grade_class(chosen, course, LocalBackend(level, parallel_jobs(chosen.jobs), host))
+
+
+def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
+    require("grade --cluster")
+    from autograder.grade.where.dask_cluster import choose_cluster
+
+    # Check the assignment's name and lock before a cluster's machines are started.
+    classroom = _known_class(course, chosen.assignment)
+    from autograder.grade.batch.gradebook import only_client
+
+    with contextlib.nullcontext() if chosen.dry_run else only_client(classroom.gradebook, chosen.assignment):
+        pass
+    with choose_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs) as cluster:
+        return _grade_class(chosen, course, cluster)
+
+
+def _known_class(course: Path, assignment: str) -> Classroom:
+    """Return the class, after checking the names in its policy.toml."""
+    with loading():
+        from autograder.grade.sandbox.warmup import import_nbformat
+
+        import_nbformat()  # must precede nbgrader, which imports nbformat too
+        from autograder.classroom.policy_names import checked_policy
+        from autograder.grade.batch.classroom import open_class
+    classroom = open_class(course, assignment)
+    checked_policy(classroom)
+    return classroom
+
+
+@contextlib.contextmanager
+def _shown(announced: list[str]) -> Iterator[Shown]:
+    """Yield the callbacks that show the steps of validation, its findings, and the class; append the findings to `announced`."""
+    from autograder.grade.batch.assignment import Shown
+    from autograder.grade.batch.student_rows import progress_bar
+    from autograder.grade.validation.validate import finding_lines, note_lines, shown_steps
+
+    draw: list[Callable[[BatchProgress], None]] = []
+    with contextlib.ExitStack() as bar, contextlib.ExitStack() as steps:
+
+        def announce(reports: list[SourceReport]) -> None:
+            steps.close()  # one progress bar at a time
+            announced.extend(finding_lines(reports))
+            print(
+                "".join(f"{line}\n" for line in [*note_lines(reports), *announced]), end="", file=sys.stderr, flush=True
+            )
+            draw.append(bar.enter_context(progress_bar()))
+
+        yield Shown(lambda done: draw[0](done), announce, steps.enter_context(shown_steps()))
+
+
+def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) -> int:
+    with loading():
+        from autograder.classroom.student_names import fill_names, listed_students, untimed_students
+        from autograder.grade.batch.assignment import grade_assignment
+        from autograder.grade.batch.classroom import open_class
+        from autograder.grade.batch.dry_run import dry_run
+        from autograder.grade.batch.student_rows import as_json, moved_as_json, print_moved, print_report, with_names
+
+    announced: list[str] = []
+    options = _options(chosen)
+    if chosen.dry_run:
+        with _shown(announced) as shown:
+            moved = dry_run(chosen.assignment, course, options, shown, place)
+        print(moved_as_json(moved)) if chosen.json else print_moved(moved)
+        return 1 if moved else 0
+    classroom = open_class(course, chosen.assignment)
+    people = listed_students(classroom)  # a list that cannot be read stops the command before it grades
+    with _shown(announced) as shown:
+        rows = grade_assignment(chosen.assignment, course, options, shown, place)
+    rows = with_names(rows, fill_names(classroom, people), untimed_students(classroom))
+    print(as_json(rows)) if chosen.json else print_report(rows, everyone=chosen.all)
+    return 1 if announced or any(row.problems for row in rows) else 0
+
+
+def _options(chosen: argparse.Namespace) -> Options:
+    from autograder.grade.batch.assignment import Options
+
+    return Options(
+        jobs=chosen.jobs,
+        isolation=chosen.isolation,
+        resume=chosen.resume and not chosen.dry_run,
+        force=chosen.force,
+        accept_source=chosen.accept_source,
+        one_process=chosen.one_process,
+        two_processes=chosen.two_processes,
+        feedback=chosen.feedback,
+        chosen_limits=_chosen_limits(chosen),
+    )
+
+
+def _chosen_limits(chosen: argparse.Namespace) -> dict[str, float]:
+    return {name: value for name in LIMIT_OPTIONS if (value := getattr(chosen, name)) is not None}

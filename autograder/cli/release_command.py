@@ -1,0 +1,169 @@
+"""The command `release`: build the lessons' notebooks from their sources, a variant for each student, or files to hand out."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autograder.errors import InputError
+from autograder.locale.translations import translated
+
+if TYPE_CHECKING:
+    from autograder.classroom.handout_package import Terms
+    from autograder.course.variants.handout import Handout
+    from autograder.grade.batch.classroom import Classroom
+
+PLATFORMS = ("canvas", "moodle", "folder")
+
+
+def add_to(verbs: Any) -> None:
+    """Add the command and its options to the parser."""
+    release = verbs.add_parser(
+        "release", help=translated("build notebooks/ from solutions/, or a notebook for each student")
+    )
+    release.add_argument(
+        "--check", action="store_true", help="list the cells of notebooks/ that are out of date; write nothing"
+    )
+    release.add_argument("--seed", type=int, help="write this variant of the lessons to class/variants/SEED instead")
+    release.add_argument("--language", help="write a translation, such as zh-CN, to class/languages/LANGUAGE instead")
+    release.add_argument("assignment", nargs="?", help="with --for-each or --to: a lesson's name")
+    release.add_argument(
+        "--to",
+        choices=PLATFORMS,
+        help="write a zip with everything that a student needs: notebook, glossary, package, versions, instructions; "
+        "`folder` writes the same files without a zip",
+    )
+    release.add_argument(
+        "--out", type=Path, metavar="DIR", help="with --to: folder for the zip, which must not contain other files"
+    )
+    release.add_argument(
+        "--for-each",
+        type=Path,
+        metavar="CSV",
+        help="class list: write COURSE/handouts/STUDENT/ASSIGNMENT, a different variant for each student",
+    )
+    release.add_argument(
+        "--course",
+        type=Path,
+        metavar="DIR",
+        help="with --for-each or --to: the class's folder (default: class/ in a clone, else here)",
+    )
+    release.add_argument(
+        "--for-credit",
+        action="store_true",
+        help="with --for-each or --to: leave out the third hint and the model answer; deters, and does not prevent",
+    )
+    release.add_argument(
+        "--replace",
+        action="store_true",
+        help="with --for-each: replace the notebooks of students who already have another one",
+    )
+    release.set_defaults(run=_release)
+
+
+def _release(chosen: argparse.Namespace) -> int:
+    from autograder.course.release import drift, release, release_language, release_variant
+
+    if chosen.for_each is not None or chosen.to is not None:
+        return _hand_out(chosen)
+    if chosen.assignment is not None or chosen.course is not None or chosen.for_credit or chosen.out is not None:
+        raise InputError(
+            "an assignment, --course, --for-credit or --out requires --for-each ROSTER.csv, the list of students, or --to PLATFORM"
+        )
+    if chosen.seed is not None:
+        print(f"released to {release_variant(chosen.seed)}")
+        return 0
+    if chosen.language is not None:
+        print(f"released to {release_language(chosen.language)}")
+        return 0
+    if not chosen.check:
+        print("\n".join(f"released {name}" for name in release()))
+        return 0
+    lines = drift()
+    if lines:
+        print("\n".join(lines))
+        print("notebooks/ is generated; edit solutions/ instead, run `autograder release` and commit both.")
+    return 1 if lines else 0
+
+
+def _hand_out(chosen: argparse.Namespace) -> int:
+    from autograder.classroom.handout_package import Terms, check_target
+    from autograder.course.paths import CLASS
+    from autograder.grade.batch.classroom import open_class
+
+    option = "--for-each" if chosen.for_each is not None else "--to"
+    if chosen.assignment is None:
+        raise InputError(f"{option} requires an assignment: write its folder's name before the option")
+    if chosen.check or chosen.seed is not None or chosen.language is not None:
+        raise InputError(f"--check, --seed and --language cannot be combined with {option}")
+    if (chosen.to is None) != (chosen.out is None):
+        raise InputError("--to and --out require each other: name the platform, and the folder for the zip")
+    course = chosen.course or CLASS
+    if chosen.course is None:
+        course.mkdir(exist_ok=True)
+    classroom = open_class(course, chosen.assignment, before_hand_in=True)
+    terms = Terms(chosen.assignment, chosen.to or "", chosen.for_credit, classroom.any_prediction())
+    if chosen.out is not None:
+        check_target(chosen.out, terms)
+    with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
+        folders = _for_each(chosen, classroom) if chosen.for_each else {"": _for_all(chosen, classroom, Path(folder))}
+        if chosen.out is not None:
+            _write_packages(chosen.out, terms, folders, classroom)
+    if chosen.for_each:
+        print("Grade with `autograder grade`, which reads each student's variant from variants.json.")
+    return 0
+
+
+def _for_each(chosen: argparse.Namespace, classroom: Classroom) -> dict[str, Path]:
+    """Hand out a variant to each student, and return the students' folders."""
+    from autograder.classroom.roster import read_roster
+    from autograder.course.variants.handout import hand_out
+
+    people = {person.student: person.group or person.student for person in read_roster(chosen.for_each).people}
+    done = hand_out(
+        chosen.assignment,
+        classroom.sources,
+        classroom.folder,
+        people,
+        classroom.settings(),
+        submitted=classroom.students(),
+        replace=chosen.replace,
+        for_credit=chosen.for_credit,
+    )
+    _print_handout(done, chosen.assignment, with_exercises=chosen.for_credit)
+    return {student: done.folder / student / chosen.assignment for student in done.students}
+
+
+def _for_all(chosen: argparse.Namespace, classroom: Classroom, folder: Path) -> Path:
+    from autograder.course.variants.handout import release_for_all
+
+    settings = classroom.settings()
+    return release_for_all(chosen.assignment, classroom.sources, settings, folder, for_credit=chosen.for_credit)
+
+
+def _write_packages(out: Path, terms: Terms, folders: dict[str, Path], classroom: Classroom) -> None:
+    from autograder.classroom.handout_package import write_packages
+
+    names = write_packages(out, terms, folders, classroom.sources / "start" / "glossary.ipynb")
+    print(f"{out / names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "") + ": ready to hand out")
+    if terms.for_credit and "" in folders:
+        print("All students get the same notebook. --for-each ROSTER.csv gives each student a variant.")
+
+
+def _print_handout(done: Handout, assignment: str, *, with_exercises: bool) -> None:
+    variants = len(set(done.students.values()))
+    print(f"{done.folder}/STUDENT/{assignment}/: {len(done.students)} students, {variants} variants")
+    print(f"Ran the answers to all {done.exercises} exercises of every variant; each has the expected verdict.")
+    if done.shared.pairs:
+        (programs, fitting), (words, same) = done.shared.programs, done.shared.predictions
+        print(
+            f"One student's answers in another's notebook, {done.shared.pairs} pairs tried: {fitting} of {programs} programs "
+            f"pass, {same} of {words} predictions."
+        )
+    if with_exercises and done.shared.pairs:
+        width = max(map(len, done.shared.exercises))
+        print(f"{'exercise':{width}}  passes in another's notebook")
+        for name, (tried, passed) in done.shared.exercises.items():
+            print(f"{name:{width}}  {passed} of {tried}")

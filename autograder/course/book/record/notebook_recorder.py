@@ -1,0 +1,232 @@
+"""The recording of a released notebook as blocks: its cells run from top to bottom, and each question gets every answer.
+
+The verdict on an answer is the message of the lesson's own check, so this module does not contain answers.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, Literal
+
+import msgspec
+import nbformat
+from nbformat import NotebookNode
+
+from autograder.check.message import NotAttempted, Unsolved
+from autograder.check.playground.arrangement import arrangements
+from autograder.check.playground.arrangement_run import run
+from autograder.check.playground.cards import Arrangement, PlayProgram
+from autograder.check.playground.play_program import Unplayable, program_from_function
+from autograder.course import canonical
+from autograder.course.author_cells import PROGRAM, Question, questions_of
+from autograder.course.book.record.book_shell import BookShell, CellResult, start_shell
+from autograder.course.book.record.lesson_blocks import (
+    Block,
+    Choice,
+    CodeBlock,
+    ExerciseBlock,
+    PlayTable,
+    ProseBlock,
+    QuestionBlock,
+    TriedArrangement,
+)
+from autograder.course.book.record.ordered_lines import try_orders
+from autograder.course.catalogue import explanations
+from autograder.course.glossary_links import lesson_in_language
+from autograder.errors import AutograderError, UnfinishedError
+from autograder.locale.languages import language
+from autograder.tape.recording.verdict_types import OUTCOMES
+
+MOST = 60
+"""The maximum number of arrangements of one program, because each has its own recording and a table is loaded as a whole."""
+
+SECONDS = 20.0
+"""The time limit of one run, in seconds; it is long so that a busy machine does not change the book."""
+
+
+def try_arrangements(name: str, source: str, space: Mapping[str, Any]) -> PlayTable | None:
+    """Return the results of all arrangements of a function's body; None if its lines can be neither moved nor switched.
+
+    Args:
+        name: the name of the program.
+        source: the function's own text, without decorators.
+        space: the namespace of its global names, such as a notebook's.
+    """
+    try:
+        program = program_from_function(name, source)
+    except Unplayable:
+        return None
+    offered = arrangements(program, MOST)
+    if len(offered) < 2:
+        return None
+    names = _used(source, space)
+    tried = [found for one in offered if (found := _try(program, one, names))]
+    return PlayTable(program, tuple(tried)) if len(tried) > 1 and tried[0].key == offered[0].key else None
+
+
+def _try(program: PlayProgram, arrangement: Arrangement, names: dict[str, Any]) -> TriedArrangement | None:
+    """Return the result of an arrangement; None if it cannot be run, in which case it is not offered."""
+    try:
+        judged = run(program, arrangement, names, SECONDS)
+    except AutograderError:
+        return None
+    return TriedArrangement(arrangement.key, judged.sentence, judged.recording)
+
+
+def _used(source: str, space: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the modules, classes and functions of the notebook that a program uses."""
+    words = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    return {
+        word: space[word] for word in words & set(space) if isinstance(space[word], ModuleType | type | FunctionType)
+    }
+
+
+KINDS: dict[str, Literal["outcome", "line", "value"]] = {
+    "predicted": "outcome",
+    "culprit": "line",
+    "predicted_value": "value",
+}
+
+LIVE_ONLY = re.compile(r"^(from autograder\.course import .*\n+)?(can_now|progress|play)\(.*\)$")
+"""A cell that a book omits: it shows the student's own progress, or lines to move, which the book shows at their exercise."""
+
+FOREIGN_FRAME = re.compile(r'^ +File "(?!<ipython-input)[^"]*", line .*\n(?: {4,}.*\n)*', re.M)
+"""The lines of a traceback about this machine's own files rather than a cell."""
+
+
+class RecordingFailedError(UnfinishedError):
+    """A cell of a lesson raised an unexpected error; the message names the cell."""
+
+
+def record_notebook(path: Path) -> list[Block]:
+    """Return a notebook's blocks in order, in the current language.
+
+    The cells run in this process; progress is not recorded.
+
+    Raises:
+        NotebookError: the file is not a notebook.
+        RecordingFailedError: a cell raises without the tag for it, or no answer to a question passes.
+    """
+    os.environ["NBGRADER_EXECUTION"] = "book"  # do not record progress
+    shell = start_shell()
+    blocks: list[Block] = []
+    stub, programs = "", []
+    for cell in lesson_in_language(_with_explanations(canonical.read(path), path.stem), language()).cells:
+        known = cell.metadata.get("nbgrader", {})
+        if known.get("solution") and cell.cell_type == "markdown":
+            continue  # the cell of a manually graded answer, which the page omits
+        if known.get("solution"):
+            stub = cell.source
+            shell.run(stub)
+        elif PROGRAM in cell.metadata.get("tags", []):
+            programs.append(cell.source)
+            shell.run(cell.source)
+        elif cell.cell_type == "markdown":
+            blocks.append(ProseBlock(cell.id, cell.source))
+        elif known.get("grade"):
+            blocks += _record_check(shell, known["grade_id"], cell.source, stub, programs)
+            programs = []
+        elif not LIVE_ONLY.match(cell.source):
+            blocks.append(_record_code(shell, cell, path.stem))
+    return blocks
+
+
+def _with_explanations(notebook: NotebookNode, lesson: str) -> NotebookNode:
+    """Return a released notebook with the explanation of each question below it, where the page shows it after an answer."""
+    below = {told.about[-1]: told for told in explanations(lesson)}
+    cells = []
+    for cell in notebook.cells:
+        cells.append(cell)
+        shown = re.search(r"^@observed.*\ndef (\w+)", cell.source, re.M) if cell.cell_type == "code" else None
+        told = below.get(shown[1] if shown else cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+        if told:
+            cells.append(nbformat.v4.new_markdown_cell(told.text, id=told.id))
+    notebook.cells = cells
+    return notebook
+
+
+def _record_check(shell: BookShell, exercise: str, check: str, stub: str, programs: list[str]) -> list[Block]:
+    """Return a question for each program whose outcome, line or value the check asks for; otherwise, the exercise."""
+    asked = questions_of("\n\n\n".join([*programs, check]))
+    return [_record_question(shell, question, stub.partition("#")[2].strip()) for question in asked] or [
+        ExerciseBlock(exercise, stub, try_orders(shell, exercise, check, stub))
+    ]
+
+
+def _record_question(shell: BookShell, question: Question, hint: str) -> QuestionBlock:
+    """Return a question of a check, after trying every answer to it."""
+    decorator, name, source = question
+    check = f'@{decorator}("{name}")\n{source}'
+    answers = _answers_to(shell, decorator, source)
+    choices, shown = zip(*(_answer(shell, name, answer, check) for answer in answers), strict=True)
+    right = [result for choice, result in zip(choices, shown, strict=True) if choice.is_right]
+    if not right or not right[0].recordings:
+        raise RecordingFailedError(
+            f"{name}: no answer passes its check, so there is nothing to show. Repair the lesson."
+        )
+    return QuestionBlock(
+        id=name,
+        kind=KINDS[decorator],
+        source=source,
+        choices=choices,
+        recording=right[0].recordings[-1].recording,
+        table=try_arrangements(name, source, shell.user_ns) if decorator != "predicted_value" else None,
+        value=answers[0] if decorator == "predicted_value" else None,
+        hint=hint,
+    )
+
+
+def _answers_to(shell: BookShell, decorator: str, source: str) -> tuple[Any, ...]:
+    """Return the answers to try: the four outcomes, the program's lines, or its return value."""
+    if decorator == "predicted":
+        return OUTCOMES
+    if decorator == "culprit":
+        return tuple(_lines_to_name(source))
+    shell.run(f"{source}\n\n\nreturned = {ast.parse(source).body[0].name}()")  # type: ignore[attr-defined]
+    return (msgspec.to_builtins(shell.user_ns["returned"]),)
+
+
+def _answer(shell: BookShell, name: str, answer: Any, check: str) -> tuple[Choice, CellResult]:
+    """Return a choice with the check's message, and the check's output."""
+    shell.run(f"{name} = {answer!r}")
+    result = shell.run(check)
+    if result.error is not None and not isinstance(result.error, Unsolved):
+        raise RecordingFailedError(
+            f"{name}: its check ends in {type(result.error).__name__}: {result.error}. Repair the lesson."
+        )
+    said = result.printed if result.error is None or getattr(result.error, "printed", False) else str(result.error)
+    return Choice(str(answer), said.strip().removeprefix(f"{name}: "), result.error is None), result
+
+
+def _lines_to_name(source: str) -> Iterator[str]:
+    """Yield the statements of a function's body, by their first lines, without duplicates."""
+    function = ast.parse(source).body[0]
+    nodes = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]
+    lines = source.splitlines()
+    numbers = sorted({node.lineno for node in nodes if not isinstance(node, ast.Return)})
+    yield from dict.fromkeys(lines[number - 1].strip() for number in numbers)
+
+
+def _record_code(shell: BookShell, cell: Any, lesson: str) -> CodeBlock:
+    result = shell.run(cell.source)
+    printed = result.printed
+    if result.error is not None:
+        if "raises-exception" not in cell.metadata.get("tags", []) and not isinstance(result.error, NotAttempted):
+            raise RecordingFailedError(
+                f"{lesson}, cell {cell.id}: {type(result.error).__name__}: {result.error}. Repair the lesson."
+            )
+        printed += f"{type(result.error).__name__}: {result.error}"
+    printed = FOREIGN_FRAME.sub("", printed)
+    return CodeBlock(cell.id, cell.source, printed, result.displays, result.recordings, _is_setup(cell.source))
+
+
+def _is_setup(source: str) -> bool:
+    try:
+        return all(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.parse(source).body)
+    except SyntaxError:  # the source contains a magic
+        return False

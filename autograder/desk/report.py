@@ -1,0 +1,3 @@
+"""The former path of `autograder.classroom.report`."""
+
+from autograder.classroom.report import report as report

@@ -1,3 +1,0 @@
-"""The report on a class: a page, numbers as JSON, and `report("02")` in a notebook."""
-
-from autograder.desk.report.notebook_report import report as report

@@ -1,0 +1,132 @@
+"""The packages that each command needs, and the message about a missing one."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+
+from autograder.errors import SetupError
+from autograder.locale.translations import in_english
+
+PACKAGE = Path(__file__).resolve().parent
+"""The folder of this package."""
+OLDEST_TORCH = (2, 6)
+# Maps an extra to the import names of its packages; "" stands for the packages of every installation.
+MODULES = {
+    "": ("igraph", "libcst", "msgspec", "rich"),
+    "course": ("anywidget", "IPython", "ipywidgets", "jupyterlab", "matplotlib", "nbclient", "nbgrader"),
+    "grade": ("latex2mathml", "nbgrader", "nh3", "psutil", "sqlalchemy", "yaml"),
+    "cluster": ("cryptography", "distributed", "nbgrader"),
+    "similar": ("copydetect", "nbgrader", "sqlalchemy"),
+    "test": ("pytest", "pytest_timeout", "xdist"),
+}
+EXTRAS = {
+    "lab": "course",
+    "check": "course",
+    "errors": "course",
+    "release": "course",
+    "book": "grade",
+    "grade": "grade",
+    "grade --cluster": "cluster",
+    "rehearse": "grade",
+    "validate-source": "grade",
+    "new": "grade",
+    "collect": "grade",
+    "return": "grade",
+    "report": "grade",
+    "similar": "similar",
+    "harness": "grade",
+    "demo-class": "grade",
+    "test": "test",
+}
+IN_A_CLONE = ("demo-class", "release", "test")
+ALWAYS = ("doctor",)
+WITHOUT_TORCH = ("atlas", "collect", "errors", "report", "return", "similar")
+
+
+class RequirementError(SetupError):
+    """A package is missing or too old, or the sources are missing; the message contains instructions."""
+
+
+def find_clone(package: Path = PACKAGE) -> Path | None:
+    """Return the clone that contains a package; None if it was installed from a wheel."""
+    above = package.parent
+    return above if (above / "solutions").is_dir() and (above / "pyproject.toml").is_file() else None
+
+
+CLONE = find_clone()
+
+
+def version() -> str:
+    """Return the version of this package."""
+    if CLONE:
+        return str(tomllib.loads((CLONE / "pyproject.toml").read_text("utf-8"))["project"]["version"])
+    return importlib.metadata.version("autograd-er")
+
+
+def require(command: str) -> None:
+    """Check that the packages and files that a command needs are present, without importing them.
+
+    Args:
+        command: such as "explain" or "grade".
+
+    Raises:
+        RequirementError: a package is missing, PyTorch is older than 2.6, or the package is not in a clone.
+    """
+    if command in ALWAYS:
+        return
+    if command in IN_A_CLONE:
+        require_clone(command)
+    extra = EXTRAS.get(command, "")
+    missing = [name for name in MODULES[""] + MODULES[extra] if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RequirementError(
+            in_english(
+                "`{command}` needs {package}, which is not installed here. Install it with `{install}`.",
+                command=command,
+                package=missing[0],
+                install=install_command(extra),
+            )
+        )
+    if command not in WITHOUT_TORCH and (advice := torch_advice()):
+        raise RequirementError(in_english("`{command}` needs {advice}", command=command, advice=advice))
+
+
+def require_clone(command: str) -> Path:
+    """Return the clone in which the command runs; `command` may include an option, such as "lab --teacher".
+
+    Raises:
+        RequirementError: this is an installed package, which does not contain sources and tests.
+    """
+    if CLONE is None:
+        raise RequirementError(
+            in_english(
+                "`{command}` works on the course's sources, which an installed package does not contain. Clone the "
+                "project's repository and run `python3 -m autograder {command}` there.",
+                command=command,
+            )
+        )
+    return CLONE
+
+
+def install_command(extra: str) -> str:
+    """Return pip's command for an extra; without an extra, for the package alone."""
+    return f'pip install "autograd-er[{extra}]"' if extra else "pip install autograd-er"
+
+
+def torch_advice() -> str:
+    """Return the required version of PyTorch, the installed one and how to update it; "" if it is recent enough."""
+    oldest = ".".join(map(str, OLDEST_TORCH))
+    if importlib.util.find_spec("torch") is None:
+        return f"PyTorch {oldest} or later, which is not installed here. Install it with `pip install torch`."
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:  # built from source, and imported from its build folder
+        return ""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None or tuple(map(int, found.groups())) >= OLDEST_TORCH:
+        return ""
+    return f"PyTorch {oldest} or later, and this is {version}. Get a newer one with `pip install --upgrade torch`."

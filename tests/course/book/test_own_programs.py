@@ -1,0 +1,114 @@
+"""A teacher's own programs in the book, and programs that cannot be shown there."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from autograder.course.book.make_book import make_book
+from autograder.course.book.record import own_programs
+from autograder.course.book.record.own_programs import OwnProgramError, own_question, own_questions
+from autograder.tape.recording.schema import VERSION, from_json, to_json
+
+RECORDINGS = Path(__file__).parents[1] / "view" / "recordings"
+
+HARMFUL = "import torch\nw = torch.ones(2, requires_grad=True)\na = w.exp()\na.data += 1\na.sum().backward()\n"
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Return a function that writes a program."""
+
+    def write(text, name="mine.py"):
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+@pytest.mark.thorough
+def test_a_program_becomes_a_question(program):
+    """The right choice is the outcome of the program: it does not raise, and the gradient is not the derivative of exp."""
+    question = own_question(program(HARMFUL))
+    assert ["silently-wrong"] == [choice.answer for choice in question.choices if choice.is_right]
+    assert HARMFUL == question.source
+
+
+@pytest.mark.thorough
+def test_a_recording_is_shown_as_it_is(program):
+    """A recording needs no run; one of a newer release, or other JSON, is refused by its name, and only the first is out of date."""
+    recording = own_question(program(HARMFUL)).recording
+    again = own_question(program(to_json(recording), "kept.json"))
+    assert recording == again.recording
+    newer = json.loads(to_json(recording)) | {"version": VERSION + 1}
+    with pytest.raises(OwnProgramError, match=r"newer\.json cannot be shown.*Update autograder"):
+        own_question(program(json.dumps(newer), "newer.json"))
+    with pytest.raises(OwnProgramError, match=r"other\.json cannot be shown. This is not a recording: it has no"):
+        own_question(program('{"a": 1}', "other.json"))
+    assert from_json(to_json(recording)) == recording
+
+
+@pytest.mark.thorough
+def test_a_program_that_does_not_end(program, monkeypatch):
+    """The program is stopped, and the message suggests a solution."""
+    monkeypatch.setattr(own_programs, "SECONDS", 3.0)
+    with pytest.raises(OwnProgramError, match="still running after 3 seconds"):
+        own_question(program("while True:\n    pass\n"))
+
+
+@pytest.mark.thorough
+def test_a_program_that_ends_python(program):
+    """The command goes on to its sentence."""
+    with pytest.raises(OwnProgramError, match="ended the Python process"):
+        own_question(program("import os\nos._exit(0)\n"))
+
+
+@pytest.mark.parametrize("name", ["pipe.json", "pipe.py", "pipe.ipynb", "folder.json"])
+def test_what_is_no_file_is_not_waited_for(tmp_path, name):
+    """A named pipe, which may never be written to, and a folder are refused immediately, whatever their names end with."""
+    place = tmp_path / name
+    place.mkdir() if name.startswith("folder") else os.mkfifo(place)
+    with pytest.raises(OwnProgramError, match="is not a file"):
+        own_question(place)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"programs": []},
+        {"tensors": []},
+        {"saved": [{"id": 0, "node": 99, "name": "self", "storage": 99, "start": 0, "stop": 4,
+                    "saved_version": 0, "version_now": 0, "bytes_changed": False}]},
+    ],
+)  # fmt: skip
+def test_a_recording_that_contradicts_itself_is_refused(program, harm):
+    """Each field has the right type, but refers to something missing: one sentence is printed before any page is made."""
+    whole = json.loads((RECORDINGS / "silently_wrong.json").read_text("utf-8"))
+    with pytest.raises(OwnProgramError, match="is damaged and cannot be drawn"):
+        own_question(program(json.dumps(whole | harm), "kept.json"))
+
+
+def test_a_program_without_a_statement_is_refused(program):
+    """Such a program cannot be predicted, and does not have a step to show."""
+    for text in ("", "# later\n"):
+        with pytest.raises(OwnProgramError, match=r"mine.py contains no statement to run. Name a program"):
+            own_question(program(text))
+
+
+def test_two_names_of_one_address_are_refused(program):
+    """Names that differ in case or in signs alone would be one file in the book."""
+    for first, second in (("a-b.json", "a_b.json"), ("Mine.json", "mine.json")):
+        with pytest.raises(OwnProgramError, match="Two programs are called"):
+            own_questions([program("{}", first), program("{}", second)])
+
+
+def test_nothing_is_written_for_a_bad_file(tmp_path, program):
+    """A file that is not there, or two of one name, leave no folder behind."""
+    with pytest.raises(OwnProgramError, match="cannot be read"):
+        make_book(tmp_path / "book", added=[tmp_path / "absent.json"])
+    with pytest.raises(OwnProgramError, match="Two programs are called mine"):
+        own_questions([program(HARMFUL), program(HARMFUL, "mine.json")])
+    assert not (tmp_path / "book").exists()

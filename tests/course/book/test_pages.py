@@ -1,0 +1,200 @@
+"""The pages: answers are not visible before the question, every link has a target, and every part has an address."""
+
+from __future__ import annotations
+
+import io
+import re
+
+from bs4 import BeautifulSoup
+from PIL import Image
+
+from autograder.course.book.make_book import broken_links, shared_files
+from autograder.course.book.pages.block_pages import BlockPages
+from autograder.course.book.pages.markdown_text import markdown_html, page_address
+from autograder.course.book.pages.packed_pictures import packed_script
+from autograder.course.book.pages.page_templates import page_templates
+from autograder.course.book.pages.search_index import SearchIndex
+from autograder.course.book.pages.verdict_text import verdict_html
+from autograder.course.book.record.lesson_blocks import CodeBlock
+from tests.course.book.small_course import NAME, SECRET
+from tests.course.book.unpacking import unpacked
+
+
+def anchors(page):
+    """Return the ids of a page's elements but for headings, which are words."""
+    return [one["id"] for one in BeautifulSoup(str(page), "html.parser").find_all(id=True) if one.name[0] != "h"]
+
+
+def test_the_book_in_chinese_is_the_same_book(book, chinese_book):
+    """The same files and addresses, with the page's own words, the question and the picture in Chinese, and a way to the other one."""
+    assert book.keys() == chinese_book.keys()
+    for path in (f"{NAME}.html", "index.html", "jupyterlab.html", f"outcomes/{NAME}.html"):
+        assert anchors(book[path]) == anchors(chinese_book[path]), path
+    page = BeautifulSoup(str(chinese_book[f"{NAME}.html"]), "html.parser")
+    assert "zh-CN" == page.html["lang"]
+    assert "这个程序会怎样？" == page.select_one("#prediction_late .asked").get_text()
+    assert "第 " in unpacked(chinese_book[f"pictures/{NAME}/seen.js"])["scene"]["frames"][0]["fact"]
+    assert "内存 A" in str(chinese_book[f"pictures/{NAME}/seen.svg"])
+    assert f"../en/{NAME}.html" == page.select_one("nav [hreflang=en]")["href"]
+
+
+def test_a_lesson_tells_no_answer(book):
+    """The page, the search and the scripts do not contain the verdict, or the text after the question, in plain text."""
+    plain = {
+        path: str(text)
+        for path, text in book.items()
+        if not path.startswith(("outcomes/", "cards/")) and not path.endswith(".svg")
+    }
+    for told in (SECRET, "something else happened", "It was raises-backward", "as you predicted"):
+        assert [] == [path for path, text in plain.items() if told in text]
+
+
+def test_the_answer_comes_with_the_question_s_script(book):
+    """The packed script has a verdict for each choice, in order, and the text that follows; the page has the question."""
+    content = unpacked(str(book[f"pictures/{NAME}/prediction_late.js"]))
+    assert [False, True, False, False] == [verdict["right"] for verdict in content["verdicts"]]
+    assert "It was raises-backward" in content["verdicts"][0]["html"]
+    assert SECRET in content["rest"]
+    assert 'id="seen"' in content["rest"]
+    page = BeautifulSoup(str(book[f"{NAME}.html"]), "html.parser")
+    assert ["raises-forward", "raises-backward", "correct", "silently-wrong"] == [
+        b.get_text() for b in page.select("[data-choice] b")
+    ]
+
+
+def test_a_line_of_facts_ends_with_a_fact(book):
+    """If the score is not filled in by a script, the separator before it is not shown either."""
+    for path in (f"{NAME}.html", "index.html"):
+        facts = BeautifulSoup(str(book[path]), "html.parser").select(".facts")
+        assert facts
+        assert [] == [one for one in facts if "·" in one.get_text().strip()[-1:]]
+
+
+def test_who_has_no_scripts_follows_a_link(book):
+    """The page of outcomes holds the whole lesson with its static pictures, and each question leads there."""
+    page = BeautifulSoup(str(book[f"{NAME}.html"]), "html.parser")
+    assert page.select_one("noscript a")["href"] == f"outcomes/{NAME}.html#prediction_late"
+    whole = str(book[f"outcomes/{NAME}.html"])
+    assert SECRET in whole
+    assert f'src="../pictures/{NAME}/prediction_late.svg"' in whole
+
+
+def test_every_anchor_stands_in_the_first_page(book):
+    """A link to a section, a question or a picture finds its place before any question is answered."""
+    page = BeautifulSoup(str(book[f"{NAME}.html"]), "html.parser")
+    known = {element["id"] for element in page.select("[id]")}
+    assert {"opening", "late-text", "prediction_late", "told", "seen", "Repair-it", "repair"} <= known
+
+
+def test_a_page_of_many_words_begins_with_its_contents(book):
+    """The glossary announces a table of all terms, which the page contains, as in a lesson."""
+    page = BeautifulSoup(str(book["glossary.html"]), "html.parser")
+    assert ["#leaf"] == [link["href"] for link in page.select("nav.contents a")]
+
+
+def test_an_anchor_stands_once_in_a_page(book, chinese_book):
+    """Else an address leads to the first of two: a cell is often called as the program in it, or as its heading."""
+    for path in (f"{NAME}.html", f"outcomes/{NAME}.html", "glossary.html"):
+        for page in (book[path], chinese_book[path]):
+            found = [one["id"] for one in BeautifulSoup(str(page), "html.parser").find_all(id=True)]
+            assert sorted(set(found)) == sorted(found)
+    assert 'figure class="picture" id="seen"' in str(book[f"outcomes/{NAME}.html"])
+    assert 'class="prose" id="Repair-it"' in str(book[f"{NAME}.html"])
+
+
+def test_an_exercise_names_the_command_that_opens_it(book, chinese_book):
+    """The command and the page that explains it appear next to the released code; a Chinese page opens the Chinese lesson."""
+    task = BeautifulSoup(str(book[f"{NAME}.html"]), "html.parser").select_one("#repair")
+    assert f"python3 -m autograder lab {NAME}" == task.select_one(".command code").get_text()
+    assert "jupyterlab.html" == task.select_one("a")["href"]
+    assert "a += 1" in task.get_text()
+    for path in (f"{NAME}.html", "jupyterlab.html"):
+        codes = BeautifulSoup(str(chinese_book[path]), "html.parser").select("code")
+        assert f"python3 -m autograder lab {NAME} --language zh-CN" in [code.get_text() for code in codes]
+
+
+def test_links_within_the_book_are_checked(book):
+    """A finished book has no broken link, and a missing file or anchor is reported."""
+    files = {f"en/{path}": text for path, text in book.items()} | shared_files()
+    assert [] == broken_links(files)
+    del files["en/atlas.html"]
+    assert "en/index.html: atlas.html" in broken_links(files)
+    files["en/glossary.html"] = '<a href="index.html#nowhere">'
+    assert ["en/glossary.html: index.html#nowhere"] == [
+        line for line in broken_links(files) if "glossary.html:" in line
+    ]
+
+
+def test_a_preview_shows_the_question_and_not_the_answer(book):
+    """A link preview has a picture of the size that messengers use, at its full address."""
+    page = str(book[f"{NAME}.html"])
+    assert f'content="https://example.org/book/en/cards/{NAME}.png"' in page
+    assert (1200, 630) == Image.open(io.BytesIO(book[f"cards/{NAME}.png"])).size
+
+
+def test_pages_ask_nobody_else(book):
+    """No page loads a script, a style, a picture or a font from another place."""
+    for path, text in book.items():
+        if path.endswith(".html"):
+            loaded = re.findall(
+                r'<(?:script|img|iframe|link rel="(?:stylesheet|icon|preload)")[^>]*?(?:src|href)="([^"]+)"', str(text)
+            )
+            assert [] == [url for url in loaded if re.match(r"(https?:)?//", url)], path
+
+
+def test_links_of_notebooks_lead_to_pages():
+    """A link to another notebook, or into it, becomes a link to its page; others stay."""
+    assert "../glossary.html#Saved-tensor" == page_address("../start/glossary.ipynb#Saved-tensor", "../")
+    assert "index.html" == page_address("../start/start.ipynb")
+    assert "https://a.org/b.ipynb" == page_address("https://a.org/b.ipynb")
+    assert '<a href="03_x.html">' in markdown_html("[next](../03_x/03_x.ipynb)")
+
+
+def test_markdown_becomes_html():
+    """Formulas are MathML, Python has colors, and code shows its signs as they are."""
+    assert "<msup>" in markdown_html("so $d^2$ is")
+    assert '<span class="keyword">for</span>' in markdown_html("```python\nfor x in y: pass\n```")
+    assert "<code>a&lt;b</code>" in markdown_html("`a<b`")
+
+
+def test_a_message_is_wrapped_by_the_reader_s_screen():
+    """The rows of a check's message are put together again, each under its label, with code as code."""
+    text = "x: not this line\n  saw       `a`, which wrote\n            nothing\n  look at   the memory"
+    assert (
+        "<p>X: not this line</p><p><b>saw:</b> <code>a</code>, which wrote nothing</p><p><b>look at:</b> the memory</p>"
+        == verdict_html(text)
+    )
+
+
+def test_what_a_cell_displays_as_text_is_text():
+    """A displayed object without an HTML form appears on the page with all of its characters."""
+    shown = BlockPages(page_templates(), "small").sections(
+        [CodeBlock("c", "", displays=({"text/plain": "<class 'int'>"},))]
+    )
+    assert "<class 'int'>" == BeautifulSoup(shown[0].html, "html.parser").select_one("pre.printed").get_text()
+
+
+def test_the_search_finds_words_and_no_markup():
+    """An entry has an address, a title and plain words, whole where a link or code is part of a line; a script cannot end early."""
+    index = SearchIndex()
+    index.add("a.html#b", "B", "<p>two <code>words</code> &lt;/script&gt;</p>")
+    index.add("a.html#c", "叶子", "<h2>叶子</h2><p>需要<a href='#g'>梯度</a>的<code>w</code></p>")
+    assert [("a.html#b", "B", "two words </script>"), ("a.html#c", "叶子", "需要梯度的w")] == index.entries
+    assert index.script().startswith("book.receiveIndex([[")
+
+
+def test_a_script_gives_back_what_was_packed():
+    """Packing is a matter of form; a name with quotes does no harm."""
+    assert {"a": ["é", 1]} == unpacked(packed_script('x"y', {"a": ["é", 1]}))
+
+
+def test_a_page_shows_code_as_code(book, chinese_book):
+    """Text between backticks is code on the page; the search, which shows plain words, does not show backticks either."""
+    for files in (book, chinese_book):
+        for path in (path for path in files if path.endswith(".html")):
+            page = BeautifulSoup(str(files[path]), "html.parser")
+            for code in page.select("pre, code, script"):
+                code.decompose()
+            assert "`" not in page.get_text(), path
+        assert "<dt><code>addmm</code></dt>" in str(files["atlas.html"])
+        assert "`" not in str(files["search.js"])
