@@ -97,13 +97,15 @@ class NotJudged(Unsolved):
 
 
 def judged_run(name: str) -> str:
-    """Return the run that defined the student's function or class, such as "drain, as run in In [12]"; "" if unknown."""
+    """Return the run that defined the student's function, class or value, such as "drain, as run in In [12]"; "" if unknown."""
     shell = get_ipython()
-    if _runs is None or shell is None:
+    if _runs is None or shell is None or name not in shell.user_ns:
         return ""
     code = getattr(inspect.unwrap(own_function(shell.user_ns.get(name))), "__code__", None)
     label = shell.compile.format_code_name(code.co_filename) if code else None
-    return translated("{name}, as run in {cell}", name=name, cell=label[1].replace("In[", "In [")) if label else ""
+    number = shell.execution_count if name in _names_defined(_runs.running) else _runs.defined.get(name, ("", 0))[1]
+    cell = label[1].replace("In[", "In [") if label else f"In [{number}]" if number else ""
+    return translated("{name}, as run in {cell}", name=name, cell=cell) if cell else ""
 
 
 def _names_defined(source: str) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from autograder.check.message import Incorrect, Unfinished, message
-from autograder.check.subject.call_report import CallProblem
+from autograder.check.subject.call_report import CallProblem, ProgramText
 from autograder.locale.translations import translatable, translated
 
 
@@ -85,12 +85,10 @@ def raise_problem(exercise: str, problem: CallProblem, blame: Callable[[], str])
         problem: the exception.
         blame: returns a description of the line that is the cause, or "".
     """
-    where = translated("the function that you defined")
-    if problem.line:
-        where = translated("line {line}: {text}", line=problem.line, text=problem.text.strip())
+    where = line_that_ran(problem)
     if problem.type in ("KeyboardInterrupt", "TimeUp"):
         by_hand = translated("KeyboardInterrupt: stopped from outside")
-        _raise_unfinished(exercise, problem.message if problem.type == "TimeUp" else by_hand, where)
+        raise_unfinished(exercise, problem.message if problem.type == "TimeUp" else by_hand, where)
     found = meaning_of(problem)
     named = blame() if found in CAUSED_ELSEWHERE else ""
     look_at = named or (translated(found.look_at) if found.look_at else where)
@@ -120,7 +118,15 @@ def meaning_of(problem: CallProblem) -> Meaning:
     return OTHER_ARGUMENTS if called_otherwise else OWN_CODE
 
 
-def _raise_unfinished(exercise: str, saw: str, where: str) -> NoReturn:
+def line_that_ran(stopped: CallProblem | ProgramText) -> str:
+    """Return the line of the answer that raised an error or was stopped, as the message shows it."""
+    if not stopped.line:
+        return translated("the function that you defined")
+    return translated("line {line}: {text}", line=stopped.line, text=stopped.text.strip())
+
+
+def raise_unfinished(exercise: str, saw: str, where: str) -> NoReturn:
+    """Raise the verdict on an answer that was stopped; `saw` names the time limit."""
     told = message(
         translated("{exercise}: your own code did not finish", exercise=exercise),
         saw=saw,

@@ -23,14 +23,15 @@ def run(monkeypatch):
 
 
 def test_the_verdict_names_the_run(run):
-    """The number is that of the run that defined the function or the class; a value has no number."""
+    """The number is that of the run that defined the function, the class or the value."""
     run("a", "def drain(): pass")
     run("b", "guess = 'correct'")
     run("a", "def drain(): return 1")
     run("c", "class Gate:\n    def forward(self): pass")
     assert "drain, as run in In [3]" == judged_run("drain")
     assert "Gate, as run in In [4]" == judged_run("Gate")
-    assert "" == judged_run("guess") == judged_run("nowhere")
+    assert "guess, as run in In [2]" == judged_run("guess")
+    assert "" == judged_run("nowhere")
 
 
 @pytest.mark.parametrize("broken", ["def drain(:", "def drain(): pass\n1 / 0", "drain = 1 +"])

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.check import Incorrect, NotAttempted, check, constant, indices, leaf, predicted, result
+from autograder.check import Incorrect, NotAttempted, check, check_outcome, constant, indices, leaf, predicted, result
 from autograder.check.exercise import ROUNDS
 from autograder.check.expected import Reference, trial
 from autograder.check.learner import Missing, use_names
-from autograder.check.message import WIDTH, message
+from autograder.check.message import WIDTH, Unfinished, message
 from autograder.check.shown_message import ShownMessage, show_first
 from autograder.check.subject.call_report import Report
 from autograder.check.subject.inputs import Generator, UndecisiveInputs
@@ -331,3 +331,16 @@ def test_in_a_notebook_a_message_has_one_element_for_each_line_that_its_author_w
     buffer = ("buffer holds &lt;b&gt;[[0, 1]]&lt;/b&gt; " * 5).strip()
     assert ["drain: gone", f"saw       {buffer}", "expected  x", "look at   line 4"] == elements
     assert told == repr(ShownMessage(told))
+
+
+def test_a_program_that_does_not_end_is_stopped():
+    """A program without arguments is stopped too; the message names the time limit and the line, and no outcome."""
+
+    def loop():
+        while True:
+            pass
+
+    names = Names(loop=LocalSubject(loop, 0.3))
+    with use_names(names), pytest.raises(Unfinished, match="stopped after 0.3 seconds") as stopped:
+        check_outcome("loop", "silently-wrong", given=lambda: None)
+    assert re.search(r"look at   line \d+: (while True:|pass)", str(stopped.value))

@@ -16,6 +16,7 @@ from autograder.check.learner import LearnerNames, find_subject
 from autograder.check.message import Incorrect, message, not_attempted
 from autograder.check.named_lines import describe as describe_line
 from autograder.check.plan import Plan, plan_or_compare
+from autograder.check.raised_problem import line_that_ran, raise_unfinished
 from autograder.check.shown_message import show_first
 from autograder.check.subject.call_report import ProgramText
 from autograder.check.subject.learner_code import normal_form
@@ -70,6 +71,8 @@ class OutcomePlan(Plan):
             wanted = translated("your own program, with the outcome {outcome}", outcome=self.outcome)
             raise not_attempted(self.name, wanted)
         require_without(self.name, found.words, self.without, translated("what else can reach the same memory"))
+        if not found.outcome:
+            raise_unfinished(self.name, found.error, line_that_ran(found))
         if found.outcome != self.outcome:
             _refuse(self.name, subject, found, self.outcome)
         show_passed(self.name, translated(", the outcome is {outcome}", outcome=self.outcome))

@@ -139,13 +139,16 @@ class ProgramText(msgspec.Struct, frozen=True):
     """The result of running and recording a student's program without arguments. Only evidence: it comes from the student's process.
 
     Attributes:
-        outcome: one of the four outcomes.
-        error: the exception's type and message, "" if no exception was raised.
+        outcome: one of the four outcomes; "" if the program was stopped at a time limit.
+        error: the exception's type and message, or the time limit; "" if no exception was raised.
         words: every name and attribute in its code.
         code: its normal form, None if the source could not be read.
+        line: the line that ran at the time limit, 1-based, and its text.
     """
 
     outcome: str
     error: str
     words: tuple[str, ...]
     code: str | None
+    line: int | None = None
+    text: str = ""

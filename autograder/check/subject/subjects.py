@@ -26,10 +26,12 @@ from autograder.tape.diagnose.excerpt import Scope
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.oracle.weighted_sum import weighted_sum
 from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.budget import Budget, budget_in_force
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError, code_of
+from autograder.tape.run.refused_runs import is_out_of_time
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 MOST = 4_000
@@ -189,11 +191,20 @@ class LocalSubject:
 
     def program(self) -> ProgramText:
         """Record the function once, and return the outcome and the names that its code uses."""
-        with short_output():
-            self._program = record(self.target)
+        limit = nullcontext() if self.seconds is None else Budget(self.seconds).in_force()
+        try:
+            with short_output(), limit:
+                self._program = record(self.target)
+        except ProgramError as error:
+            if self.seconds is None or not is_out_of_time(error):
+                raise
+            beginning = error.recording.steps if isinstance(error.recording, Recording) else ()
+            place = beginning[-1].place if beginning else Place("", 0, "")
+            told = str(_too_long(self.seconds)())
+            return ProgramText("", told, self.words, self.code, place.line, place.text)
         verdict = self._program.verdict
-        error = f"{verdict.error.type}: {verdict.error.message}" if verdict.error else ""
-        return ProgramText(verdict.outcome, error, self.words, self.code)
+        raised = f"{verdict.error.type}: {verdict.error.message}" if verdict.error else ""
+        return ProgramText(verdict.outcome, raised, self.words, self.code)
 
     def program_recording(self) -> Recording | None:
         """Return the recording that `program` made; None before that."""

@@ -212,7 +212,7 @@ class _Worker:
             with self.shell.separate_outputs(0), self.shell.time_limit(self.cell_seconds):
                 program = subject.program()
         except CellTimeoutError as error:
-            program = ProgramText("raises-forward", f"CellTimeoutError: {error}", (), None)
+            program = ProgramText("", f"CellTimeoutError: {error}", (), None)
         return messages.ProgramRan(msgspec.msgpack.encode(program))
 
     def _describe(self, request: messages.DescribeName) -> messages.Answer:
