@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
+import sys
 import warnings
 from collections.abc import Iterator
 
@@ -22,3 +24,15 @@ def loading() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def import_without(missing: str, name: str, ready: str) -> None:
+    """Import a module as if another were not installed, unless that one or `ready` is already imported."""
+    if missing in sys.modules or ready in sys.modules:
+        importlib.import_module(name)
+        return
+    sys.modules[missing] = None  # type: ignore[assignment]  # an import of it raises ImportError
+    try:
+        importlib.import_module(name)
+    finally:
+        del sys.modules[missing]

@@ -68,6 +68,7 @@ ROOMS = {
 EVERYWHERE = {
     "errors",
     "graded",
+    "loading",
     "locale",
     "printable",
     "requirements",

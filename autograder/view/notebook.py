@@ -206,10 +206,10 @@ def draws_here() -> bool:
 
 
 def get_ready() -> None:
-    """Import the layout library if this is a notebook, so that the first picture is not delayed by it."""
+    """Import the layout library, without its plots, if this is a notebook, so that the first picture is not delayed by it."""
     shell = _shell()
     if shell is not None and not getattr(shell, "takes_recordings", False):
-        load_igraph()
+        load_igraph(without_plots=True)
 
 
 def _shell() -> Any:

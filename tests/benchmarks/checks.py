@@ -1,24 +1,34 @@
 """Measures how long a student waits in a kernel, and prints each figure with its target: `python -m tests.benchmarks.checks`.
 
 A new kernel runs cells of lesson 02. Each is timed from the request until the kernel is idle again. The processor time
-of the kernel, in parentheses, depends less on other load. The exit code is 1 if a target is missed.
+of the kernel, in parentheses, depends less on other load. Then each lesson, with right answers, is validated as *Validate*
+does. The exit code is 1 if a target is missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 from textwrap import indent
 from typing import NamedTuple
 
+import nbformat
 from jupyter_client.manager import start_new_kernel
+from nbgrader.validator import Validator
 
 from autograder.course.author_cells import exercises, setup
-from autograder.course.paths import SOLUTIONS
+from autograder.course.canonical import read
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from tests.benchmarks.view import row
+from tests.lessons.solving import answered, right_answers
 
 LESSON = SOLUTIONS / "02_mutating_a_saved_tensor" / "02_mutating_a_saved_tensor.ipynb"
 EXERCISE = "clear_after_use"
@@ -30,6 +40,10 @@ TARGETS = {
     "wrong answer": 0.3,
     "first model answer": 1.0,
 }
+
+
+VALIDATE, VALIDATE_MOST = 6.0, 10.0
+"""Targets of *Validate* in seconds: of lesson 02, and of each lesson."""
 
 
 class Timed(NamedTuple):
@@ -79,6 +93,22 @@ def one_kernel() -> dict[str, Timed]:
         kernel.stop()
 
 
+def validation(lesson: Path) -> Timed:
+    """Return the times in which nbgrader validates a lesson with right answers; they must pass."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        answers = right_answers(lesson)
+    released = NOTEBOOKS / lesson.parent.name / lesson.name
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, lesson.name)
+        nbformat.write(answered(read(released), answers), path)
+        began, before = time.perf_counter(), getrusage(RUSAGE_CHILDREN).ru_utime
+        found = Validator().validate(str(path))
+        timed = Timed(time.perf_counter() - began, getrusage(RUSAGE_CHILDREN).ru_utime - before)
+    if found:
+        raise RuntimeError(f"{lesson.name} does not pass: {found}")
+    return timed
+
+
 def main() -> int:
     """Measure, and return the exit code."""
     parser = argparse.ArgumentParser(description="Measure how long a student waits for a check.")
@@ -88,6 +118,9 @@ def main() -> int:
     for what, target in TARGETS.items():
         wall, cpu = (1000 * median(one) for one in zip(*(run[what] for run in runs), strict=True))
         good.append(row(f"{what} ({cpu:,.0f} ms)", wall, "ms", 1000 * target))
+    for lesson in filter(exercises, lessons(SOLUTIONS)):
+        (wall, cpu), target = validation(lesson), VALIDATE if lesson == LESSON else VALIDATE_MOST
+        good.append(row(f"Validate {lesson.parent.name[:2]} ({cpu:.1f} s)", wall, "s", target))
     return 0 if all(good) else 1
 
 

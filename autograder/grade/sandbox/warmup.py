@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 from collections.abc import Iterable
 
 from autograder.graded import AUTOGRADE, EXECUTION
+from autograder.loading import import_without
 
 WARM = (
     "torch",
@@ -100,28 +100,12 @@ def import_nbformat() -> None:
     installed (jsonschema 4.26, `jsonschema/_format.py`; Jupyter requires both). That takes most of a second, for a
     format that notebooks do not use. The package itself can be imported as usual afterwards.
     """
-    _import_without("rfc3987_syntax", "nbformat", ready="jsonschema")
+    import_without("rfc3987_syntax", "nbformat", ready="jsonschema")
 
 
 def import_igraph() -> None:
-    """Import igraph, with which the trusted process draws, without matplotlib.
-
-    igraph 1.0 imports matplotlib if it is installed (`igraph/drawing/matplotlib/utils.py`), which takes most of a
-    second.
-    """
-    _import_without("matplotlib", "igraph", ready="igraph")
-
-
-def _import_without(missing: str, name: str, ready: str) -> None:
-    """Import a module as if another were not installed, unless that one or `ready` is already imported."""
-    if missing in sys.modules or ready in sys.modules:
-        importlib.import_module(name)
-        return
-    sys.modules[missing] = None  # type: ignore[assignment]  # an import of it raises ImportError
-    try:
-        importlib.import_module(name)
-    finally:
-        del sys.modules[missing]
+    """Import igraph, with which the trusted process draws, without matplotlib, which igraph 1.0 imports if it is installed."""
+    import_without("matplotlib", "igraph", ready="igraph")
 
 
 def warm_up() -> None:

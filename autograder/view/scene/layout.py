@@ -8,6 +8,8 @@ from itertools import pairwise
 from types import ModuleType
 from typing import TypeVar
 
+from autograder.loading import import_without
+
 GAP_X, GAP_Y = 30.0, 46.0
 """Pixels between two blocks side by side, and between two layers."""
 
@@ -29,8 +31,17 @@ class Placement:
     layer: int = 0
 
 
-def load_igraph() -> ModuleType:
-    """Return igraph, imported at the first call: it imports matplotlib if that is installed, which takes 0.4 s."""
+def load_igraph(without_plots: bool = False) -> ModuleType:
+    """Return igraph, imported at the first call.
+
+    igraph 1.0 imports matplotlib if it is installed (`igraph/drawing/matplotlib/utils.py`), which takes most of a
+    second.
+
+    Args:
+        without_plots: import igraph as if matplotlib were not installed; its own plots are then not available.
+    """
+    if without_plots:
+        import_without("matplotlib", "igraph", ready="igraph")
     import igraph
 
     return igraph
