@@ -73,7 +73,7 @@ def _prepare_notebook() -> None:
     cells are recorded too, so that a check can name the run that it judged.
     """
     from autograder.check.answer_cell import follow_cells
-    from autograder.check.events import is_learners_notebook
+    from autograder.check.shown_message import is_learners_notebook
     from autograder.view import get_ready
 
     get_ready()

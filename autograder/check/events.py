@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,14 +11,9 @@ from IPython.display import display
 
 from autograder.check.answer_cell import judged_run
 from autograder.check.learner import LearnerNames
-from autograder.check.message import VALIDATING
 from autograder.check.plan import Plan, plan_or_compare
+from autograder.check.shown_message import GREEN, card, is_learners_notebook
 from autograder.locale.translations import translated
-from autograder.view import draws_here
-
-# This green of JupyterLab's themes (4.6) has a contrast of at least 4.5 : 1 on the light and on the dark background.
-# An exported page has no theme and a light background, for which the second color is used.
-GREEN = "color: var(--jp-success-color0, #1b5e20); font-weight: 600"
 
 _listeners: list[Callable[[str], None]] = []
 _listeners_to_failures: list[Callable[[str, str], None]] = []
@@ -63,13 +56,13 @@ def failed(exercise: str, choice: str = "") -> None:
 
 
 def on_demonstration(listener: Callable[[str], None]) -> None:
-    """Call `listener` with the name of each demonstration that is shown from now on."""
+    """Call `listener` with the name of each demonstration, and of each wrong prediction, whose picture is shown from now on."""
     if listener not in _listeners_to_demonstrations:
         _listeners_to_demonstrations.append(listener)
 
 
 def demonstrated(program: str) -> None:
-    """Call the listeners for a demonstration."""
+    """Call the listeners for a demonstration or a wrong prediction, below its picture."""
     for listener in _listeners_to_demonstrations:
         listener(program)
 
@@ -104,12 +97,6 @@ def show_passed(exercise: str, detail: str = "") -> None:
         listener(exercise)
 
 
-def is_learners_notebook() -> bool:
-    """Return whether a student works in this notebook: not a terminal, nbgrader, or the builder of a book."""
-    executed = "NBGRADER_EXECUTION" in os.environ or VALIDATING in os.environ
-    return not executed and draws_here() and not getattr(get_ipython(), "takes_recordings", False)
-
-
 class Passed(NamedTuple):
     """The line for a correct exercise, and what the check compared; green in a notebook.
 
@@ -127,6 +114,5 @@ class Passed(NamedTuple):
         return f"{self.exercise}: {translated('correct')}{self.detail}"
 
     def _repr_html_(self) -> str:
-        said = html.escape(f"{self.exercise}: {translated('correct')}")
-        judged = f"<div>{html.escape(translated('judged: {run}', run=self.judged))}</div>" if self.judged else ""
-        return f'<div><span style="{GREEN}">✓ {said}</span>{html.escape(self.detail)}{judged}</div>'
+        rows = [(translated("judged"), self.judged)] if self.judged else []
+        return card("✓", GREEN, f"{self.exercise}: {translated('correct')}", rows, self.detail)

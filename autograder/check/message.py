@@ -25,6 +25,9 @@ class Unsolved(AssertionError):
     printed = False
     """Whether the message was already shown above a picture, so that only the verdict is shown below it."""
 
+    instead = ""
+    """The line that a notebook shows below the message's card; "" for the verdict."""
+
     judged = ""
     """The run of the cell that was judged, such as "drain, as run in In [12]"; "" outside of a notebook."""
 
@@ -49,7 +52,7 @@ class Unsolved(AssertionError):
         lines = self.told.splitlines()
         if not self.printed or VALIDATING in os.environ:  # *Validate* shows only the error
             return lines
-        return [join_lines(itertools.takewhile(lambda line: not line.startswith(" "), lines))]
+        return [self.instead or join_lines(itertools.takewhile(lambda line: not line.startswith(" "), lines))]
 
 
 class NotAttempted(Unsolved):

@@ -1,45 +1,102 @@
-"""A verdict in a student's notebook, whose lines wrap at the width of the pane; elsewhere, the wrapped text."""
+"""A verdict in a student's notebook, as a card that wraps at the width of the pane; elsewhere, as text."""
 
 from __future__ import annotations
 
 import html
+import os
 import re
 from typing import NamedTuple
 
+from IPython.core.getipython import get_ipython
 from IPython.display import display
 
 from autograder.check.answer_cell import judged_run
-from autograder.check.events import is_learners_notebook
-from autograder.check.message import LABEL_COLUMNS, Unsolved
+from autograder.check.message import LABEL_COLUMNS, VALIDATING, Incorrect, Unsolved
 from autograder.locale.line_breaks import join_lines
+from autograder.locale.translations import translated
+from autograder.view import draws_here
 
-# JupyterLab's theme (4.6) sets the font of printed text; an exported page has no theme.
+# The theme's colors and borders make a card readable on a light background and on a dark one; an exported page has no
+# theme and a light background, for which the second values are used. On the backgrounds of JupyterLab's themes (4.6),
+# these variables of green and red have a contrast of at least 4.5 : 1.
+CARD = (
+    "border: 1px solid var(--jp-border-color1, #bdbdbd); border-radius: 6px; padding: .4em 1.2em .6em; max-width: 46em; "
+    "overflow-wrap: anywhere"
+)
+GREEN, RED = "var(--jp-success-color0, #1b5e20)", "var(--jp-error-color1, #b71c1c)"
 FONT = "font-family: var(--jp-code-font-family, monospace); font-size: var(--jp-code-font-size, 13px)"
-BREAKS = "line-height: 1.3; white-space: pre-wrap; overflow-wrap: anywhere"
-HANGING = f"padding-left: {LABEL_COLUMNS}ch; text-indent: {2 - LABEL_COLUMNS}ch"
+ROW = f"{FONT}; line-height: 1.4; white-space: pre-wrap; padding-left: 10ch; text-indent: -10ch; margin-top: .2em"
+LABEL = "display: inline-block; width: 10ch; text-indent: 0; color: var(--jp-ui-font-color2, #616161)"
+
+
+def is_learners_notebook() -> bool:
+    """Return whether a student works in this notebook: not a terminal, nbgrader, or the builder of a book."""
+    executed = "NBGRADER_EXECUTION" in os.environ or VALIDATING in os.environ
+    return not executed and draws_here() and not getattr(get_ipython(), "takes_recordings", False)
+
+
+def card(mark: str, color: str, verdict: str, rows: list[tuple[str, str]], detail: str = "") -> str:
+    """Return a verdict as HTML; passed and refused answers look alike, except for the mark and the color.
+
+    Args:
+        mark: the sign before the verdict.
+        color: the color of the mark, of the verdict and of the left edge.
+        verdict: one sentence.
+        rows: pairs of a label and a text.
+        detail: the rest of the sentence, without emphasis.
+    """
+    head = f'<span style="color: {color}; font-weight: 600">{mark} {html.escape(verdict)}</span>{html.escape(detail)}'
+    shown = "".join(
+        f'<div style="{ROW}"><span style="{LABEL}">{html.escape(label)} </span>{html.escape(text)}</div>'
+        for label, text in rows
+    )
+    return f'<div style="{CARD}; border-left: 4px solid {color}"><div>{head}</div>{shown}</div>'
 
 
 class ShownMessage(NamedTuple):
-    """The four lines of a verdict, as text and as HTML."""
+    """The four lines of a verdict, as text and as a card.
+
+    Attributes:
+        text: the lines, as `message` returns them.
+        mark: the sign before the verdict.
+        color: the color of the verdict.
+    """
 
     text: str
+    mark: str = "✗"
+    color: str = RED
 
     def __repr__(self) -> str:
         return self.text
 
     def _repr_html_(self) -> str:
-        rows = re.split(rf"\n(?! {{{LABEL_COLUMNS}}})", self.text)
-        return f'<div style="{FONT}; {BREAKS}">{"".join(map(_row, rows))}</div>'
+        verdict, *rows = (join_lines(row.splitlines()) for row in re.split(rf"\n(?! {{{LABEL_COLUMNS}}})", self.text))
+        return card(self.mark, self.color, verdict, [_split(row) for row in rows])
 
 
-def show_first(wrong: Unsolved) -> None:
-    """Show the message now, above a picture; the notebook then shows only the verdict below the picture."""
+def show_first(wrong: Unsolved, mark: str = "") -> None:
+    """Show the message now, above a picture; the exception then repeats at most the verdict.
+
+    Args:
+        mark: the sign of a message that does not report an error; "" for that of its kind.
+    """
     wrong.judged = judged_run(wrong.exercise)
-    display(ShownMessage(wrong.told)) if is_learners_notebook() else print(wrong)
+    if is_learners_notebook():
+        is_error = isinstance(wrong, Incorrect) and not mark
+        display(ShownMessage(wrong.told, *(("✗", RED) if is_error else (mark or "○", "currentcolor"))))
+        wrong.instead = translated("{exercise}: see the message above", exercise=wrong.exercise)
+    else:
+        print(wrong)
     wrong.printed = True
 
 
-def _row(row: str) -> str:
-    """Return one of the four lines, unwrapped, as an HTML element."""
-    style = f' style="{HANGING}"' if row.startswith("  ") else ""
-    return f"<div{style}>{html.escape(join_lines(row.splitlines()))}</div>"
+def show_in_notebook(wrong: Unsolved) -> None:
+    """Show the message as a card in a student's notebook, unless it was shown above a picture."""
+    if is_learners_notebook() and not wrong.printed:
+        show_first(wrong)
+
+
+def _split(row: str) -> tuple[str, str]:
+    """Return the label of a row and its text."""
+    label, _, text = row.strip().partition("  ")
+    return label, text.strip()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
@@ -79,7 +81,7 @@ def test_a_notebook_shows_the_run_with_the_verdict(run):
     """The card of a pass and the rows of a refusal name it; the text of a pass, and the exception's, stay as they are."""
     run("a", "def drain(): pass")
     card = events.Passed("drain", " (the values)", judged_run("drain"))
-    assert "judged: drain, as run in In [1]" in card._repr_html_()
+    assert re.search("judged </span>drain, as run in In .1.</div>", card._repr_html_())
     assert "drain: correct (the values)" == repr(card)
     wrong = Incorrect(message("drain: wrong", saw="1", expected="2", look_at="line 1"))
     wrong.judged = judged_run("drain")

@@ -8,11 +8,23 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.check import Incorrect, NotAttempted, check, check_outcome, constant, indices, leaf, predicted, result
+from autograder.check import (
+    Incorrect,
+    NotAttempted,
+    check,
+    check_outcome,
+    constant,
+    events,
+    indices,
+    leaf,
+    predicted,
+    result,
+    shown_message,
+)
 from autograder.check.exercise import ROUNDS
 from autograder.check.expected import Reference, trial
 from autograder.check.learner import Missing, use_names
-from autograder.check.message import WIDTH, Unfinished, message
+from autograder.check.message import VALIDATING, WIDTH, Unfinished, message
 from autograder.check.shown_message import ShownMessage, show_first
 from autograder.check.subject.call_report import Report
 from autograder.check.subject.inputs import Generator, UndecisiveInputs
@@ -327,9 +339,11 @@ def test_inputs_are_drawn_until_they_are_decisive():
 def test_in_a_notebook_a_message_has_one_element_for_each_line_that_its_author_wrote():
     """The edge of the pane breaks lines, so a line wrapped at 76 columns is joined again; printed text of an answer is not markup."""
     told = message("drain: gone", saw="buffer holds <b>[[0, 1]]</b> " * 5, expected="x", look_at="line 4")
-    elements = re.findall(r"<div(?: style=.padding[^>]*)?>([^<]*)</div>", ShownMessage(told)._repr_html_())
+    shown = ShownMessage(told)._repr_html_()
+    elements = re.findall(r"<span[^>]*>([^<]*)</span>([^<]*)</div>", shown)
     buffer = ("buffer holds &lt;b&gt;[[0, 1]]&lt;/b&gt; " * 5).strip()
-    assert ["drain: gone", f"saw       {buffer}", "expected  x", "look at   line 4"] == elements
+    rows = [("saw ", buffer), ("expected ", "x"), ("look at ", "line 4")]
+    assert [("✗ drain: gone", ""), *rows] == elements
     assert told == repr(ShownMessage(told))
 
 
@@ -344,3 +358,27 @@ def test_a_program_that_does_not_end_is_stopped():
     with use_names(names), pytest.raises(Unfinished, match="stopped after 0.3 seconds") as stopped:
         check_outcome("loop", "silently-wrong", given=lambda: None)
     assert re.search(r"look at   line \d+: (while True:|pass)", str(stopped.value))
+
+
+def test_a_notebook_shows_each_verdict_once(monkeypatch):
+    """The card has all lines, and the error below it only refers to it; passed and refused answers have the same card."""
+    cards = []
+    for module in (shown_message, events):
+        monkeypatch.setattr(module, "is_learners_notebook", lambda: True)
+        monkeypatch.setattr(module, "display", cards.append)
+
+    def right(x):
+        return x * 2
+
+    def twice(x):
+        return x * 3
+
+    with use_names(Names(twice=twice)), pytest.raises(Incorrect, match="wrong return value") as wrong:
+        check("twice", like=right, x=leaf(2))
+    assert ["twice: see the message above"] == wrong.value._render_traceback_()
+    monkeypatch.setenv(VALIDATING, "1")
+    assert str(wrong.value).splitlines() == wrong.value._render_traceback_()[:5]
+    events.show_passed("twice")
+    refused, passed = (card._repr_html_().partition("border-left")[0] for card in cards)
+    assert refused == passed
+    assert str(wrong.value) == repr(cards[0])

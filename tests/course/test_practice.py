@@ -140,7 +140,7 @@ def test_typing_takes_any_case_and_names_what_is_no_outcome(kept):
 def test_who_does_not_know_need_not_guess(kept, shown, said):
     """The answer is kept as unknown and counts as not right; the next program follows, or, in a review, the outcome without "Not so"."""
     quiz("before")
-    _, _, row, typed, _ = shown[0].children
+    _, _, _, row, typed, _ = shown[0].children
     if said == "click":
         next(button for button in row.children if button.description == "don't know").click()
     else:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from autograder.check import attempt_picture, events
+from autograder.check import attempt_picture, events, shown_message
 from autograder.check import exercise as check_line
 from autograder.check.message import VALIDATING
 from autograder.check.subject.learner_code import normal_form
@@ -28,7 +28,7 @@ REPAIRS = [name for name, (_, exercise) in KNOWN.items() if "\ncheck(" in exerci
 def shown(monkeypatch):
     """Return what is displayed after a pass, as in a notebook."""
     found = []
-    monkeypatch.setattr(events, "draws_here", lambda: True)
+    monkeypatch.setattr(shown_message, "draws_here", lambda: True)
     monkeypatch.setattr(after_success, "display", found.append)
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
     monkeypatch.delenv(VALIDATING, raising=False)

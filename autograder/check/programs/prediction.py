@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 import torch
 
-from autograder.check.events import demonstrated, failed, is_learners_notebook, show_passed, shown_as_wrong
+from autograder.check.events import demonstrated, failed, show_passed, shown_as_wrong
 from autograder.check.learner import LearnerNames, current_names, find_value
 from autograder.check.message import VALIDATING, Incorrect, NotAnOutcome, NotAttempted, message
 from autograder.check.plan import Plan, ask
 from autograder.check.programs.demonstrations import demonstration
 from autograder.check.programs.program_picture import record_program, show_program
-from autograder.check.shown_message import show_first
+from autograder.check.shown_message import is_learners_notebook, show_first
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
@@ -77,9 +77,10 @@ class _Prediction(Plan):
     def _refuse(self, told: str, guess: str) -> None:
         """Show the message, then the picture; raise the message as Incorrect, except for a student and in *Validate*."""
         wrong = Incorrect(told)
-        show_first(wrong)
-        show_program(self.recording, self.program, from_start=True)
+        show_first(wrong, mark="≠")
         failed(self.name, guess)
+        show_program(self.recording, self.program, from_start=True)
+        demonstrated(self.name)
         # While nbgrader grades, it raises, because nbgrader gives full points to a cell that does not.
         if not (is_learners_notebook() or (VALIDATING in os.environ and draws_here())):
             raise wrong
@@ -131,7 +132,9 @@ class OutcomePrediction(_Prediction):
                 message(
                     translated("{name}: this is not one of the four outcomes", name=name),
                     saw=repr(guess)[:60],
-                    expected=translated("one of {outcomes}", outcomes=", ".join(OUTCOMES)),
+                    expected=translated(
+                        "one of {outcomes}", outcomes="; ".join(f"{one} ({meaning(one)})" for one in OUTCOMES)
+                    ),
                     look_at=translated("the spelling of the word"),
                 )
             )

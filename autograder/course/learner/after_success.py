@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from IPython.display import display
 
-from autograder.check.events import is_learners_notebook, on_demonstration, on_fail, on_pass
+from autograder.check.events import on_demonstration, on_pass
 from autograder.check.learner import current_names, find_value
 from autograder.check.message import VALIDATING, WIDTH
 from autograder.check.programs.prediction import is_answered
+from autograder.check.shown_message import CARD, is_learners_notebook
 from autograder.check.subject.learner_code import normal_form, normal_form_of
 from autograder.course.author_cells import Answer, AuthorExercise, Explanation, exercises_of, explanations_of
 from autograder.course.catalogue import Lesson, explanations, lessons
 from autograder.course.learner.hints import as_handed_out, notebook_of
-from autograder.course.learner.lesson_end import STYLE
 from autograder.course.paths import SOLUTIONS
 from autograder.course.variants.own_variant import own_variant
 from autograder.locale.languages import SOURCE, language
@@ -30,13 +30,7 @@ def explain_passes() -> None:
     """Show the author's reason and explanations of questions after checks from now on; further calls have no effect."""
     on_pass(show_reason)
     on_pass(show_explanation)
-    on_fail(_explain_prediction)
     on_demonstration(show_explanation)
-
-
-def _explain_prediction(exercise: str, choice: str) -> None:
-    if choice:  # a wrong prediction; the choice is "" for a program and for a named line, which can be tried again
-        show_explanation(exercise)
 
 
 def show_explanation(name: str) -> None:
@@ -90,7 +84,7 @@ class ShownExplanation(NamedTuple):
         return "\n".join("\n".join(wrap_text(line, WIDTH)) for line in self._translated().split("\n"))
 
     def _repr_markdown_(self) -> str:
-        return f'<div style="{STYLE}">\n\n{self._translated()}\n\n</div>'
+        return f'<div style="{CARD}">\n\n{self._translated()}\n\n</div>'
 
     def _translated(self) -> str:
         if language() == SOURCE:
@@ -113,7 +107,7 @@ class Reason(NamedTuple):
     def _repr_html_(self) -> str:
         code = f"<pre>{html.escape(_code(self.other))}</pre>" if self.other else ""
         folded = f"<details><summary>{html_with_code(self._how())}</summary>{code}</details>" if code else ""
-        return f'<div style="{STYLE}"><p>{html_with_code(self._why())}</p>{folded}</div>'
+        return f'<div style="{CARD}"><p>{html_with_code(self._why())}</p>{folded}</div>'
 
     def _why(self) -> str:
         return translated("The author's reason: {reason}.", reason=translated(self.reason))

@@ -7,17 +7,20 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from IPython.display import display
 
 from autograder.check.events import on_fail, on_pass
 from autograder.check.message import WIDTH
+from autograder.check.shown_message import CARD, is_learners_notebook
 from autograder.course.catalogue import Lesson, belief_behind, beliefs, lessons
 from autograder.course.file_replacement import replace_file
 from autograder.course.paths import HOME
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translated
+from autograder.printable import html_with_code
 
 
 class Store:
@@ -135,8 +138,21 @@ def show_belief(prediction: str, choice: str) -> None:
     """Print and count the belief that often leads to this wrong prediction; has no effect for other exercises."""
     belief = belief_behind(prediction, choice)
     if belief is not None:
-        print("\n".join(wrap_text(beliefs()[belief], WIDTH)))
+        note = Note(beliefs()[belief])
+        display(note) if is_learners_notebook() else print(note)
         store.add_belief(belief)
+
+
+class Note(NamedTuple):
+    """The misconception behind a wrong prediction; a card in a notebook, text elsewhere."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return "\n".join(wrap_text(self.text, WIDTH))
+
+    def _repr_html_(self) -> str:
+        return f'<div style="{CARD}">{html_with_code(self.text)}</div>'
 
 
 class CourseMap:

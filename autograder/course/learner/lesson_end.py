@@ -6,6 +6,7 @@ import html
 
 from IPython.display import display
 
+from autograder.check.shown_message import CARD
 from autograder.course.catalogue import Lesson, beliefs, lessons
 from autograder.course.learner.learner_progress import Store, has_other_lessons, lesson_link, number_of, store
 from autograder.locale.translations import translated
@@ -13,12 +14,6 @@ from autograder.printable import html_with_code
 
 OFTEN, MOST = 2, 3
 """The number of wrong predictions from which on a belief is named, and the maximum number of named beliefs."""
-
-# The theme's colors and borders make the card readable on a light background and on a dark one.
-STYLE = (
-    "border: 1px solid var(--jp-border-color1, #bdbdbd); border-radius: 6px; padding: .4em 1.2em .6em; max-width: 46em; "
-    "overflow-wrap: break-word"
-)
 
 
 def can_now(lesson: str) -> None:
@@ -61,7 +56,7 @@ class LessonEnd:
         if has_other_lessons():
             links.append(f'<a href="../start/start.ipynb">{translated("the map of the course")}</a>')
         onward = f"<p>{' · '.join(links)}</p>"
-        return f'<div style="{STYLE}"><ul style="padding-left: 0">{aims}</ul>{again}{stumbled}{onward}</div>'
+        return f'<div style="{CARD}"><ul style="padding-left: 0">{aims}</ul>{again}{stumbled}{onward}</div>'
 
 
 def _aim(can: str, missing: list[str]) -> str:
