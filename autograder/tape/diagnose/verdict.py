@@ -120,7 +120,10 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
     if any(memory.sampled for memory in state.memories.all):
         yield in_english("Storages over 64 MiB were only sampled; a small modification of one may have been missed.")
     if state.skipped:
-        yield in_english("{count} statements that did not call PyTorch are not listed.", count=f"{state.skipped:,}")
+        yield in_english(
+            "{count} statements that did not use a tensor of the autograd graph are not listed.",
+            count=f"{state.skipped:,}",
+        )
     if len(state.finished_steps) >= STEPS:
         yield in_english("Only the first {count} statements are listed one by one.", count=f"{STEPS:,}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from autograder.tape.observe.backward_watcher import BackwardWatcher
 from autograder.tape.observe.gradient_flow import StartedCall
 from autograder.tape.observe.graph.links import Links
 from autograder.tape.observe.graph.tensors import FOREIGN, TrackedTensor
+from autograder.tape.observe.lines_apart import LinesApart
 from autograder.tape.observe.memory.watcher import MemoryWatcher
 from autograder.tape.observe.memory.writes import Writes
 from autograder.tape.observe.state import Buffer, RunState
@@ -35,6 +37,7 @@ from autograder.tape.run.programs.program import Program
 UNCOUNTED = {"batch_norm", "instance_norm"}
 # Number of statements that are always checked; later ones are checked only if PyTorch was called.
 EACH = 2_000
+UNSEEN = -2  # a number of calls that no function mode has
 # Number of statements between checks for scripted functions, each of which takes as long as 20 statements.
 SCRIPTED = 32
 
@@ -66,12 +69,6 @@ class _ObservedThread(threading.local):
 
     def __init__(self) -> None:
         self.packing = 0
-        self.backwards = 0
-        self.seen = (0, 0)
-
-    def heard(self) -> tuple[int, int]:
-        """Return the number of PyTorch calls and of engine calls received in this thread."""
-        return self.functions.count, self.backwards
 
 
 class Observer(Listener):
@@ -95,16 +92,18 @@ class Observer(Listener):
         self.statements = state.statements = Statements(
             program, self._statement_done, self._function_left, self._function_called
         )
+        self.apart = LinesApart(state, self.watcher)
         self.lock, self._here = threading.RLock(), _ObservedThread()
         self.failure: Exception | None = None
         self.closed = False
-        self._focus = focus
+        self._each = math.inf if focus else EACH  # number of statements that are checked in any case
+        self._seen = UNSEEN  # number of PyTorch calls at the last check
         self._first, self._is_asleep = first, first > 0
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Observe the code in the block, in this thread and in those that it starts."""
-        functions = self._here.functions = Functions(self._before, self._after)
+        functions = self._functions = self._here.functions = Functions(self._before, self._after)
         functions.is_asleep = self._is_asleep
         threads, heard = in_new_threads(self._thread), functions.overhearing()
         optimizers = told_of_optimizers(self._optimizer_steps, self._optimizer_has_stepped)
@@ -210,14 +209,28 @@ class Observer(Listener):
     @contextmanager
     def _thread(self) -> Iterator[None]:
         """Observe a thread of the program. Its calls have no numbers, because their order differs between runs."""
+        self._each = math.inf  # another thread can modify memory at any time
         functions = self._here.functions = Functions(self._before, lambda *call: self._after(*call[:-1], None))
         with functions, self.statements.traced():
             yield
 
+    def _before(self, name: str, inputs: list[torch.Tensor]) -> bool:
+        """Process a call, or return True if its line has worked on tensors that no graph reaches for `ROUNDS` rounds."""
+        if self.state.steps >= self._each and self._is_ignored(name, inputs):
+            self._seen += 1
+            return True
+        self._call_begins(name, inputs)
+        return False
+
     @unseen
-    def _before(self, name: str, inputs: list[torch.Tensor]) -> None:
+    def _is_ignored(self, name: str, inputs: list[torch.Tensor]) -> bool:
+        return self.apart.is_ignored(name, inputs)
+
+    @unseen
+    def _call_begins(self, name: str, inputs: list[torch.Tensor]) -> None:
         if is_tracing():
             return  # our reads would become a part of the traced graph
+        self.apart.note_writes(self.writes)
         met = [self.links.meet(tensor) for tensor in inputs]
         self.state.flow.last_call = StartedCall(name, met, self.state.here())
         if self.statements.threads:
@@ -244,7 +257,7 @@ class Observer(Listener):
         if name in UNCOUNTED or (not was_written and name.endswith("_") and not name.startswith("__")):
             for tracked in sources:
                 self.writes.silent(tracked, name)
-        results = list(tensors(result))
+        results = tensors(result)
         written = results or (inputs[:1] if name == "__setitem__" else [])
         for tensor in results:
             tracked = self.links.meet(tensor, name, tuple(sources), link=False)
@@ -281,32 +294,32 @@ class Observer(Listener):
 
     def _statement_done(self, activation: Activation, complete: bool) -> None:
         """Check a statement that has run. A check takes 100 µs, a line of Python 0.1 µs."""
-        if self.state.steps >= EACH and self._is_unchanged():
-            self.state.skipped += complete
+        state = self.state
+        if state.steps >= self._each and self._functions.count == self._seen and not self._can_be_modified():
+            state.skipped += complete
             return
-        self._here.seen = self._here.heard()
+        self._seen = self._functions.count
         self._look(activation, complete)
 
-    def _is_unchanged(self) -> bool:
-        """Return whether nothing can have changed since the last check: PyTorch was not called, and nothing else can modify memory."""
-        here = self._here
-        return (
-            here.heard() == here.seen
-            and not (self._focus or self.statements.threads or self.watcher.has_foreign())
-            and (self.state.skipped % SCRIPTED != 0 or not has_scripted_functions())
-        )
+    def _can_be_modified(self) -> bool:
+        """Return whether memory may be modified without a call: through a foreign alias, or by a scripted function."""
+        if self.state.skipped % SCRIPTED == 0 and has_scripted_functions():
+            self._each = math.inf
+        return self._each == math.inf or self.watcher.has_foreign()
 
     @unseen
     def _look(self, activation: Activation, complete: bool) -> None:
         if self._here.packing or is_tracing():
             return  # the node that saves is incomplete
         state = self.state
+        self.apart.note_writes(self.writes)
+        self.apart.count(activation, complete)
         state.place = place = self.statements.place_of(activation)
         try:
             self.watcher.statement_done()
             self.variables.read(activation)
             if state.current_step.has_effects or (complete and not activation.declares):
-                state.close(activation, place)
+                state.close(place, activation.function, activation.depth)
         finally:
             state.place = None
 
@@ -342,7 +355,7 @@ class Observer(Listener):
 
     def before_backward(self, call: Backward) -> None:
         """Check the saved tensors that backward will use."""
-        self._here.backwards += 1
+        self._seen = UNSEEN
         if not self._is_asleep:
             self._backward_begins(call)
 

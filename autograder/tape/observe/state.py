@@ -13,7 +13,7 @@ from autograder.tape.observe.graph.nodes import Graph, TrackedSave
 from autograder.tape.observe.graph.tensors import Tensors, TrackedTensor
 from autograder.tape.observe.memory.untracked import Untracked
 from autograder.tape.observe.names import find_name
-from autograder.tape.observe.statements import Activation, Statements
+from autograder.tape.observe.statements import Statements
 from autograder.tape.observe.step_builder import StepBuilder, WriteEvent
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.storages import Memories, Memory
@@ -116,10 +116,10 @@ class RunState:
         """Return the line that runs now, or the statement that has just run."""
         return self.place or self.statements.here()
 
-    def close(self, activation: Activation, place: Place) -> None:
+    def close(self, place: Place, function: str, depth: int) -> None:
         """End the current step and begin the next."""
         step, self._here.step = self._here.step, StepBuilder()
-        step.place, step.function, step.depth = place, activation.function, activation.depth
+        step.place, step.function, step.depth = place, function, depth
         step.state_all()
         step.forecast = step.forecast or forecast(self.roots.current())
         self.steps += 1

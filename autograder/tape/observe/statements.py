@@ -63,6 +63,7 @@ class Activation:
     function: str
     depth: int
     file: str
+    starts: dict[int, tuple[int, bool]]
     line: int = 0
     event_line: int = 0
     declares: bool = False
@@ -131,7 +132,7 @@ class Statements:
                 self._enter(caller)
                 top = self.stack[-1]
                 top.event_line = caller.f_lineno
-                top.line, top.declares = self._starts[top.file].get(caller.f_lineno, (caller.f_lineno, False))
+                top.line, top.declares = top.starts.get(caller.f_lineno, (caller.f_lineno, False))
                 caller.f_trace = self._local
         sys.settrace(self._call)
 
@@ -169,12 +170,13 @@ class Statements:
             owned = self._owned[code] = self._follows(code)
         if not owned or event != "call":
             return None
-        if self.stack:
-            self.done(self.stack[-1], False)
-        is_outermost = not self.stack and threading.get_ident() == self._main
+        stack = self._here.stack
+        if stack:
+            self.done(stack[-1], False)
+        is_outermost = not stack and threading.get_ident() == self._main
         self._enter(frame)
         if is_outermost:
-            self.called(self.stack[-1])
+            self.called(stack[-1])
         return self._local
 
     def _follows(self, code: CodeType) -> bool:
@@ -194,23 +196,25 @@ class Statements:
         file = frame.f_code.co_filename
         if file not in self._starts:
             self._starts[file] = statements_of(file)
-        self.stack.append(Activation(next(self.entered), frame, function, depth, file))
+        self.stack.append(Activation(next(self.entered), frame, function, depth, file, self._starts[file]))
 
     def _local(self, frame, event, _argument):
-        if not self.stack or self.stack[-1].frame is not frame:
+        stack = self._here.stack
+        if not stack or stack[-1].frame is not frame:
             return self._local  # entered before tracing began, or resumed out of order
-        top = self.stack[-1]
+        top = stack[-1]
         if event == "line":
-            start, declares = self._starts[top.file].get(frame.f_lineno, (frame.f_lineno, False))
-            if start != top.line or frame.f_lineno == top.event_line:
+            line = frame.f_lineno
+            start, declares = top.starts.get(line) or (line, False)
+            if start != top.line or line == top.event_line:
                 if top.line:
                     self.done(top, True)
                 top.line, top.declares = start, declares
-            top.event_line = frame.f_lineno
+            top.event_line = line
         elif event == "return":
             if top.line:
                 self.done(top, True)
-            self.stack.pop()
+            stack.pop()
             self.left(top)
         return self._local
 

@@ -123,7 +123,7 @@ class _Buffers(TorchFunctionMode):
             self.given.add(id(args[1]))
             self.keep.append(args[1])  # so that Python does not reuse its id
         if name in EMPTYING and args:
-            written = list(tensors(args))
+            written = tensors(args)
             leaves = [self._leaf_of(tensor) for tensor in written]
             if written and all(leaf is not None for leaf in leaves):
                 for leaf in leaves:

@@ -61,7 +61,7 @@ class SingleViews(TorchFunctionMode):
         parts = [result] if isinstance(result, torch.Tensor) and not torch.is_grad_enabled() else result
         if not isinstance(parts, list | tuple) or not all(isinstance(one, torch.Tensor) for one in parts):
             return result
-        split, asked = next(tensors([args, kwargs or {}]), None), torch.is_grad_enabled()
+        split, asked = next(iter(tensors([args, kwargs or {}])), None), torch.is_grad_enabled()
         if split is None or not all(
             is_view(one) and (one.requires_grad or not asked) and shares_memory(split, one) for one in parts
         ):

@@ -13,16 +13,19 @@ from autograder.tape.internals.entry_points import replaced
 from autograder.tape.internals.heard_calls import FACTS, function_name
 
 
-def tensors(value: object, depth: int = 3) -> Iterator[torch.Tensor]:
-    """Yield the tensors among a call's arguments or results, including those in lists, tuples and dictionaries."""
+def tensors(value: object, depth: int = 3) -> list[torch.Tensor]:
+    """Return the tensors among a call's arguments or results, including those in lists, tuples and dictionaries."""
     if isinstance(value, torch.Tensor):
-        yield value
-    elif depth and isinstance(value, (list, tuple)):
-        for item in value:
-            yield from tensors(item, depth - 1)
-    elif depth and isinstance(value, dict):
-        for item in value.values():
-            yield from tensors(item, depth - 1)
+        return [value]
+    found: list[torch.Tensor] = []
+    # This runs at each call of a traced program, in which each Python call is slow.
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        if isinstance(item, torch.Tensor):
+            if depth:
+                found.append(item)
+        elif depth > 1 and isinstance(item, list | tuple | dict):
+            found += tensors(item, depth - 1)
+    return found
 
 
 class Hearing(TorchFunctionMode):
@@ -61,7 +64,8 @@ class Hearing(TorchFunctionMode):
 class Functions(Hearing):
     """A function mode that calls `before(name, tensors)` and `after(name, tensors, result, count)` around each call.
 
-    A function mode changes neither version counters nor the graph (torch 2.13).
+    If `before` returns True, `after` is called only for results that require grad. A function mode changes neither version
+    counters nor the graph (torch 2.13).
 
     Attributes:
         count: number of calls, which is the same in each run of a deterministic program.
@@ -69,7 +73,7 @@ class Functions(Hearing):
         is_asleep: whether calls are only counted.
     """
 
-    def __init__(self, before: Callable[[str, list], None], after: Callable[[str, list, object, int], None]):
+    def __init__(self, before: Callable[[str, list], bool | None], after: Callable[[str, list, object, int], None]):
         super().__init__()
         self.before, self.after = before, after
         self.count = -1
@@ -81,16 +85,21 @@ class Functions(Hearing):
         if self.is_asleep:
             with self.handled():
                 return func(*args, **(kwargs or {}))
-        count, name = self.count, function_name(func)
+        count, name, options = self.count, function_name(func), kwargs or {}
         if not name or name in FACTS:
-            return func(*args, **(kwargs or {}))
-        with self.handled():
-            inputs = [*tensors((kwargs or {}).get("out")), *tensors(args), *tensors(kwargs or {})]
-            self.before(name, inputs)
-            result = func(*args, **(kwargs or {}))
+            return func(*args, **options)
+        self._handling += 1
+        try:
+            inputs = [*tensors(options.get("out")), *tensors(args), *tensors(options)]
+            is_ignored = self.before(name, inputs)
+            result = func(*args, **options)
+            if is_ignored and not any(tensor.requires_grad for tensor in tensors(result)):
+                return result
             self.numbers = [argument for argument in args if isinstance(argument, float)]
             self.after(name, inputs, result, count)
             return result
+        finally:
+            self._handling -= 1
 
     @contextmanager
     def overhearing(self) -> Iterator[None]:

@@ -84,7 +84,7 @@ class CallListener(TorchFunctionMode):
         """
         try:
             writes = name.endswith("_") and not name.startswith("__")
-            found = list(tensors(args)) if writes else [one for one in args if isinstance(one, Tensor)]
+            found = tensors(args) if writes else [one for one in args if isinstance(one, Tensor)]
             if kwargs:
                 found += tensors(kwargs)
             try:

@@ -77,3 +77,21 @@ def test_statements_without_pytorch_are_not_looked_at(tmp_path):
     assert ("raises-backward", "h += 1") == (found["outcome"], found["harms"][0]["mutated_at"][0]["text"])
     (note,) = (note for note in found["notes"] if "not listed" in note)
     assert 200_000 - 2 * EACH < int(note.split()[0].replace(",", "")) < 200_010
+
+
+def test_a_line_apart_from_every_graph_is_counted():
+    """Only its first rounds are listed, and the same kind of line is named where a graph has saved the tensor."""
+    source = (
+        "import torch\nN = torch.zeros(3, 3)\nw = torch.ones(3, requires_grad=True)\n"
+        "for i in range(4000):\n    N[i % 3, 0] += 1\n"
+        "k = N @ w\nfor i in range(300):\n    N[0, 1] += 1\nk.sum().backward()\n"
+    )
+    recording = record(source)
+    harm = recording.verdict.harms[0]
+    assert ("raises-backward", {"N[0, 1] += 1"}) == (
+        recording.verdict.outcome,
+        {place.text for place in harm.mutated_at},
+    )
+    assert sum(step.place.line == 5 for step in recording.steps) < EACH
+    (note,) = (note for note in recording.verdict.notes if "not listed" in note)
+    assert int(note.split()[0].replace(",", "")) > 8_600 - 2 * EACH
