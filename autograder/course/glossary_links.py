@@ -1,9 +1,7 @@
-"""Links to the glossary: in each section of a lesson, the first use of a term links to its entry.
+"""Links to the glossary: in each lesson, the first use of a term links to its entry.
 
 The headings of the glossary's notebook, or their translations, define the terms. The links are added when a lesson is
-released, so that authors do not write them, and again after a lesson is translated. The title of a link, which appears
-on hover, is the first sentence of the entry, because JupyterLab 4.6 opens the glossary at its top the first time: it
-searches for the heading before the cells have been rendered.
+released, so that authors do not write them, and again after a lesson is translated.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ OTHER_SENSES = (
 CALLS = {"Backward", "Clone", "Detach"}
 """Terms that are also the name of a method. For other terms, code is linked only if the heading is code."""
 
-HEADING = r"(?P<heading>^#.*$)"
+HEADING = r"^#.*$"
 TARGET = r"""\((?:[^)"]|"[^"]*")*\)"""
 OPAQUE = rf"(?P<opaque>(?s:```.*?```)|<[^>]*>|\$[^$]*\$|!?\[[^\]]*\]{TARGET})"
 CODE = r"`(?P<code>[^`\n]+)`"
@@ -63,19 +61,11 @@ class Term(NamedTuple):
         anchor: the anchor that JupyterLab generates for its heading.
         code: its name in code, such as "no_grad"; None if it has none in code.
         words: a pattern for the term in a text; "" if only its code is linked.
-        sentence: the first sentence of its entry, as plain text; may be "".
     """
 
     anchor: str
     code: str | None
     words: str
-    sentence: str
-
-    @property
-    def target(self) -> str:
-        """The link target in Markdown, with the title."""
-        title = f' "{self.sentence}"' if self.sentence else ""
-        return f"({GLOSSARY}#{self.anchor}{title})"
 
 
 class GlossaryLinks:
@@ -101,13 +91,11 @@ class GlossaryLinks:
         return STRESSED.sub(_stress_inside, self._pattern.sub(self._link, source))
 
     def _link(self, found: re.Match[str]) -> str:
-        if found["heading"]:
-            self._seen.clear()
         term = self._terms_of_code.get(code_name(found["code"] or "")) or self._terms.get(found.lastgroup or "")
         if term is None or term.anchor in self._seen:
             return found[0]
         self._seen.add(term.anchor)
-        return f"[{found[0]}]{term.target}"
+        return f"[{found[0]}]({GLOSSARY}#{term.anchor})"
 
 
 def _stress_inside(found: re.Match[str]) -> str:
@@ -121,7 +109,7 @@ def _stress_inside(found: re.Match[str]) -> str:
 
 
 def with_glossary_links(notebook: NotebookNode, glossary: Path = OWN_GLOSSARY) -> NotebookNode:
-    """Return a copy in which each section's first use of a term is a link; headings, code and other links are unchanged.
+    """Return a copy in which the lesson's first use of a term is a link; headings, code and other links are unchanged.
 
     Args:
         notebook: a lesson, in any of the course's languages.
@@ -156,9 +144,9 @@ def lesson_in_language(notebook: NotebookNode, spoken: str) -> NotebookNode:
 def glossary_terms(spoken: str, glossary: Path = OWN_GLOSSARY) -> tuple[Term, ...]:
     """Return the entries of the glossary in one of the course's languages."""
     cells = read(glossary).cells if glossary.exists() else []
-    entries = [cell.source.partition("\n\n") for cell in cells if cell.source.startswith("## ")]
+    headings = [cell.source.partition("\n")[0] for cell in cells if cell.source.startswith("## ")]
     with speaking(spoken):
-        return tuple(_term(heading[3:], translated(heading)[3:], translated(body)) for heading, _, body in entries)
+        return tuple(_term(heading[3:], translated(heading)[3:]) for heading in headings)
 
 
 def code_name(code: str) -> str:
@@ -166,8 +154,8 @@ def code_name(code: str) -> str:
     return re.sub(r"^(torch)?\.|\(\)$|=(True|False)$", "", code).lower()
 
 
-def _term(title: str, heading: str, body: str) -> Term:
-    """Return the entry with this English title, this heading, and the text below it."""
+def _term(title: str, heading: str) -> Term:
+    """Return the entry with this English title and this heading."""
     if title.startswith("`") or title in COMMON:
         words = ""
     elif heading == title:
@@ -175,5 +163,4 @@ def _term(title: str, heading: str, body: str) -> Term:
     else:
         words = re.escape(re.split("[（(]", heading)[0].lower())
     code = title.strip("`.").lower() if title.startswith("`") or title in CALLS else None
-    sentence = re.sub(r"[`*]|^More:.*", "", body.partition("\n")[0]).replace('"', "'")
-    return Term(re.sub(r"\s+", "-", heading.replace("`", "")), code, words, sentence)
+    return Term(re.sub(r"\s+", "-", heading.replace("`", "")), code, words)
