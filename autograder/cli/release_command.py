@@ -79,7 +79,7 @@ def _release(chosen: argparse.Namespace) -> int:
         print(f"released to {release_language(chosen.language)}")
         return 0
     if not chosen.check:
-        print("\n".join(f"released {name}" for name in release()))
+        print("\n".join(f"released {name}, about {minutes} minutes" for name, minutes in release().items()))
         return 0
     lines = drift()
     if lines:

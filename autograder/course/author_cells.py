@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -163,3 +164,29 @@ def _answer(kind: str, cell: NotebookNode) -> Answer:
             f"the cell {cell.id!r} is tagged {kind!r}, so its first line must read `{form}`; it reads `{first}`"
         )
     return Answer(kind, name, phrase, cell.source)
+
+
+WORDS_A_MINUTE, PREDICTION_MINUTES, EXERCISE_MINUTES = 150, 2.5, 6.0
+
+
+def section_minutes(notebook: NotebookNode) -> dict[str, float]:
+    """Return the estimated minutes for each section of a released lesson: 150 words, 2.5 for a question, 6 for another answer.
+
+    The text above the first section has the heading "".
+    """
+    minutes, heading = {"": 0.0}, ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            if cell.source.startswith("## "):
+                heading = cell.source.partition("\n")[0].removeprefix("## ")
+            minutes[heading] = minutes.get(heading, 0.0) + len(cell.source.split()) / WORDS_A_MINUTE
+        if cell.metadata.get("nbgrader", {}).get("grade"):
+            questions = len(re.findall(rf"^(?:{'|'.join(ASKS)})\(", cell.source, re.MULTILINE))
+            minutes[heading] += questions * PREDICTION_MINUTES or EXERCISE_MINUTES
+    return minutes
+
+
+def lesson_minutes(notebook: NotebookNode) -> int:
+    """Return the estimated minutes of a released lesson without its optional sections, rounded to a multiple of five."""
+    sections = section_minutes(notebook).items()
+    return 5 * round(sum(minutes for heading, minutes in sections if not re.search("Optional|Appendix", heading)) / 5)

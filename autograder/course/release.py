@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 from nbgrader.apps import NbGraderAPI
 from traitlets.config import Config, PyFileConfigLoader
 
-from autograder.course.author_cells import explanations_of
+from autograder.course.author_cells import explanations_of, lesson_minutes
 from autograder.course.canonical import canonical, read, write
 from autograder.course.catalogue import EXPLANATIONS
 from autograder.course.glossary_links import lesson_in_language, with_glossary_links
@@ -79,8 +79,8 @@ def release_assignment(assignment: str, config: Config, source: Path, destinatio
         raise ReleaseError(f"{assignment} cannot be released: {_last_words(result)}")
 
 
-def release() -> list[str]:
-    """Rebuild notebooks/ and the teachers' page from solutions/, and return the names of the written notebooks."""
+def release() -> dict[str, int]:
+    """Rebuild notebooks/ and the teachers' page from solutions/, and return the estimated minutes of each notebook by its name."""
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".release-") as folder:
         build(Path(folder))
         fresh = lessons(Path(folder))
@@ -95,7 +95,7 @@ def release() -> list[str]:
         EXPLANATIONS.mkdir(exist_ok=True)
         (EXPLANATIONS / name).write_text(text, "utf-8")
     (SOLUTIONS / "README.md").write_text(teachers_page(), "utf-8")
-    return [path.stem for path in fresh]
+    return {path.stem: lesson_minutes(read(NOTEBOOKS / path.relative_to(folder))) for path in fresh}
 
 
 def release_variant(seed: int, folder: Path = VARIANTS) -> Path:

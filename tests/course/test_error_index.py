@@ -56,13 +56,13 @@ PROGRAMS = [
     (lambda: leaf().add_(1), "1, sections 2 to 4"),
     (lambda: leaf()[:1].add_(1), "1, section 11"),
     (second_backward, "2, section 7"),
-    (lambda: leaf().detach().sum().backward(), "3, sections 12 and 15"),
-    (lambda: (leaf() * 2)[:1].detach_(), "3, section 16"),
-    (detached_in_place, "3, section 15"),
+    (lambda: leaf().detach().sum().backward(), "3, sections 12 and 17"),
+    (lambda: (leaf() * 2)[:1].detach_(), "3, section 18"),
+    (detached_in_place, "3, section 17"),
     (lambda: (leaf() * 2).unbind()[0].mul_(2), "5, section 10"),
     (lambda: leaf().numpy(), "3, section 1"),
     (grad_of_a_result, "1, section 1"),
-    (flag_of_a_result, "3, section 17"),
+    (flag_of_a_result, "3, section 19"),
 ]
 
 

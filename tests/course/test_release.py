@@ -1,12 +1,14 @@
 """solutions/ -> notebooks/: what is released, what is withheld, and how drift is reported."""
 
+import re
 import shutil
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from autograder.course import release
-from autograder.course.author_cells import AuthorError, exercises
+from autograder.course import catalogue, release
+from autograder.course.author_cells import AuthorError, exercises, lesson_minutes, section_minutes
 from autograder.course.canonical import canonical, read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 
@@ -94,3 +96,42 @@ def test_an_authors_cell_in_another_form_is_refused(tmp_path, first_line, tag):
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
     with pytest.raises(AuthorError, match="first line must read"):
         exercises(tmp_path / "a.ipynb")
+
+
+def test_the_minutes_of_a_lesson_follow_the_rule():
+    """By hand: 300 words, two predictions, and a fix in an optional section are 2, 5 and 6 minutes."""
+    grade = {"nbgrader": {"grade": True, "locked": True, "solution": False}}
+    text = new_markdown_cell("## 1 · Two\n\n" + "word " * 296)
+    asked = new_code_cell('predicted("one", one)\npredicted_value("two", two)', metadata=grade)
+    fix = new_code_cell('check("three", like=given)', metadata=grade)
+    lesson = new_notebook(cells=[text, asked, new_markdown_cell("## 2 · Optional"), fix])
+    assert {"": 0, "1 · Two": 7, "2 · Optional": pytest.approx(6, abs=0.1)} == section_minutes(lesson)
+    assert 5 == lesson_minutes(lesson)
+
+
+@pytest.mark.parametrize("lesson", catalogue.lessons(), ids=lambda lesson: lesson.name)
+def test_each_lesson_states_its_estimated_minutes(lesson):
+    """The catalogue and the lesson's first cell have the minutes of the rule."""
+    released = read(NOTEBOOKS / lesson.name / f"{lesson.name}.ipynb")
+    assert lesson.minutes == lesson_minutes(released)
+    assert f"Allow about {lesson.minutes} minutes" in released.cells[0].source
+
+
+def test_the_core_path_takes_its_minutes():
+    """Each of its parts takes the minutes of the rule, rounded to 5, and all of them the 90 minutes that the page states."""
+    start = "\n".join(cell.source for cell in read(NOTEBOOKS / "start" / "start.ipynb").cells)
+    parts = re.findall(r"^\d\. .*?\.\./(\w+)/.*?, (?:sections?|patients?) (.*?): .* \((\d+) minutes\)", start, re.M)
+    stated = []
+    for lesson, sections, minutes in parts:
+        first, to, last = sections.partition(" to ")
+        numbers = [*range(int(first), int(last) + 1)] if to else re.findall(r"\d+", sections)
+        found = section_minutes(read(NOTEBOOKS / lesson / f"{lesson}.ipynb"))
+        needed = sum(
+            time for name, time in found.items() if re.match("|".join(rf"(?:Patient )?{n} ·" for n in numbers), name)
+        )
+        needed += found.get("How the clinic works, and a patient of your own", 0)
+        assert int(minutes) - 5 <= needed <= int(minutes) + 2.5, (lesson, needed)
+        stated.append(int(minutes))
+    assert 5 == len(stated)
+    assert 80 <= sum(stated) <= 90
+    assert "The **core path** takes about 90 minutes" in start

@@ -49,7 +49,7 @@ def test_points_of_a_written_answer_are_not_those_of_predictions(sources):
     ]
     cell.metadata.nbgrader.points = 2
     nbformat.write(notebook, path)
-    assert "Worth 25 points: 15 for 6 exercises, 2 for 1 written answers, the rest for 8 predictions" in page(sources)
+    assert "Worth 29 points: 18 for 7 exercises, 2 for 1 written answers, the rest for 9 predictions" in page(sources)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Lesson 07: its recorded results and its claims are run again, and a reader who searches for a term finds its section."""
+"""Lessons 04 and 07: their recorded results and claims are run again, and a reader who searches for a term finds its section."""
 
 import re
 import shutil
@@ -16,12 +16,12 @@ from autograder.course.paths import SOLUTIONS
 from autograder.tape import record
 from tests.lessons.cells import ran
 
-PATH = SOLUTIONS / "07_beyond_in_place" / "07_beyond_in_place.ipynb"
-PROGRAMS = {name: program for cell in ran(PATH) for name, program in cell.programs.items()}
+PATHS = [SOLUTIONS / name / f"{name}.ipynb" for name in ("04_embedding_max_norm", "07_beyond_in_place")]
+PROGRAMS = {name: program for path in PATHS for cell in ran(path) for name, program in cell.programs.items()}
 
 RECORDED = [
     pytest.param(program, printed, id=program.partition("torch.compile")[1] or "DDP")
-    for cell in read(PATH).cells
+    for cell in read(PATHS[1]).cells
     for program, printed in re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", cell.source, re.DOTALL)
 ]
 """The programs that the lesson shows with a stored output, each with this output."""
@@ -60,7 +60,7 @@ SEARCHED = {
 def sections():
     """Return the text of each section, up to its first answer cell, which is what the book's search finds."""
     found = [[]]
-    for cell in read(PATH).cells:
+    for cell in (cell for path in PATHS for cell in read(path).cells):
         if cell.source.startswith("## "):
             found.append([])
         found[-1].append(cell)
@@ -143,7 +143,7 @@ def test_the_other_way_that_each_explanation_names_works():
 
 
 def test_vmap_takes_a_row_that_is_created_from_the_row():
-    """`row.new_zeros(1)` has one element for each row, so the write of section 17 is possible."""
+    """`row.new_zeros(1)` has one element for each row, so the write of section 16 of lesson 07 is possible."""
     w = torch.tensor([1.0, 2.0], requires_grad=True)
 
     def total(row):

@@ -78,10 +78,15 @@ def told_by_text(section: list[NotebookNode]) -> Iterator[NotebookNode]:
 
 
 def told_by_reference(section: list[NotebookNode]) -> Iterator[NotebookNode]:
-    """Yield the check cells with a function that modifies or copies as a right answer does: neither the original nor a program."""
+    """Yield the check cells with a function that modifies or copies as a right answer does: neither the original nor a program.
+
+    A function that uses a name which the check does not allow in an answer is not one.
+    """
     for cell in filter(is_check, section):
         shown = {"given", "Given", *re.findall(r"\b(?:given|asked)=(\w+)", cell.source)}
+        forbidden = re.findall(r'without=\("(\w+)"', cell.source)
         own = [node for node in definitions(cell.source) if not node.decorator_list and node.name not in shown]
+        own = [node for node in own if not any(f".{name}" in ast.unparse(node) for name in forbidden)]
         if any(modifies_or_copies(part) for node in own for part in ast.walk(node)):
             yield cell
 

@@ -13,7 +13,7 @@ from autograder.course.book.record import own_programs
 from autograder.course.book.record.own_programs import OwnProgramError, own_question, own_questions
 from autograder.tape.recording.schema import VERSION, from_json, to_json
 
-RECORDINGS = Path(__file__).parents[1] / "view" / "recordings"
+RECORDINGS = Path(__file__).parents[2] / "view" / "recordings"
 
 HARMFUL = "import torch\nw = torch.ones(2, requires_grad=True)\na = w.exp()\na.data += 1\na.sum().backward()\n"
 
