@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import threading
+import types
 import warnings
 import weakref
 
 import pytest
 import torch
+from IPython.core.compilerop import CachingCompiler
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -272,6 +274,38 @@ def test_bytes_that_changed_without_a_count_are_told(write):
     write(h)
     h.sum().backward()
     assert torch.equal(plain.grad, w.grad)
+
+
+def test_changed_values_of_a_sparse_tensor_are_named():
+    """The values of a sparse tensor share memory with the dense one; `mul_` of that halves the gradient."""
+    x, values = torch.ones(2, 3, requires_grad=True), torch.tensor([2.0, 4.0])
+    with autograder.watch(check="bytes") as watched:
+        sparse = torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 0]]), values, (2, 2), check_invariants=False)
+        out = torch.sparse.mm(sparse, x)
+        values.mul_(0.5)  # written
+        with pytest.warns(RuntimeWarning, match="sparse, .* through values .* no version counter moved"):
+            out.sum().backward()
+    assert x.grad[:, 0].tolist() == [2.0, 1.0]
+    lines = {place.line for harm in watched.harms for place in harm.mutated_at}
+    assert lines == marked(test_changed_values_of_a_sparse_tensor_are_named, "written")
+
+
+def test_a_layout_that_is_not_compared_is_named():
+    """Sparse tensors in compressed form are not sampled, and a warning says so."""
+    x, eye = leaf(), torch.eye(2).to_sparse_csr()
+    with autograder.watch(check="bytes"), pytest.warns(UserWarning, match=r"layout torch\.sparse_csr"):
+        (eye @ x[:, None]).sum().backward()
+
+
+def test_a_cell_is_named_as_in_a_traceback_of_ipython(monkeypatch):
+    """The note names "Cell In[2]", and not the file name that IPython gives to the cell's code."""
+    compiler = CachingCompiler()
+    text = "with watch():\n    h = torch.ones(3, requires_grad=True).exp()\n    h += 1\n    h.sum().backward()\n"
+    name = compiler.cache(text, 2)
+    monkeypatch.setattr("IPython.get_ipython", lambda: types.SimpleNamespace(compile=compiler))
+    with pytest.raises(RuntimeError) as error:
+        exec(compile(text, name, "exec"), {"torch": torch, "watch": autograder.watch})
+    assert "was written at Cell In[2], line 3: h += 1." in error.value.__notes__[0]
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])

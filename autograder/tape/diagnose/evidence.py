@@ -91,7 +91,10 @@ class Evidence:
         """Whether the plain and the observed run gave the same result, up to the end of the shorter one if a run was cut."""
         if self.plain.is_cut or self.observed.is_cut:
             return first_difference(self.got, self.watched, WITNESSED) is None
-        return self.plain.problem == self.observed.problem and _same(self.got, self.watched)
+        plain, observed = self.plain.problem, self.observed.problem
+        # The point at which the stack is full depends on our own calls.
+        is_depth = plain and observed and plain.type == observed.type == "RecursionError"
+        return bool(is_depth or plain == observed) and _same(self.got, self.watched)
 
     @cached_property
     def limit(self) -> float:

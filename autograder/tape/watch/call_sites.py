@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import linecache
 import os
+import sys
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
@@ -42,8 +43,17 @@ class CallSite:
     def place_at(self, line: int) -> Place:
         """Return a line of the same file."""
         file = self.code.co_filename
-        relative = os.path.relpath(file) if os.path.isabs(file) else file
-        return Place(file if relative.startswith("..") else relative, line, linecache.getline(file, line).strip())
+        return Place(_shown(file), line, linecache.getline(file, line).strip())
+
+
+def _shown(file: str) -> str:
+    """Return the name of a file for the reader: relative to the working folder, or "Cell In[2]" for a notebook's cell."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    cell = shell.compile.format_code_name(file) if shell else None
+    if cell:
+        return " ".join(cell)
+    relative = os.path.relpath(file) if os.path.isabs(file) else file
+    return file if relative.startswith("..") else relative
 
 
 class CallSites:

@@ -26,6 +26,7 @@ from autograder.tape.observe.memory.write_text import written_through
 from autograder.tape.observe.names import find_name
 from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.run.graph_walk import nodes_below
+from autograder.tape.run.storages import elements_of
 from autograder.tape.watch.call_listener import storage_of
 from autograder.tape.watch.call_log import NodeLog, NotedWrite, WriteLog
 from autograder.tape.watch.call_sites import UNKNOWN, CallSite, CallSites
@@ -81,7 +82,9 @@ def _written_argument(call: ast.Call) -> str | None:
 
 
 def _is_namespace(owner: ast.expr) -> bool:
-    return isinstance(owner, ast.Name) and owner.id in ("torch", "F", "functional", "nn", "init")
+    return ast.unparse(owner).startswith("torch.") or (
+        isinstance(owner, ast.Name) and owner.id in ("torch", "F", "functional", "nn", "init")
+    )
 
 
 def foreign_writes(site: CallSite) -> tuple[str, list[int]] | None:
@@ -267,7 +270,7 @@ class PostMortem:
         )  # fmt: skip
 
     def _writes(self, tensor: torch.Tensor, clock: int) -> Iterator[NotedWrite]:
-        storage = storage_of(tensor)
+        storage = storage_of(elements_of(tensor))
         return (write for _, write in self.writes.since(clock, storage)) if storage is not None else iter(())
 
     def _harmful(self, kept: Kept) -> Iterator[NotedWrite]:

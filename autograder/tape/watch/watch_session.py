@@ -31,6 +31,7 @@ from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.graph_walk import node_of, nodes_below
 from autograder.tape.run.new_threads import in_new_threads
+from autograder.tape.run.storages import elements_of
 from autograder.tape.watch.call_listener import CallListener
 from autograder.tape.watch.call_log import WriteLog
 from autograder.tape.watch.call_sites import CallSites, own_frames
@@ -68,14 +69,21 @@ def _new_nodes(result: object, before: int) -> Iterator[Any]:
 
 
 def _kept(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the saved tensors of a node that backward will read, including those of hooks and of custom Functions.
+    """Yield the elements of the saved tensors that backward will read, including those of hooks and of custom Functions.
 
-    Values that a pack hook converted to another type are skipped, and so are tensors without data.
+    Values that a pack hook converted to another type are skipped, and so are tensors without data. A warning names a
+    layout that is skipped.
     """
     for name, read, _, _ in kept_by(node):
         tensor = read() if is_read(node, name) else None
-        if tensor is not None and tensor.layout == torch.strided and has_values(tensor):
-            yield name, tensor
+        if tensor is None or not has_values(tensor):
+            continue
+        elements = elements_of(tensor)
+        if elements.layout == torch.strided:
+            yield name, elements
+        else:
+            layout = str(tensor.layout)
+            warnings.warn(f'watch(check="bytes") does not compare saved tensors of layout {layout}', stacklevel=2)
 
 
 def sampled(tensor: torch.Tensor) -> torch.Tensor:
