@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from autograder.cli import main
-from autograder.cli.partial_answer import PartialAnswer
+from autograder.cli.explain_command import PartialAnswer
 from autograder.cli.run_command import run_command
 from autograder.errors import InputError
 

@@ -1,16 +1,99 @@
-"""The commands for students, and for a teacher's first course: `lab`, `errors`, `check` and `new`."""
+"""The commands about the course: `lab`, `errors`, `check`, `new`, `atlas` and `book`."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
-from autograder.locale.languages import language_of_file, speaking
+from autograder.loading import loading
+from autograder.locale.languages import LANGUAGES, SOURCE, language_of_file, speaking
 from autograder.locale.translations import known_language, translatable, translated
 from autograder.printable import printable
+
+
+def add_book(verbs: Any) -> None:
+    """Add the command and its options to the parser."""
+    book = verbs.add_parser(
+        "book", help=translated("write the lessons as a static site that needs no kernel and no network")
+    )
+    book.add_argument(
+        "--out",
+        type=Path,
+        default=Path("site"),
+        metavar="DIR",
+        help=translated("folder to create, or an older book to update (default: site)"),
+    )
+    book.add_argument(
+        "--language",
+        default=SOURCE,
+        help=translated(
+            "language of the book: one of {known}, or all (default: {default})",
+            known=translated(", ").join(LANGUAGES),
+            default=SOURCE,
+        ),
+    )
+    book.add_argument(
+        "--add",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=translated("program or recording (.json) to add to the book"),
+    )
+    book.add_argument(
+        "--address", default="", metavar="URL", help=translated("address of the published book, for link previews")
+    )
+    book.add_argument(
+        "--repository", default="", metavar="URL", help=translated("address from which readers can clone the project")
+    )
+    book.add_argument("--afresh", action="store_true", help=translated("do not use or write cached recordings"))
+    book.set_defaults(run=_book)
+
+
+def _book(chosen: argparse.Namespace) -> int:
+    began = time.monotonic()
+    with loading():
+        from autograder.course.book.make_book import KEPT, make_book
+
+    count = make_book(
+        chosen.out,
+        chosen.language,
+        added=chosen.add,
+        address=chosen.address,
+        repository=chosen.repository,
+        kept=None if chosen.afresh else KEPT,
+    )
+    print(f"{chosen.out / 'index.html'}: the book, {count} files, made in {time.monotonic() - began:.0f} s")
+    return 0
+
+
+def add_atlas(verbs: Any) -> None:
+    """Add the command and its options to the parser."""
+    atlas = verbs.add_parser("atlas", help=translated("show which tensors a PyTorch operation saves for backward"))
+    which = atlas.add_mutually_exclusive_group()
+    which.add_argument(
+        "operation", nargs="?", metavar="OP", help="operation, such as exp, torch.exp, Tensor.exp_, F.relu, @"
+    )
+    which.add_argument("--json", action="store_true", help="print the whole table as one JSON object")
+    which.add_argument("--diff", nargs=2, metavar=("A", "B"), help="show the changes between two releases of PyTorch")
+    atlas.set_defaults(run=_atlas)
+
+
+def _atlas(chosen: argparse.Namespace) -> int:
+    from autograder.tape.atlas.answers import difference, of_operation, summary, whole_table
+
+    if chosen.json:
+        print(whole_table(), end="")
+    elif chosen.diff:
+        print(difference(*chosen.diff))
+    else:
+        print(summary() if chosen.operation is None else of_operation(chosen.operation))
+    return 0
+
 
 STATUSES = (translatable("correct"), translatable("incorrect"), translatable("not attempted"))
 """The results of an exercise, as `check` prints them."""

@@ -1,4 +1,7 @@
-"""The command `explain`: its options, and the separate process in which the program runs."""
+"""The command `explain`: its options, and the separate process in which the program runs.
+
+That process stores a preliminary answer for its parent, in case it is killed before the final one.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from autograder.cli.partial_answer import PartialAnswer
 from autograder.cli.run_command import CommandError, run_command
 from autograder.loading import loading
 from autograder.locale.translations import in_english, translated
 from autograder.run_in_fork import EndedError, LateError, run_in_fork
+
+
+class PartialAnswer:
+    """A temporary file that both processes share; use it in a `with` block."""
+
+    def __enter__(self) -> PartialAnswer:
+        self._file = tempfile.TemporaryFile("w+", encoding="utf-8")
+        return self
+
+    def __exit__(self, _type: type | None, _error: BaseException | None, _where: TracebackType | None) -> None:
+        self._file.close()
+
+    def leave(self, code: int, text: str) -> None:
+        """Replace the stored answer by an exit code and the text to print."""
+        self._file.seek(0)
+        self._file.truncate()
+        json.dump([code, text], self._file)
+        self._file.flush()
+
+    def found(self) -> tuple[int, str] | None:
+        """Return the stored exit code and text; None if they are missing or incomplete."""
+        self._file.seek(0)
+        try:
+            code, text = json.loads(self._file.read())
+        except ValueError:
+            return None
+        return code, text
+
 
 if TYPE_CHECKING:
     from autograder.tape.recording.schema import Recording

@@ -9,14 +9,11 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from autograder.cli import (
-    atlas_command,
-    book_command,
     classroom_commands,
     course_commands,
     explain_command,
     grade_command,
     release_command,
-    validate_command,
 )
 from autograder.cli.run_command import WRONG_USE, run_command
 from autograder.locale.line_breaks import wrap_text
@@ -106,11 +103,11 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(required=True, metavar="VERB", parser_class=_Parser)
     course_commands.add_to(verbs)
     explain_command.add_to(verbs)
-    atlas_command.add_to(verbs)
+    course_commands.add_atlas(verbs)
     release_command.add_to(verbs)
-    book_command.add_to(verbs)
+    course_commands.add_book(verbs)
     grade_command.add_to(verbs)
-    validate_command.add_to(verbs)
+    grade_command.add_validate_source(verbs)
     classroom_commands.add_to(verbs)
     _add_test(verbs)
     verbs.add_parser("doctor", help=translated("check which requirements this machine meets")).set_defaults(run=_doctor)

@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from autograder.classroom.collect.download import Download, DownloadedFile, DownloadError, open_download
-from autograder.classroom.collect.platforms.platform_registry import PLATFORMS, platform_of
+from autograder.classroom.platforms.registry import PLATFORMS, platform_of
 from tests.classroom import downloads
 
 

@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 
 from autograder import cli
 from autograder.classroom.class_grades import NotGradedError
-from autograder.classroom.report.item_statistics import cronbach_alpha, item_statistics
+from autograder.classroom.report.class_report import cronbach_alpha, item_statistics
 from autograder.classroom.report.normal_form import normal_form, without_comments
 from autograder.classroom.report.notebook_report import report as notebook_report
 from autograder.classroom.report.report_page import histogram, report_html

@@ -10,8 +10,12 @@ pytest.importorskip("copydetect", reason="the extra `similar` is not installed")
 
 from autograder import cli
 from autograder.classroom.report.normal_form import without_comments
-from autograder.classroom.similar.shared_parts import fingerprints, similar_pairs
-from autograder.classroom.similar.similar_report import NothingToCompareError, similar_report
+from autograder.classroom.similar.similar_report import (
+    NothingToCompareError,
+    fingerprints,
+    similar_pairs,
+    similar_report,
+)
 from tests.classroom.independent_answers import DISGUISES, STUB, independent
 from tests.classroom.made_class import _known as known
 

@@ -12,11 +12,10 @@ from autograder.locale.line_breaks import columns
 from autograder.tape import record
 from autograder.tape.recording.schema import RecordingError, from_json, to_json
 from autograder.tape.recording.verdict_types import Gradient
-from autograder.view.draw.static_frame import freeze
+from autograder.view.draw.svg import freeze
 from autograder.view.keys import Key
 from autograder.view.scene import layout, node_graph
-from autograder.view.scene.composition import Scene, build_scene
-from autograder.view.scene.gradient_panel import draw_gradients
+from autograder.view.scene.composition import Scene, build_scene, draw_gradients
 from autograder.view.shapes import BOLD, MONO
 from autograder.view.text import gradient_values
 

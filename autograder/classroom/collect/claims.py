@@ -1,4 +1,4 @@
-"""The assignment of submissions to students, and questions to the teacher about the others."""
+"""The assignment of submissions to students by the roster, earlier answers or the platform's names, and questions about the others."""
 
 from __future__ import annotations
 
@@ -6,10 +6,82 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn
 from autograder.classroom.collect.hand_in_files import ReadableHandIn
-from autograder.classroom.collect.person_match import match_people
 from autograder.classroom.collect.questions import NONE, Answers, MatchQuestion
-from autograder.classroom.roster import Person, Roster
+from autograder.classroom.roster import Person, Roster, id_from_name, is_student_id, joined, words_of
+
+# columns of the roster that match a kind of `DownloadedHandIn.identities`, and kinds that are only names
+SAME_AS = {"words without group": "words"}
+BY_NAME = ("words", "joined")
+WITHOUT_ROSTER = ("student", "login", "number", "email", "canvas", "anonymous")
+
+
+class Match(NamedTuple):
+    """A person and how they were identified; or None and the reason why the person is unknown."""
+
+    person: Person | None
+    how: str
+
+
+def match_people(hand_in: DownloadedHandIn, roster: Roster, answers: dict[str, str]) -> list[Match]:
+    """Return everyone who made this submission.
+
+    Args:
+        hand_in: the submission as downloaded.
+        roster: the class; with an empty roster, the platform's names are used as student ids.
+        answers: a submission's key → the student that the teacher named.
+    """
+    if hand_in.key in answers:
+        return [_answered(answers[hand_in.key], hand_in, roster)]
+    if (team := roster.group(hand_in.name)) and not roster.find("words", hand_in.name):
+        return [Match(person, f"by the group {hand_in.name}") for person in team]
+    found = [_match(identity, hand_in, roster) for identity in hand_in.identities]
+    return found or [Match(None, "the download does not say whose it is")]
+
+
+def _answered(student: str, hand_in: DownloadedHandIn, roster: Roster) -> Match:
+    if found := roster.find("student", student):
+        return Match(found[0], "as you said")
+    if not is_student_id(student):
+        return Match(None, f"{student!r} cannot be the name of a student's folder")
+    return Match(Person(student, hand_in.name, {}), "as you said")
+
+
+def _match(identity: dict[str, str], hand_in: DownloadedHandIn, roster: Roster) -> Match:
+    if not roster.people or "anonymous" in identity:
+        return _named_by_platform(identity, hand_in)
+    for kind, value in identity.items():
+        column = "login" if kind.startswith("login ") else SAME_AS.get(kind, kind)
+        found = roster.find(column, value)
+        if column == "participant":
+            found = [person for person in found if _may_be(hand_in.name, person.name)]
+        if len(found) == 1:
+            return Match(found[0], "by name" if column in BY_NAME else "")
+        if found:
+            return Match(None, f"{len(found)} students have this name")
+    return Match(None, "no student of the roster has this name or number")
+
+
+def _may_be(shown: str, listed: str) -> bool:
+    """Return whether two names may belong to one person.
+
+    Moodle numbers teams and participants separately, so the same number may mean both; it also drops accents.
+    """
+    shares_a_word = bool(set(words_of(shown).split()) & set(words_of(listed).split()))
+    return not listed or shares_a_word or joined(listed) in joined(shown)
+
+
+def _named_by_platform(identity: dict[str, str], hand_in: DownloadedHandIn) -> Match:
+    student = next((identity[kind] for kind in WITHOUT_ROSTER if identity.get(kind)), "")
+    student = student or id_from_name(hand_in.name)
+    if "anonymous" in identity or "student" in identity or student == hand_in.key:
+        how = ""
+    else:
+        how = "the platform's own name, as there is no roster"
+    if not is_student_id(student):
+        return Match(None, "its name cannot be that of a student's folder, and there is no roster")
+    return Match(Person(student, hand_in.name, identity), how)
 
 
 class Claim(NamedTuple):

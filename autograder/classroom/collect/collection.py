@@ -14,10 +14,10 @@ from autograder.classroom.collect.claims import Claim, claims_of, question_of
 from autograder.classroom.collect.download import DownloadError, open_download
 from autograder.classroom.collect.hand_in_files import ReadableHandIn, readable
 from autograder.classroom.collect.notebook_names import shapes_in
-from autograder.classroom.collect.platforms.platform_registry import platform_of
 from autograder.classroom.collect.questions import Answers, MatchQuestion, read_answers, write_questions
 from autograder.classroom.collect.submitted_folder import HandInFiles, Placing, is_kept, keep_earlier, place
 from autograder.classroom.hand_in_record import CollectedHandIn, keep_students, read_record, record_folder, write_record
+from autograder.classroom.platforms.registry import platform_of
 from autograder.classroom.roster import Person, Roster
 from autograder.classroom.written_time import parse_time
 from autograder.errors import UnfinishedError

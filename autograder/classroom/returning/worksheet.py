@@ -1,4 +1,7 @@
-"""The format of a platform's worksheet: identifiers of students, the grade column, and the format of numbers."""
+"""The format of a platform's worksheet: identifiers of students, the grade column, and the format of numbers.
+
+`PLAIN_FORM` is any other table with a column that identifies the student, and one for grades.
+"""
 
 from __future__ import annotations
 
@@ -89,3 +92,20 @@ def choose_column(table: TableFile, titles: dict[int, str], assignment: str, wan
 def without_id(header: str, pattern: str) -> str:
     """Return a column's title without the suffix that the platform adds."""
     return re.sub(pattern, "", header).strip()
+
+
+TITLES = ("grade", "points", "score")
+
+
+def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
+    own = {number: name for number, name in enumerate(table.header) if name.casefold() in TITLES}
+    titles = dict(enumerate(table.header)) if wanted or not own else own
+    number = choose_column(table, titles, assignment, wanted)
+    return GradeColumn(number, table.header[number])
+
+
+def _feedback_name(student: str, known: dict[str, str], name: str, upload_name: str) -> str:
+    return f"{student}/"
+
+
+PLAIN_FORM = WorksheetForm("csv", _grade_column, _feedback_name)

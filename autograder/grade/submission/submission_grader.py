@@ -1,29 +1,96 @@
-"""The grader of one submission: reads it, runs it in new processes according to its source's plan, and returns one grade."""
+"""The grader of one submission: reads it, runs it in new processes according to its source's plan, and returns one grade.
+
+Tests that need more than plain data run in the submission's own process, as nbgrader runs them. Everything else is
+isolated from that process, but such a test shares it with the code that it judges: a submission can forge the points of
+these tests, though not those of another submission, and can read their text. `SECURITY.md` describes when this is
+acceptable.
+"""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from nbformat import NotebookNode, v4
+
 from autograder.grade.sandbox.shell import make_shell
-from autograder.grade.submission import in_process
 from autograder.grade.submission.align import align
 from autograder.grade.submission.cell_planner import CellPlanner, SourcePlans, cell_seed
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
-from autograder.grade.submission.notebook_grade import NotebookGrade
+from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.outside_run import OutsideRun, Work
-from autograder.grade.submission.submission_run import SubmissionRun, unreadable
+from autograder.grade.submission.submission_run import SubmissionRun, partly_reason, unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, parse, submitted_language
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_of_source
 from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 from autograder.graded import being_graded
 from autograder.locale.languages import speaking
-from autograder.locale.translations import texts_in
+from autograder.locale.translations import in_english, texts_in, translatable, translated
+
+COVERED = translatable("(this test shares its process with hidden tests, so what it printed is not shown)")
+
+
+def run_in_process(run: SubmissionRun, worker: WorkerClient, tests: Collection[str]) -> None:
+    """Run the student's cells and the tests in order, with earlier tests whose names these use.
+
+    The process itself reports the error and the last value of a test; a submission can forge both.
+    """
+    beside = run.source.with_binders(tests)
+    hidden = shows_hidden_text(run.source, tests)
+    cells = [(cell, own) for cell, own, _ in run.cells if cell.cell_type == "code"]
+    texts = [(cell, _text(run.source, cell, own, beside)) for cell, own in cells]
+    for (cell, own), answer in zip(cells, run.run_cells(texts, worker), strict=True):
+        if own is not None and own.kind == "test" and own.id in tests and answer is not None:
+            run.grades[own.id] = _grade(own, answer, hidden=hidden)
+            if hidden and not own.hides:
+                _cover_outputs(cell)
+
+
+def _text(source: AssignmentSource, cell: NotebookNode, own: SourceCell | None, beside: Collection[str]) -> str:
+    if own is None or own.kind != "test":
+        return cell.source
+    return own.text if own.id in beside else source.for_students(own)
+
+
+def shows_hidden_text(source: AssignmentSource, tests: Collection[str]) -> bool:
+    """Return whether a submission can read a hidden test while it runs in one process with these tests."""
+    return any(source.by_id[name].hides for name in source.with_binders(tests))
+
+
+def _cover_outputs(cell: NotebookNode) -> None:
+    """Replace the outputs of a fully visible test that ran in a process where a hidden one could be read."""
+    errors = [output for output in cell.outputs if output.output_type == "error"]
+    cell.outputs = [v4.new_output("stream", name="stdout", text=f"{translated(COVERED)}\n")] if cell.outputs else []
+    if errors:
+        reason = in_english("This test did not pass.")
+        cell.outputs += [v4.new_output("error", ename="TestFailed", evalue=reason, traceback=[reason])]
+
+
+def _grade(own: SourceCell, answer: messages.CellRan, *, hidden: bool) -> CellGrade:
+    most = own.points
+    if answer.error is not None:
+        kind, told = answer.error
+        status = {"CellTimeoutError": "timed out", "NotAttempted": "not attempted"}.get(kind, "incorrect")
+        reason = told or kind
+        return CellGrade(status=status, points=0.0, max_points=most, reason=reason, hidden=hidden, kind="in process")  # type: ignore[arg-type]
+    points = most if answer.points is None else min(answer.points, most)
+    status = "correct" if points == most else "partly" if points else "incorrect"
+    return CellGrade(
+        status=status,  # type: ignore[arg-type]
+        points=points,
+        max_points=most,
+        reason="" if points == most else partly_reason(points, most),
+        hidden=hidden,
+        kind="in process",
+        over_maximum=answer.points if (answer.points or 0.0) > most else None,
+    )
+
 
 DECORATOR = "observed"
 
@@ -125,14 +192,14 @@ class SubmissionGrader:
     def _run(self, work: Work) -> SubmissionRun:
         source, tests = work.source, work.plan.in_process(work.source)
         everything = {cell.id for cell in source.tests} <= tests | work.plan.nobody.keys()
-        if everything and not in_process.shows_hidden_text(source, tests):
-            return self._in_worker(work, lambda run, worker: in_process.run_cells(run, worker, tests))[0]
+        if everything and not shows_hidden_text(source, tests):
+            return self._in_worker(work, lambda run, worker: run_in_process(run, worker, tests))[0]
         # The outputs of the student's own cells come from a process without hidden tests.
         plans = self._planner.plans(source, work.seed)
         work = replace(work, plan=work.plan.with_unplanned(source, plans))
         run, seconds = self._in_worker(work, lambda run, worker: self._outside(work, plans, run, worker))
         if tests:
-            inside, _ = self._in_worker(work, lambda run, worker: in_process.run_cells(run, worker, tests), seconds)
+            inside, _ = self._in_worker(work, lambda run, worker: run_in_process(run, worker, tests), seconds)
             run.take_over(inside, tests)
         return run
 

@@ -6,6 +6,11 @@ name}[_LATE]_{user}_{attachment}_{file}`, with the name in lower case and only w
 without a file. Names before 2016 contain hyphens, and some contain "late". The entry of a group has the group's name
 and the number of one member. The zip contains each person's latest submission, without its time: its entries have the
 time of the download. Attachment numbers increase, so of two downloads the later submission has the higher number.
+
+The worksheet is the exported gradebook: a header, an optional row on posting, a row of points, then the students (source:
+lib/gradebook_exporter.rb and lib/gradebook_importer.rb of instructure/canvas-lms). The heading of an assignment's column
+ends with its id in parentheses; students are identified by ID. `EX` marks an excused student, and `N/A` one to whom the
+assignment was not given.
 """
 
 from __future__ import annotations
@@ -16,6 +21,37 @@ from collections import defaultdict
 
 from autograder.classroom.collect.download import Download, DownloadedFile
 from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn, Platform
+from autograder.classroom.returning.worksheet import GradeColumn, WorksheetForm, choose_column, without_id
+from autograder.classroom.table_file import TableError, TableFile
+
+TITLE = r"\s*\(\d+\)$"
+TOTALS = re.compile(r"(Current|Final|Override|Unposted) (Score|Points|Grade)")
+KEEP = frozenset({"EX", "N/A"})
+
+
+def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
+    if table.column("ID") is None or table.column("Section", "SIS Login ID") is None:
+        raise TableError(f"{table.name} is not Canvas' gradebook: it has no columns ID and Section. Export it again")
+    titles = {
+        number: without_id(name, TITLE)
+        for number, name in enumerate(table.header)
+        if re.search(TITLE, name) and not TOTALS.search(name)
+    }
+    number = choose_column(table, titles, assignment, wanted)
+    # The row's words are translated, so it is found by its content: the first row without an ID and with a number.
+    ids = table.column("ID") or 1
+    points = next(
+        (row[number] for row in table.rows if not row[ids].strip() and re.match(r"\s*[\d.,]+\s*$", row[number])), ""
+    )
+    return GradeColumn(number, titles[number], points.strip(), KEEP, "EX")
+
+
+def _feedback_name(student: str, known: dict[str, str], name: str, upload_name: str) -> str:
+    return f"{upload_name}_" if upload_name else ""
+
+
+CANVAS_FORM = WorksheetForm("canvas", _grade_column, _feedback_name)
+
 
 NAME = re.compile(
     r"(?:(?P<name>[\w-]+?)_)??(?P<late>(?i:LATE_))?(?:anon_(?P<anonymous>[^\W_]+)|(?P<user>\d+))_"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from autograder.classroom.collect.download import Download, DownloadError
 from autograder.classroom.collect.downloaded_hand_in import Platform
-from autograder.classroom.collect.platforms.blackboard_download import BLACKBOARD
-from autograder.classroom.collect.platforms.canvas_download import CANVAS
-from autograder.classroom.collect.platforms.gradescope_download import GRADESCOPE
-from autograder.classroom.collect.platforms.moodle_download import MOODLE
-from autograder.classroom.collect.platforms.nbgrader_folders import NBGRADER
+from autograder.classroom.platforms.blackboard import BLACKBOARD
+from autograder.classroom.platforms.canvas import CANVAS
+from autograder.classroom.platforms.gradescope import GRADESCOPE
+from autograder.classroom.platforms.moodle import MOODLE
+from autograder.classroom.platforms.nbgrader_folders import NBGRADER
 
 PLATFORMS = {platform.name: platform for platform in (GRADESCOPE, MOODLE, BLACKBOARD, CANVAS, NBGRADER)}
 
