@@ -197,7 +197,7 @@ def _questions() -> str:
 
 def _measured() -> str:
     version = torch.__version__.partition("+")[0]
-    return translated("Measured with PyTorch {version} in this kernel, on the CPU.", version=version)
+    return translated("Measured with PyTorch {version}, on the CPU.", version=version)
 
 
 def _code(*lines: str) -> str:

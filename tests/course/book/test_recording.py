@@ -59,6 +59,19 @@ def test_a_demonstration_keeps_its_recording(blocks):
     assert "h = h + 1" in shown[0].programs[0].source
 
 
+def test_no_program_begins_with_its_decorator(blocks):
+    """The line that asks for a prediction, or shows a run, is neither in a program's picture nor above its text."""
+    recorded = [block.recording for block in blocks if isinstance(block, QuestionBlock)]
+    recorded += [one.recording for block in blocks if isinstance(block, CodeBlock) for one in block.recordings]
+    sources = [recording.programs[0].source for recording in recorded]
+    assert 3 == len(sources)
+    assert [] == [
+        source
+        for source in [*sources, *(block.source for block in blocks if isinstance(block, CodeBlock))]
+        if "@" in source
+    ]
+
+
 @pytest.mark.parametrize(("cell", "shown"), [("6 * 7", "Out[0]: 42\n"), ("6 * 7;", ""), ("6 * 7;  \n", "")])
 def test_a_semicolon_hides_a_value(blocks, cell, shown):
     """As in a notebook, the return value of a plotting function is not shown with the plot."""

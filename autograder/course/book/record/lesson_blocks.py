@@ -12,10 +12,11 @@ from autograder.view.notebook import ShownRecording
 
 
 class ProseBlock(msgspec.Struct, frozen=True, tag=True):
-    """A Markdown cell; `id` is the cell's id, which is the same in every language."""
+    """A Markdown cell; `id` is the cell's id, which is the same in every language; `asks`: whether the reader is to predict."""
 
     id: str
     markdown: str
+    asks: bool = False
 
 
 class CodeBlock(msgspec.Struct, frozen=True, tag=True):

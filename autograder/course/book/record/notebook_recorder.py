@@ -92,8 +92,15 @@ KINDS: dict[str, Literal["outcome", "line", "value"]] = {
     "predicted_value": "value",
 }
 
-LIVE_ONLY = re.compile(r"^(from autograder\.course import .*\n+)?(can_now|progress|play)\(.*\)$")
-"""A cell that a book omits: it shows the student's own progress, or lines to move, which the book shows at their exercise."""
+LIVE_ONLY = re.compile(r"(from autograder\.course import .*\n+)?(can_now|find_error|play|progress)\(.*\)|#.*")
+"""A cell that a book omits: a student types into it, or it shows progress, or lines that the book shows at their exercise."""
+
+NOTEBOOK_ONLY = re.compile(
+    r"\b(run|runs) (it|its|the)( \w+){0,2} cells?\b|\b(answer's|check's|new|next) cell\b|\bcell below\b|between the quotes"
+    r"|Shift\+Enter|`(hint|reset|model_answer)\(|\bcell of a check\b|\bany notebook\b",
+    re.IGNORECASE,
+)
+"""A paragraph that a book omits: it tells the student how to work in a notebook. Lessons keep such text in paragraphs of its own."""
 
 FOREIGN_FRAME = re.compile(r'^ +File "(?!<ipython-input)[^"]*", line .*\n(?: {4,}.*\n)*', re.M)
 """The lines of a traceback about this machine's own files rather than a cell."""
@@ -116,7 +123,8 @@ def record_notebook(path: Path) -> list[Block]:
     shell = start_shell()
     blocks: list[Block] = []
     stub, programs = "", []
-    for cell in lesson_in_language(_with_explanations(canonical.read(path), path.stem), language()).cells:
+    notebook = _without_instructions(_with_explanations(canonical.read(path), path.stem))
+    for english, cell in zip(notebook.cells, lesson_in_language(notebook, language()).cells, strict=True):
         known = cell.metadata.get("nbgrader", {})
         if known.get("solution") and cell.cell_type == "markdown":
             continue  # the cell of a manually graded answer, which the page omits
@@ -127,11 +135,11 @@ def record_notebook(path: Path) -> list[Block]:
             programs.append(cell.source)
             shell.run(cell.source)
         elif cell.cell_type == "markdown":
-            blocks.append(ProseBlock(cell.id, cell.source))
+            blocks.append(ProseBlock(cell.id, cell.source, "*Predict*" in english.source))
         elif known.get("grade"):
             blocks += _record_check(shell, known["grade_id"], cell.source, stub, programs)
             programs = []
-        elif not LIVE_ONLY.match(cell.source):
+        elif not LIVE_ONLY.fullmatch(cell.source):
             blocks.append(_record_code(shell, cell, path.stem))
     return blocks
 
@@ -150,6 +158,21 @@ def _with_explanations(notebook: NotebookNode, lesson: str) -> NotebookNode:
     return notebook
 
 
+def _without_instructions(notebook: NotebookNode) -> NotebookNode:
+    """Return an English notebook without the text about notebooks, nor cells that begin with it or would keep only a heading."""
+    cells = []
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and NOTEBOOK_ONLY.search(cell.source):
+            parts = cell.source.split("\n\n")
+            kept = [part for part in parts if not NOTEBOOK_ONLY.search(part)]
+            if kept[:1] != parts[:1] or (len(kept) == 1 and kept[0].startswith("#")):
+                continue
+            cell.source = "\n\n".join(kept)
+        cells.append(cell)
+    notebook.cells = cells
+    return notebook
+
+
 def _record_check(shell: BookShell, exercise: str, check: str, stub: str, programs: list[str]) -> list[Block]:
     """Return a question for each program whose outcome, line or value the check asks for; otherwise, the exercise."""
     asked = questions_of("\n\n\n".join([*programs, check]))
@@ -161,7 +184,7 @@ def _record_check(shell: BookShell, exercise: str, check: str, stub: str, progra
 def _record_question(shell: BookShell, question: Question, hint: str) -> QuestionBlock:
     """Return a question of a check, after trying every answer to it."""
     decorator, name, source = question
-    check = f'@{decorator}("{name}")\n{source}'
+    check = f'{source}\n\n\n{decorator}("{name}", {ast.parse(source).body[0].name})'  # type: ignore[attr-defined]
     answers = _answers_to(shell, decorator, source)
     choices, shown = zip(*(_answer(shell, name, answer, check) for answer in answers), strict=True)
     right = [result for choice, result in zip(choices, shown, strict=True) if choice.is_right]
@@ -213,7 +236,11 @@ def _lines_to_name(source: str) -> Iterator[str]:
 
 
 def _record_code(shell: BookShell, cell: Any, lesson: str) -> CodeBlock:
-    result = shell.run(cell.source)
+    # A decorator is called below its program, because a picture would show it as the program's first line.
+    source, call = cell.source, ""
+    if found := re.fullmatch(r"((?s:.*?))^@(.+)\n(def (\w+)(?s:.*))", source, re.M):
+        source, call = found[1] + found[3], f"\n\n\n{found[4]} = {found[2]}({found[4]})"
+    result = shell.run(source + call)
     printed = result.printed
     if result.error is not None:
         if "raises-exception" not in cell.metadata.get("tags", []) and not isinstance(result.error, NotAttempted):
@@ -222,7 +249,7 @@ def _record_code(shell: BookShell, cell: Any, lesson: str) -> CodeBlock:
             )
         printed += f"{type(result.error).__name__}: {result.error}"
     printed = FOREIGN_FRAME.sub("", printed)
-    return CodeBlock(cell.id, cell.source, printed, result.displays, result.recordings, _is_setup(cell.source))
+    return CodeBlock(cell.id, source, printed, result.displays, result.recordings, _is_setup(source))
 
 
 def _is_setup(source: str) -> bool:
