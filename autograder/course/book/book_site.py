@@ -62,6 +62,9 @@ def preview_card(title: str, program: str, question: str) -> bytes:
     return written.getvalue()
 
 
+START = "start"
+"""The course's first notebook; the front page links to its page."""
+
 TEASER = "prediction_late_write"
 """The question on the front page, if the course has it; otherwise, the first question is used."""
 
@@ -104,7 +107,11 @@ class BookSite:
             pages: the other notebooks by name, such as "glossary".
         """
         titles = {name: _title(blocks) for name, blocks in pages}
-        self.shelf = [*((f"{name}.html", title) for name, title in titles.items()), *self._fixed_pages()]
+        self.shelf = [
+            *((f"{name}.html", title) for name, title in titles.items() if name != START),
+            ("atlas.html", translated("Atlas")),
+            ("jupyterlab.html", translated("In JupyterLab")),
+        ]
         written = [self._write_lesson(lesson, blocks, lessons) for lesson, blocks in lessons]
         for name, blocks in pages:
             self._write_page(name, titles[name], blocks)
@@ -112,12 +119,9 @@ class BookSite:
         self._page(
             "jupyterlab.html", "jupyterlab.html", translated("In JupyterLab"), lessons=[lesson for lesson, _ in lessons]
         )
-        self._write_index([lesson for lesson, _ in lessons], written)
+        self._write_index([lesson for lesson, _ in lessons], written, START in titles)
         self.files["words.js"] = self.templates.get_template("words.js").render()
         self.files["search.js"] = self.search.script()
-
-    def _fixed_pages(self) -> list[tuple[str, str]]:
-        return [("atlas.html", translated("Atlas")), ("jupyterlab.html", translated("In JupyterLab"))]
 
     def _write_lesson(
         self, lesson: Lesson, blocks: list[Block], lessons: Sequence[tuple[Lesson, Any]]
@@ -170,12 +174,12 @@ class BookSite:
         for name, anchor, words in rows:
             self.search.add(f"atlas.html#{anchor}", name, words)
 
-    def _write_index(self, lessons: list[Lesson], written: list[list[Section]]) -> None:
+    def _write_index(self, lessons: list[Lesson], written: list[list[Section]], started: bool) -> None:
         questions = [[question for section in sections for question in section.questions] for sections in written]
         self._page(
             "index.html", "index.html", translated("See what autograd holds"),
             lessons=list(zip(lessons, questions, strict=True)), teaser=self._teaser(),
-            card=f"cards/{lessons[0].name}.png" if lessons else "",
+            card=f"cards/{lessons[0].name}.png" if lessons else "", started=started,
         )  # fmt: skip
 
     def _teaser(self) -> str:
@@ -187,7 +191,7 @@ class BookSite:
 
     def _index_sections(self, page: str, sections: Sequence[Section]) -> None:
         for section in sections:
-            self.search.add(f"{page}#{section.id}", section.title, section.html)
+            self.search.add(f"{page}#{section.id}", section.title, section.html, section.words)
 
     def _page(self, template: str, path: str, title: str, **given: Any) -> None:
         """Render a page, and complete the links inside its blocks for the page's folder."""

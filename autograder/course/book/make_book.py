@@ -227,7 +227,7 @@ def _pages(options: BookOptions, kept: Path | None, own: list[QuestionBlock]) ->
     """Return the files in the current language."""
     course = list(lessons())
     notebooks = [NOTEBOOKS / lesson.name / f"{lesson.name}.ipynb" for lesson in course]
-    others = [path for path in sorted((NOTEBOOKS / "start").glob("*.ipynb")) if path.stem != "start"]
+    others = sorted((NOTEBOOKS / "start").glob("*.ipynb"))
     blocks = blocks_of([*notebooks, *others], kept)
     pages = list(zip([path.stem for path in others], blocks[len(course) :], strict=True))
     if own:

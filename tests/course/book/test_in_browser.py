@@ -92,7 +92,10 @@ def predict(page, choice=1):
 
 @pytest.mark.parametrize("width", [360, 900, 1600])
 def test_a_prediction_from_a_file(folder, open_page, width):
-    """One tap gives the verdict, the picture at its first step, and the text that follows; no page is wider than its window."""
+    """One tap gives the verdict, the picture at its first step, and the text that follows; no page is wider than its window.
+
+    The picture contains the program, which is therefore not shown again above it.
+    """
     page = open_page(f"file://{folder}/{LESSON}", width)
     assert SECRET not in page.content()
     predict(page, 2)
@@ -100,6 +103,7 @@ def test_a_prediction_from_a_file(folder, open_page, width):
     assert page.locator("#prediction_late .step").inner_text().startswith("step 1 of")
     page.get_by_text(SECRET).wait_for()
     assert page.locator("#prediction_late [data-choice='0']").is_disabled()
+    assert not page.locator("#prediction_late > .program").is_visible()
     assert width >= page.evaluate("document.documentElement.scrollWidth")
 
 
@@ -250,6 +254,9 @@ def test_the_search_finds_a_place(folder, open_page):
     page.locator(".search input").fill("operation made")
     page.locator(".found a").first.click()
     page.wait_for_url("**/glossary.html#leaf")
+    for words, hits in (("leaves", 1), ("eaf", 0)):  # another form of the word, and a part of it
+        page.locator(".search input").fill(words)
+        expect(page.locator(".found a")).to_have_count(hits)
     page.locator(".search input").fill("secret")
     page.get_by_text("Nothing found").wait_for()
     page.locator(".search input").fill("")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 
+import msgspec
 from bs4 import BeautifulSoup
 from PIL import Image
 
@@ -15,7 +16,7 @@ from autograder.course.book.pages.packed_pictures import packed_script
 from autograder.course.book.pages.page_templates import page_templates
 from autograder.course.book.pages.search_index import SearchIndex
 from autograder.course.book.pages.verdict_text import verdict_html
-from autograder.course.book.record.lesson_blocks import CodeBlock
+from autograder.course.book.record.lesson_blocks import Choice, CodeBlock, ProseBlock, QuestionBlock
 from tests.course.book.small_course import NAME, SECRET
 from tests.course.book.unpacking import unpacked
 
@@ -145,7 +146,7 @@ def test_pages_ask_nobody_else(book):
 def test_links_of_notebooks_lead_to_pages():
     """A link to another notebook, or into it, becomes a link to its page; others stay."""
     assert "../glossary.html#Saved-tensor" == page_address("../start/glossary.ipynb#Saved-tensor", "../")
-    assert "index.html" == page_address("../start/start.ipynb")
+    assert "start.html" == page_address("../start/start.ipynb")
     assert "https://a.org/b.ipynb" == page_address("https://a.org/b.ipynb")
     assert '<a href="03_x.html">' in markdown_html("[next](../03_x/03_x.ipynb)")
 
@@ -166,6 +167,34 @@ def test_a_message_is_wrapped_by_the_reader_s_screen():
     )
 
 
+def test_the_lines_of_a_program_are_the_choices(blocks):
+    """A line is named in the program itself, which therefore appears once; a line that repeats an earlier one is not a choice."""
+    asked = next(block for block in blocks if isinstance(block, QuestionBlock))
+    lines = ["def two(x):", "x.add_(1)", "y = x * x", "x.add_(1)", "return y"]
+    choices = (Choice("x.add_(1)", "", True), Choice("y = x * x", "", False))
+    asked = msgspec.structs.replace(asked, kind="line", source="\n    ".join(lines), choices=choices, table=None)
+    [section] = BlockPages(page_templates(), "small").sections([asked])
+    shown = BeautifulSoup(section.html, "html.parser")
+    shown.noscript.decompose()
+    assert lines == [line.get_text().strip() for line in shown.select("code")]
+    assert {"0": lines[1], "1": lines[2]} == {
+        button["data-choice"]: button.get_text().strip() for button in shown.select("button[data-choice]")
+    }
+
+
+def test_an_output_to_predict_is_folded():
+    """Below a text that asks for a prediction, the output of a program is shown when the reader unfolds it."""
+    code = CodeBlock("c", "print(1)", "1")
+    pages = [
+        BlockPages(page_templates(), "small").sections([ProseBlock("p", "What?", asks), code])[0]
+        for asks in (True, False)
+    ]
+    assert ["1", None] == [
+        (found := BeautifulSoup(page.html, "html.parser").select_one("details pre")) and found.get_text()
+        for page in pages
+    ]
+
+
 def test_what_a_cell_displays_as_text_is_text():
     """A displayed object without an HTML form appears on the page with all of its characters."""
     shown = BlockPages(page_templates(), "small").sections(
@@ -175,11 +204,17 @@ def test_what_a_cell_displays_as_text_is_text():
 
 
 def test_the_search_finds_words_and_no_markup():
-    """An entry has an address, a title and plain words, whole where a link or code is part of a line; a script cannot end early."""
+    """An entry has an address, a title and plain words, whole where a link or code is part of a line; a script cannot end early.
+
+    The synonyms are those of its whole text, of which the entry does not show the part after a question.
+    """
     index = SearchIndex()
     index.add("a.html#b", "B", "<p>two <code>words</code> &lt;/script&gt;</p>")
     index.add("a.html#c", "叶子", "<h2>叶子</h2><p>需要<a href='#g'>梯度</a>的<code>w</code></p>")
-    assert [("a.html#b", "B", "two words </script>"), ("a.html#c", "叶子", "需要梯度的w")] == index.entries
+    index.add("a.html#d", "D", "", "Two frames of a GAN")
+    assert [("a.html#b", "B", "two words </script>", ""), ("a.html#c", "叶子", "需要梯度的w", "")] == index.entries[:2]
+    assert "discriminator" in index.entries[2][3]
+    assert "RNN" not in index.entries[2][3]
     assert index.script().startswith("book.receiveIndex([[")
 
 

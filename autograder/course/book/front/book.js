@@ -187,8 +187,8 @@
     const place = question.querySelector(".verdict");
     place.innerHTML = verdict.html; // made by this project's own build
     place.className = `verdict ${verdict.right ? "passed" : "refused"}`;
-    if (!over) return;
     await open(question);
+    if (!over) return;
     const play = question.querySelector(".play");
     if (play) play.hidden = false;
     reveal(question.id, content.rest);
@@ -316,7 +316,7 @@
       moveTo(figure, received.get(figure.dataset.picture).scene.decisive);
       figure.dataset.moved = "";
     }
-    for (const part of document.querySelectorAll(".prose details:not([open])")) {
+    for (const part of document.querySelectorAll(":is(.prose details, .output):not([open])")) {
       part.open = true;
       part.dataset.folded = "";
     }
@@ -337,16 +337,20 @@
   const search = document.querySelector(".search input");
   let entries = null;
   book.receiveIndex = (found) => {
-    entries = found.map(([address, title, text]) => [address, title, text, `${title} ${text}`.toLowerCase()]);
+    entries = found.map(([address, title, text, synonyms]) => [address, title, text, `${title} ${text} ${synonyms}`]);
     look();
   };
 
+  /** Returns a pattern for a word, of Latin letters only where one begins: EMA is not in "remains". */
+  const pattern = (word) => new RegExp((/^\w/.test(word) ? "(?<![a-z])" : "") + word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
+
   function look() {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = search.value.split(/\s+/).filter(Boolean).map(pattern);
     const list = document.querySelector(".search .found");
-    const hits = words.length && entries ? entries.filter(([, , , all]) => words.every((word) => all.includes(word))) : [];
-    hits.sort((a, b) => Number(words.every((w) => b[1].toLowerCase().includes(w))) - Number(words.every((w) => a[1].toLowerCase().includes(w))));
-    list.replaceChildren(...hits.slice(0, 12).map((hit) => result(hit, words[0])));
+    const among = (found, part) => found.filter((hit) => words.every((word) => word.test(hit[part])));
+    const hits = words.length && entries ? among(entries, 3) : [];
+    const sorted = [...new Set([...among(hits, 1), ...among(hits, 2), ...hits])];
+    list.replaceChildren(...sorted.slice(0, 12).map((hit) => result(hit, words[0])));
     list.hidden = !hits.length;
     tellFound(words.length && entries ? (hits.length ? format(book.words.found, hits.length) : book.words.none) : "", hits.length > 0);
   }
@@ -359,7 +363,7 @@
   }
 
   function result([address, title, text], word) {
-    const at = Math.max(0, text.toLowerCase().indexOf(word) - 40);
+    const at = Math.max(0, text.search(word) - 40);
     const link = Object.assign(document.createElement("a"), { href: `${root}${address}` });
     link.append(Object.assign(document.createElement("b"), { textContent: title }), ` ${text.slice(at, at + 110)}`);
     const item = document.createElement("li");

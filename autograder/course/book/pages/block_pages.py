@@ -103,6 +103,7 @@ class Section:
         title: the heading.
         html: the initial contents of the page.
         whole: the contents with every answer, for readers without scripts.
+        words: the text and the programs with every answer, for the search.
         questions: the ids of its questions in order.
     """
 
@@ -110,6 +111,7 @@ class Section:
     title: str
     html: str = ""
     whole: str = ""
+    words: str = ""
     questions: list[str] = field(default_factory=list)
 
 
@@ -145,8 +147,12 @@ class BlockPages:
         titles = headings(first.markdown) if isinstance(first, ProseBlock) else []
         section = Section(first.id, plain(markdown_html(titles[0][1])) if titles else "")
         section.questions = [block.id for block in blocks if isinstance(block, QuestionBlock)]
-        parts = [self._block(block) for block in blocks]
+        parts = [self._block(block, above) for above, block in zip([None, *blocks], blocks, strict=False)]
         section.whole = "".join(whole for _, whole in parts)
+        section.words = " ".join(
+            whole if isinstance(block, ProseBlock) else block.source
+            for block, (_, whole) in zip(blocks, parts, strict=True)
+        )
         section.html = self._until_answered(blocks, [first for first, _ in parts])
         return section
 
@@ -163,12 +169,12 @@ class BlockPages:
         waiting = self.macros.waiting(question.id, anchors) if rest else ""
         return "".join(parts[: at + 1]) + str(waiting)
 
-    def _block(self, block: Block) -> tuple[str, str]:
+    def _block(self, block: Block, above: Block | None) -> tuple[str, str]:
         """Return a block as the page shows it initially, and with every question answered."""
         if isinstance(block, QuestionBlock):
             return self._question(block)
         if isinstance(block, CodeBlock):
-            shown = self._code(block)
+            shown = self._code(block, isinstance(above, ProseBlock) and above.asks)
         elif isinstance(block, ExerciseBlock):
             shown = self._task(block)
         else:
@@ -186,13 +192,14 @@ class BlockPages:
             self.files[f"pictures/{table}.js"] = table_script(table, block.table)
         return str(self.macros.task(block.id, code_html(block.source), self.lesson, table))
 
-    def _code(self, block: CodeBlock) -> str:
+    def _code(self, block: CodeBlock, folded: bool) -> str:
         name = _program_name(block)
         pictures = [self._figure(shown.recording, self._unique(name), shown.counters) for shown in block.recordings]
         shown = [_display(display) for display in block.displays]
-        source = "" if pictures else code_html(block.source)
+        hidden = pictures or ("autograder.course" in block.source and not block.is_setup)
+        source = "" if hidden else code_html(block.source)
         anchor = "" if block.id in self._names else block.id  # the picture already uses this name as its anchor
-        return str(self.macros.code(block, anchor, source, "".join(shown), "".join(pictures)))
+        return str(self.macros.code(block, anchor, source, "".join(shown), "".join(pictures), folded))
 
     def _figure(self, recording: Recording, name: str, counters: bool = False) -> str:
         picture, scene = self._draw(recording, name, counters)
@@ -204,10 +211,10 @@ class BlockPages:
     def _question(self, block: QuestionBlock) -> tuple[str, str]:
         code = code_html(block.source)
         picture, self._scenes[block.id] = self._draw(block.recording, block.id)
-        ask = str(self.macros.question(block, code, f"{self.lesson}/{block.id}"))
+        ask = str(self.macros.question(block, code, f"{self.lesson}/{block.id}", _lines_to_name(block, code)))
         self.embeds[picture.name] = ask
         right = next(choice for choice in block.choices if choice.is_right)
-        answered = self.macros.answered(block, code, right.answer, picture, as_text(block.recording))
+        answered = self.macros.answered(block, right.answer, picture, as_text(block.recording))
         return ask, str(answered)
 
     def _write_question(self, block: QuestionBlock, rest: str) -> None:
@@ -236,6 +243,13 @@ class BlockPages:
         chosen = next(one for one in known if one not in self._names)
         self._names.add(chosen)
         return chosen
+
+
+def _lines_to_name(block: QuestionBlock, code: str) -> list[tuple[str, int | None]]:
+    """Return each line of a program as HTML, with the number of the choice that it is."""
+    lines = [line.strip() for line in block.source.split("\n")]
+    numbers = {lines.index(one.answer): number for number, one in enumerate(block.choices) if one.answer in lines}
+    return [(line, numbers.get(at)) for at, line in enumerate(code.split("\n"))]
 
 
 def _program_name(block: CodeBlock) -> str:

@@ -62,8 +62,7 @@ def page_address(url: str, root: str = "") -> str:
     file, mark, anchor = url.partition("#")
     if "://" in file or not file.endswith(".ipynb"):
         return url
-    name = posixpath.basename(file).removesuffix(".ipynb")
-    return f"{root}{'index' if name == 'start' else name}.html{mark}{slug(anchor)}"
+    return f"{root}{posixpath.basename(file).removesuffix('.ipynb')}.html{mark}{slug(anchor)}"
 
 
 def slug(title: str) -> str:
