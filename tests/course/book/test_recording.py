@@ -9,7 +9,7 @@ from autograder.course.book.record.block_cache import blocks_of
 from autograder.course.book.record.book_shell import start_shell
 from autograder.course.book.record.lesson_blocks import CodeBlock, ExerciseBlock, ProseBlock, QuestionBlock
 from autograder.course.book.record.notebook_recorder import RecordingFailedError, record_notebook
-from tests.course.book.small_course import PROGRAM, small_notebook
+from tests.course.book.small_course import PROGRAM, SLOPE, small_notebook
 
 
 def test_each_kind_of_cell_becomes_its_block(blocks):
@@ -59,17 +59,15 @@ def test_a_demonstration_keeps_its_recording(blocks):
     assert "h = h + 1" in shown[0].programs[0].source
 
 
-def test_no_program_begins_with_its_decorator(blocks):
-    """The line that asks for a prediction, or shows a run, is neither in a program's picture nor above its text."""
-    recorded = [block.recording for block in blocks if isinstance(block, QuestionBlock)]
-    recorded += [one.recording for block in blocks if isinstance(block, CodeBlock) for one in block.recordings]
-    sources = [recording.programs[0].source for recording in recorded]
-    assert 3 == len(sources)
-    assert [] == [
-        source
-        for source in [*sources, *(block.source for block in blocks if isinstance(block, CodeBlock))]
-        if "@" in source
-    ]
+def test_a_picture_shows_the_program_alone(blocks):
+    """Neither the line that asks for a prediction nor the one that shows a run is part of a program's picture or text."""
+    shown = {block.id: one.recording for block in blocks if isinstance(block, CodeBlock) for one in block.recordings}
+    shown |= {block.id: block.recording for block in blocks if isinstance(block, QuestionBlock)}
+    seen = PROGRAM.replace("late", "seen").replace("h.add_(1)", "h = h + 1")
+    assert {"seen": seen.strip(), "prediction_late": PROGRAM.strip(), "prediction_slope": SLOPE.strip()} == {
+        name: recording.programs[0].source.strip() for name, recording in shown.items()
+    }
+    assert [] == [block.id for block in blocks if isinstance(block, CodeBlock) and "@" in block.source]
 
 
 @pytest.mark.parametrize(("cell", "shown"), [("6 * 7", "Out[0]: 42\n"), ("6 * 7;", ""), ("6 * 7;  \n", "")])

@@ -184,8 +184,9 @@ def _record_check(shell: BookShell, exercise: str, check: str, stub: str, progra
 def _record_question(shell: BookShell, question: Question, hint: str) -> QuestionBlock:
     """Return a question of a check, after trying every answer to it."""
     decorator, name, source = question
-    check = f'{source}\n\n\n{decorator}("{name}", {ast.parse(source).body[0].name})'  # type: ignore[attr-defined]
     answers = _answers_to(shell, decorator, source)
+    shell.run(source)  # in a cell of its own, because a picture shows the whole cell of a program
+    check = f'{decorator}("{name}", {ast.parse(source).body[0].name})'  # type: ignore[attr-defined]
     choices, shown = zip(*(_answer(shell, name, answer, check) for answer in answers), strict=True)
     right = [result for choice, result in zip(choices, shown, strict=True) if choice.is_right]
     if not right or not right[0].recordings:
@@ -236,11 +237,15 @@ def _lines_to_name(source: str) -> Iterator[str]:
 
 
 def _record_code(shell: BookShell, cell: Any, lesson: str) -> CodeBlock:
-    # A decorator is called below its program, because a picture would show it as the program's first line.
-    source, call = cell.source, ""
-    if found := re.fullmatch(r"((?s:.*?))^@(.+)\n(def (\w+)(?s:.*))", source, re.M):
-        source, call = found[1] + found[3], f"\n\n\n{found[4]} = {found[2]}({found[4]})"
-    result = shell.run(source + call)
+    parts = [cell.source]
+    # A picture shows the whole cell of its program, so that the decorator is called in another one.
+    if found := re.fullmatch(r"((?s:.*?))^@(.+)\n(def (\w+)(?s:.*))", cell.source, re.M):
+        parts = [found[1], found[3], f"{found[4]} = {found[2]}({found[4]})"]
+    for part in parts:
+        result = shell.run(part)
+        if result.error is not None:
+            break
+    source = "".join(parts[:2])
     printed = result.printed
     if result.error is not None:
         if "raises-exception" not in cell.metadata.get("tags", []) and not isinstance(result.error, NotAttempted):
