@@ -168,15 +168,15 @@ def test_a_message_is_wrapped_by_the_reader_s_screen():
 
 
 def test_the_lines_of_a_program_are_the_choices(blocks):
-    """A line is named in the program itself, which therefore appears once; a line that repeats an earlier one is not a choice."""
+    """A line is named in the program itself; a line that repeats an earlier one is not a choice. Paper shows the plain program."""
     asked = next(block for block in blocks if isinstance(block, QuestionBlock))
     lines = ["def two(x):", "x.add_(1)", "y = x * x", "x.add_(1)", "return y"]
     choices = (Choice("x.add_(1)", "", True), Choice("y = x * x", "", False))
     asked = msgspec.structs.replace(asked, kind="line", source="\n    ".join(lines), choices=choices, table=None)
     [section] = BlockPages(page_templates(), "small").sections([asked])
     shown = BeautifulSoup(section.html, "html.parser")
-    shown.noscript.decompose()
-    assert lines == [line.get_text().strip() for line in shown.select("code")]
+    assert lines == [line.get_text().strip() for line in shown.select(".choices code")]
+    assert 1 == len(shown.select(".program"))
     assert {"0": lines[1], "1": lines[2]} == {
         button["data-choice"]: button.get_text().strip() for button in shown.select("button[data-choice]")
     }
