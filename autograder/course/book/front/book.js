@@ -337,7 +337,7 @@
   const search = document.querySelector(".search input");
   let entries = null;
   book.receiveIndex = (found) => {
-    entries = found.map(([address, title, text, synonyms]) => [address, title, text, `${title} ${text} ${synonyms}`]);
+    entries = found.map(([address, title, text, titled, synonyms]) => [address, title, text, titled, `${title} ${text} ${titled} ${synonyms}`]);
     look();
   };
 
@@ -348,8 +348,8 @@
     const words = search.value.split(/\s+/).filter(Boolean).map(pattern);
     const list = document.querySelector(".search .found");
     const among = (found, part) => found.filter((hit) => words.every((word) => word.test(hit[part])));
-    const hits = words.length && entries ? among(entries, 3) : [];
-    const sorted = [...new Set([...among(hits, 1), ...among(hits, 2), ...hits])];
+    const hits = words.length && entries ? among(entries, 4) : [];
+    const sorted = [...new Set([1, 3, 2, 4].flatMap((part) => among(hits, part)))];
     list.replaceChildren(...sorted.slice(0, 12).map((hit) => result(hit, words[0])));
     list.hidden = !hits.length;
     tellFound(words.length && entries ? (hits.length ? format(book.words.found, hits.length) : book.words.none) : "", hits.length > 0);

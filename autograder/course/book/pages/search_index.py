@@ -29,12 +29,12 @@ class SearchIndex:
     """Collects the entries of all pages of a language, without text that is shown only after an answer."""
 
     def __init__(self) -> None:
-        self.entries: list[tuple[str, str, str, str]] = []
+        self.entries: list[tuple[str, str, str, str, str]] = []
 
     def add(self, address: str, title: str, html: str, whole: str = "") -> None:
         """Add the initial text at an address, such as "glossary.html#Leaf", and the synonyms for its whole text."""
         text = plain(html).removeprefix(title).lstrip()
-        self.entries.append((address, title, text, synonyms(plain(whole))))
+        self.entries.append((address, title, text, synonyms(title), synonyms(plain(whole))))
 
     def script(self) -> str:
         """Return the script."""
