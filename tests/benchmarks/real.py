@@ -120,12 +120,13 @@ def main() -> int:
         lines = lines_of(found)
         is_right = found["outcome"] == program.outcome and (program.line in lines or not (program.line or lines))
         right, timely = right + is_right, timely + is_timely
-        table.add_row(
+        row = (
             f"{program.repository} {program.file}", f"{plain:.1f}", f"{first:.1f}", f"{whole:.1f}",
             "yes" if is_timely else "NO", f"{found['outcome']}{'' if is_right else ' NO'}", "; ".join(lines),
             str(found.get("runs", "")), ", ".join(found["gradients"]),
         )  # fmt: skip
-        print(f"{program.file}: {whole:.0f} s", file=sys.stderr, flush=True)
+        table.add_row(*row)
+        print(*row, sep=" | ", file=sys.stderr, flush=True)
     Console(width=180).print(table)
     print(f"right: {right} of {len(programs)}; first answer in time: {timely} of {len(programs)}")
     return 0 if right == timely == len(programs) else 1

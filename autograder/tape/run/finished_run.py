@@ -17,6 +17,7 @@ class Run:
     """The result of a run: its backward calls, its return value or error, and the line of the error.
 
     Attributes:
+        root: the path of the copy in which the program ran, which messages leave out.
         final: copy of each target's `.grad` at the end, by the target's number.
         compiled: whether functions made by `torch.compile` ran compiled.
         gave_up_compiling: whether they ran eagerly because compilation took too long.
@@ -32,6 +33,7 @@ class Run:
     in_backward: bool = False
     line: int | None = None
     file: str = ""
+    root: str = ""
     final: dict[int, torch.Tensor | None] = field(default_factory=dict)
     compiled: bool = False
     gave_up_compiling: bool = False
@@ -45,4 +47,6 @@ class Run:
         """The exception as plain data."""
         if self.error is None:
             return None
-        return Problem(type(self.error).__name__, message_of(self.error), self.line, self.file)
+        message = message_of(self.error)
+        message = message.replace(self.root, "") if self.root else message
+        return Problem(type(self.error).__name__, message, self.line, self.file)

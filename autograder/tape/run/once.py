@@ -158,7 +158,7 @@ def run_live(
 
     Without `seconds` there is no time limit.
     """
-    run, began = Run(), time.monotonic()
+    run, began = Run(root=program.scratch.root if program.scratch else ""), time.monotonic()
     with told_of_children() as children, watched(listener or Listener(), most, children) as calls:
         run.calls = calls
         try:

@@ -140,3 +140,17 @@ def test_a_program_that_leaves_its_folder_changes_it_for_nobody(project):
     (project / "train.py").write_text("import os\nos.chdir('/')\n")
     run_once(from_file("train.py"))
     assert str(project) == os.getcwd()
+
+
+def test_a_program_that_removes_its_own_folder_removes_the_copy(project, capfd):
+    """`__file__` names the copy, so that `rmtree` and a write next to the script leave the user's files as they were."""
+    source = (
+        "import shutil\nfrom pathlib import Path\nimport torch\nhere = Path(__file__).parent\n"
+        "assert (here.parent / 'beside' / 'read.txt').read_text() == 'beside'\n(here / 'notes.txt').write_text('new')\n"
+        "h = torch.ones(3, requires_grad=True).exp()\nh.sum().backward()\nshutil.rmtree(here)\nopen(here / 'gone.txt')\n"
+    )
+    (project / "train.py").write_text(source)
+    before = listing(project)
+    assert main(["explain", "train.py", "--no-repair"]) == 1
+    assert listing(project) == before
+    assert f"No such file or directory: '{project}/gone.txt'" in " ".join(capfd.readouterr().out.split())

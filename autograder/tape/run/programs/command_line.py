@@ -39,6 +39,12 @@ class CommandLine:
         finally:
             sys.argv = before
 
+    def path_of(self, file: str) -> str:
+        """Return the path of a file for a program that may remove or overwrite it: that of its copy, if there is one."""
+        scratch = self.scratch
+        is_inside = scratch is not None and os.path.commonpath([file, scratch.original]) == scratch.original
+        return scratch.root + file if scratch is not None and scratch.is_copied and is_inside else file
+
 
 NO_ARGUMENTS = CommandLine()
 

@@ -146,9 +146,10 @@ def from_file_text(
 
     def call(backwards: Callable[[], int]) -> object:
         module = types.ModuleType("__main__" if function is None else name)
-        module.__dict__.update(names, __file__=absolute)
+        module.__dict__.update(names)
         place_in_package(module, name, absolute)
         with importable(module, folders), started.given_to(absolute if started.module else shown):
+            module.__dict__["__file__"] = started.path_of(absolute)
             run_module(code, module, shown, guarded=function is not None)
             return run_chosen(module, function, shown, backwards)
 
