@@ -16,9 +16,8 @@ from typing import Any
 import jinja2
 import msgspec
 
-from autograder.course.book.pages.markdown_text import code_html, headings, markdown_html, plain
+from autograder.course.book.pages.markdown_text import code_html, headings, markdown_html, plain, verdict_html
 from autograder.course.book.pages.packed_pictures import Picture, draw, packed_script
-from autograder.course.book.pages.verdict_text import verdict_html
 from autograder.course.book.record.lesson_blocks import (
     Block,
     CodeBlock,

@@ -1,4 +1,4 @@
-"""Markdown as HTML, with links to pages of the book, formulas in MathML, and highlighted Python."""
+"""Markdown and checks' messages as HTML, with links to pages of the book, formulas in MathML, and highlighted Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 import mistune
 from latex2mathml.converter import convert
 
+from autograder.locale.line_breaks import join_lines
 from autograder.locale.translations import translated
+from autograder.printable import html_with_code
 from autograder.view.scene.code_tokens import highlight
 
 INLINE = re.compile(r"</?(?:a|b|code|del|em|span|strong)\b[^>]*>")
@@ -87,3 +89,27 @@ def code_html(source: str) -> str:
         for tokens in highlight(source)
     ]
     return "\n".join(lines)
+
+
+ROW = re.compile(r"  (\S.*?) {2,}(.+)")
+"""A row with its label, as `autograder.check.message` writes it."""
+
+
+def verdict_html(message: str) -> str:
+    """Return a check's message, wrapped for a notebook, as paragraphs that a narrow screen wraps again, one for each row."""
+    parts: list[tuple[str, str]] = []
+    for line in message.splitlines():
+        if row := ROW.fullmatch(line):
+            parts.append((row[1], row[2]))
+        elif parts and (line.startswith("  ") or (line and not parts[-1][0])):
+            parts[-1] = (parts[-1][0], join_lines([parts[-1][1], line]))
+        elif line.strip():
+            parts.append(("", line.strip()))
+    return "".join(_row(label, words) for label, words in parts)
+
+
+def _row(label: str, words: str) -> str:
+    if not label:
+        return f"<p>{html_with_code(words[:1].upper() + words[1:])}</p>"
+    lead = translated("{label}:", label=label)
+    return f"<p><b>{escape(lead)}</b> {html_with_code(words)}</p>"

@@ -18,12 +18,12 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.check.message import NotAttempted, Unsolved
-from autograder.check.playground.arrangement import arrangements
+from autograder.check.playground.arrangement import answer_text, arrangements
 from autograder.check.playground.arrangement_run import run
 from autograder.check.playground.cards import Arrangement, PlayProgram
 from autograder.check.playground.play_program import Unplayable, program_from_function
 from autograder.course import canonical
-from autograder.course.author_cells import PROGRAM, Question, questions_of
+from autograder.course.author_cells import PROGRAM, AuthorExercise, Question, questions_of
 from autograder.course.book.record.book_shell import BookShell, CellResult, start_shell
 from autograder.course.book.record.lesson_blocks import (
     Block,
@@ -35,15 +35,21 @@ from autograder.course.book.record.lesson_blocks import (
     QuestionBlock,
     TriedArrangement,
 )
-from autograder.course.book.record.ordered_lines import try_orders
 from autograder.course.catalogue import explanations
 from autograder.course.glossary_links import lesson_in_language
+from autograder.course.learner.exercise_programs import commented_lines, program_of
 from autograder.errors import AutograderError, UnfinishedError
 from autograder.locale.languages import language
 from autograder.tape.recording.verdict_types import OUTCOMES
 
 MOST = 60
 """The maximum number of arrangements of one program, because each has its own recording and a table is loaded as a whole."""
+
+MOST_ORDERS = 300
+"""The maximum number of orders of one exercise, the shortest first, which limits the size of a table."""
+
+ENOUGH = 10_000
+"""A number larger than the number of orders of any exercise."""
 
 SECONDS = 20.0
 """The time limit of one run, in seconds; it is long so that a busy machine does not change the book."""
@@ -69,13 +75,50 @@ def try_arrangements(name: str, source: str, space: Mapping[str, Any]) -> PlayTa
     return PlayTable(program, tuple(tried)) if len(tried) > 1 and tried[0].key == offered[0].key else None
 
 
-def _try(program: PlayProgram, arrangement: Arrangement, names: dict[str, Any]) -> TriedArrangement | None:
+def _try(program: PlayProgram, arrangement: Arrangement, names: dict[str, Any] | None) -> TriedArrangement | None:
     """Return the result of an arrangement; None if it cannot be run, in which case it is not offered."""
     try:
         judged = run(program, arrangement, names, SECONDS)
     except AutograderError:
         return None
     return TriedArrangement(arrangement.key, judged.sentence, judged.recording)
+
+
+def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTable | None:
+    """Return the results of the orders of an exercise's lines; None for an exercise without such lines.
+
+    Args:
+        shell: the shell in which the lesson's cells have run.
+        exercise: the exercise's id.
+        check: the source of the exercise's check cell.
+        stub: the stub, which contains the lines as comments.
+
+    Raises:
+        RecordingFailedError: no order passes, so the lesson has to be corrected.
+    """
+    if not commented_lines(stub):
+        return None
+    program = program_of(AuthorExercise(exercise, stub, check, ()))
+    offered = [one for one in arrangements(program, ENOUGH) if one.key != program.as_given.key]
+    offered.sort(key=lambda one: len(one.lines))
+    tried = [found for one in offered[:MOST_ORDERS] if (found := _try_order(shell, program, one, check))]
+    shell.run(stub)
+    if not any(one.passes for one in tried):
+        raise RecordingFailedError(
+            f"{exercise}: its check failed for every order of its lines that was tried (at most {MOST_ORDERS}). Correct the lesson."
+        )
+    return PlayTable(program, tuple(tried))
+
+
+def _try_order(shell: BookShell, program: PlayProgram, order: Arrangement, check: str) -> TriedArrangement | None:
+    """Return the result of an order, which the check judges if it is correct; None if it cannot be run."""
+    tried = _try(program, order, None)
+    if tried is None or tried.recording.verdict.outcome != "correct":
+        return tried
+    shell.run(answer_text(program, order))
+    error = shell.run(check).error
+    said = "" if error is None else str(error).removeprefix(f"{program.name}: ")
+    return msgspec.structs.replace(tried, passes=error is None, said=said)
 
 
 def _used(source: str, space: Mapping[str, Any]) -> dict[str, Any]:
