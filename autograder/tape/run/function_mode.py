@@ -90,7 +90,9 @@ class Functions(Hearing):
             return func(*args, **options)
         self._handling += 1
         try:
-            inputs = [*tensors(options.get("out")), *tensors(args), *tensors(options)]
+            inputs = tensors(args)
+            if options:
+                inputs = [*tensors(options.get("out")), *inputs, *tensors(options)]
             is_ignored = self.before(name, inputs)
             result = func(*args, **options)
             if is_ignored and not any(tensor.requires_grad for tensor in tensors(result)):
