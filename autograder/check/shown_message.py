@@ -11,7 +11,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display
 
 from autograder.check.answer_cell import judged_run
-from autograder.check.message import LABEL_COLUMNS, VALIDATING, Incorrect, Unsolved
+from autograder.check.message import VALIDATING, Incorrect, Unsolved
 from autograder.locale.line_breaks import join_lines
 from autograder.locale.translations import translated
 from autograder.view import draws_here
@@ -70,7 +70,7 @@ class ShownMessage(NamedTuple):
         return self.text
 
     def _repr_html_(self) -> str:
-        verdict, *rows = (join_lines(row.splitlines()) for row in re.split(rf"\n(?! {{{LABEL_COLUMNS}}})", self.text))
+        verdict, *rows = (join_lines(row.splitlines()) for row in re.split(r"\n(?=  \S)", self.text))
         return card(self.mark, self.color, verdict, [_split(row) for row in rows])
 
 

@@ -338,12 +338,13 @@ def test_inputs_are_drawn_until_they_are_decisive():
 
 def test_in_a_notebook_a_message_has_one_element_for_each_line_that_its_author_wrote():
     """The edge of the pane breaks lines, so a line wrapped at 76 columns is joined again; printed text of an answer is not markup."""
-    told = message("drain: gone", saw="buffer holds <b>[[0, 1]]</b> " * 5, expected="x", look_at="line 4")
+    verdict = "drain: " + ("something else happened " * 5).strip()
+    told = message(verdict, saw="buffer holds <b>[[0, 1]]</b> " * 5, expected="x", look_at="line 4")
     shown = ShownMessage(told)._repr_html_()
     elements = re.findall(r"<span[^>]*>([^<]*)</span>([^<]*)</div>", shown)
     buffer = ("buffer holds &lt;b&gt;[[0, 1]]&lt;/b&gt; " * 5).strip()
     rows = [("saw ", buffer), ("expected ", "x"), ("look at ", "line 4")]
-    assert [("✗ drain: gone", ""), *rows] == elements
+    assert [(f"✗ {verdict}", ""), *rows] == elements
     assert told == repr(ShownMessage(told))
 
 
