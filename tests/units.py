@@ -81,6 +81,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "lessons/test_attempt_pictures.py": (),
     "lessons/test_culprits.py": ("test_what_is_handed_out_names_no_line",),
     "lessons/test_mutations.py": (),
+    "lessons/test_tutor_lines.py": (),
     "repair/test_effects.py": (
         "test_a_moving_average_is_repaired_and_not_lost",
         "test_a_graph_that_is_kept_over_a_step_is_not_offered",

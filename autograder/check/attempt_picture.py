@@ -8,16 +8,19 @@ from functools import cached_property
 
 import msgspec
 
+from autograder.check.answer_lines import AnswerLines
 from autograder.check.blame import describe, unrecorded_line
 from autograder.check.custom_backward import find_wrong_backward
 from autograder.check.expected import Expected
-from autograder.check.lost_paths import find_cut, find_detached, find_kept_history
+from autograder.check.lost_paths import find_cut, find_detached, find_kept_history, line_that_freed
 from autograder.check.message import Incorrect, Unfinished
 from autograder.check.named_lines import describe as describe_line
-from autograder.check.named_lines import line_of_value
-from autograder.check.other_values import find_other_values
+from autograder.check.named_lines import line_of_memory, line_of_value
+from autograder.check.other_values import find_other_values, find_swapped
 from autograder.check.shown_message import show_first
+from autograder.check.subject.call_report import CallProblem
 from autograder.check.subject.subjects import Subject
+from autograder.locale.translations import translated
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Forecast, Recording, Step
 from autograder.tape.recording.unrecorded_writes import last_unrecorded, unrecorded_writes
@@ -64,10 +67,20 @@ class Attempt:
         self._knows_gradients = bool(expected.gradients)
 
     @cached_property
+    def _recorded(self) -> Recording | None:
+        return self._subject.recording(self._expected.call, self._knows_gradients) if draws_here() else None
+
+    @cached_property
     def recording(self) -> Recording | None:
         """The recording of the answer; None if nothing is drawn here, recording fails, or it contains no tensor."""
-        found = self._subject.recording(self._expected.call, self._knows_gradients) if draws_here() else None
+        found = self._recorded
         return found if found and any(step.tensors or step.nodes or step.writes for step in found.steps) else None
+
+    @cached_property
+    def _lines(self) -> AnswerLines | None:
+        """The lines of the answer, also of one without tensors."""
+        expected = self._expected
+        return AnswerLines(self._recorded, expected.lines, expected.written) if self._recorded else None
 
     def blame(self, leaf: str = "", is_missing: bool = False) -> str:
         """Return a description of the line to look at, or "": an in-place modification, else a fault of the autograd graph.
@@ -79,26 +92,66 @@ class Attempt:
         if self.recording is None:
             return ""
         told = ("" if is_missing else self._write(self.recording)) or self._graph(self.recording, leaf, is_missing)
-        return told or (self._name(unrecorded_line(None, last_unrecorded(self.recording))) if is_missing else "")
+        last = unrecorded_line(None, last_unrecorded(self.recording)) if is_missing else None
+        return told or self._name(last) or (self.name_changed() if leaf else "")
 
     def name_value(self, name: str) -> str:
         """Return a description of the line that gave a value wrong numbers, or ""; the picture opens there."""
-        original = self._expected.original() if self.recording is not None else None
-        other = find_other_values(self.recording, original) if self.recording and original else None
-        return self._name(other) if other else self.name_line(line_of_value, name)
+        if self.recording is None or self._lines is None:
+            return ""
+        original, right = self._expected.original(), self._expected.values.outputs.get(name)
+        swapped = find_swapped(self.recording, name, right) if right else None
+        if swapped is not None:
+            return self._name(swapped)
+        found = (find_other_values(self.recording, original) if original else None) or line_of_value(
+            self.recording, name
+        )
+        mistimed = self._lines.mistimed_write(found.place.line) if found else None
+        return self._name(mistimed, alone=True) or self._name(found) or self.name_changed()
+
+    def name_changed(self) -> str:
+        """Return a description of the last line that the original does not have, or ""; also for an answer without tensors."""
+        return self._name(self._lines.last_changed() if self._lines else None)
+
+    def name_raised(self, problem: CallProblem) -> str:
+        """Return a description of the line that made a later one raise an error, or ""; the picture opens there."""
+        if self.recording is None or self._lines is None or not problem.line:
+            return ""
+        freed = line_that_freed(self.recording, problem.line) if "second time" in problem.message else None
+        others = set(self._lines.changed) - {problem.line}
+        if freed is not None and (freed.place.line in others or not others):
+            return self._name(freed, alone=True)
+        return self._name(self._lines.before(problem.line), alone=True)
 
     def name_line(self, find: Callable[[Recording, str], NamedLine | None], name: str) -> str:
         """Return a description of the line that `find` returns for a value, argument or leaf, or ""; the picture opens there."""
-        return self._name(find(self.recording, name)) if self.recording else ""
+        return (self._name(find(self.recording, name)) or self.name_changed()) if self.recording else ""
+
+    def changed_first(self, lines: dict[int, str]) -> dict[int, str]:
+        """Return the lines with those first that the original program does not have; one of these, if none is among them."""
+        changed = self._lines.changed if self._lines else ()
+        first = {line: self._lines.texts[line] for line in changed if self._lines and line in lines}
+        first = dict(sorted(first.items(), key=lambda one: ".clone()" not in one[1]))
+        if changed and not first and self._lines:
+            first = {changed[-1]: self._lines.texts[changed[-1]]}
+        return first | lines
+
+    def name_memory(self, name: str) -> str:
+        """Return a description of the line because of which an argument's memory has other values, or ""."""
+        if self.recording is None or self._lines is None:
+            return ""
+        return self._name(line_of_memory(self.recording, name) or self._lines.without_write()) or self.name_changed()
 
     def name_lines(self, lines: Iterable[int], told: str) -> None:
         """Mark these lines in the picture, which opens at the last one; `told` describes them, in English."""
         places = {step.place.line: step.place for step in self.recording.steps} if self.recording else {}
         self._named = tuple(NamedLine(places[line], told) for line in lines if line in places)
 
-    def _name(self, named: NamedLine | None) -> str:
-        self._named = (named,) if named else ()
-        return describe_line(named) if named else ""
+    def _name(self, named: NamedLine | None, alone: bool = False) -> str:
+        """Describe a line; before it, unless it is named alone, the changed line to which the student has to return."""
+        changed = self._lines.before(named.place.line) if named and self._lines and not alone else None
+        self._named = tuple(one for one in (named, changed) if one)
+        return translated("; ").join(map(describe_line, reversed(self._named)))
 
     def _write(self, recording: Recording) -> str:
         """Describe the first modification that broke a saved tensor, else the last one that autograd did not record."""
@@ -106,7 +159,11 @@ class Attempt:
         named = unrecorded_line(harm, last_unrecorded(recording))
         if named:
             return self._name(named)
-        return describe(harm)
+        changed = self._lines.cause_of(harm) if self._lines and harm and harm.mutated_at else None
+        if changed is None:
+            return describe(harm)
+        self._named = (changed,)
+        return translated("{line}; {told}", line=describe_line(changed), told=describe(harm))
 
     def _graph(self, recording: Recording, leaf: str, is_missing: bool) -> str:
         """Describe the line where a leaf's path leaves the graph or joins it twice; without a leaf, the first graph fault."""
@@ -121,6 +178,8 @@ class Attempt:
         if self.recording is not None:
             show_first(wrong)
             shown = self._beside_expected(self.recording) if wrong.judges_gradients else self.recording
+            if shown.verdict.outcome == "silently-wrong" and self._named:
+                shown = msgspec.structs.replace(shown, steps=self._forecast_of_task(shown))
             verdict = msgspec.structs.replace(shown.verdict, refusal=wrong.verdict, named=self._named, graph_faults=())
             show(msgspec.structs.replace(shown, verdict=verdict))
         elif self._asked is not None and draws_here():

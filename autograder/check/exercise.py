@@ -178,6 +178,7 @@ def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, allo
         largest = max(arguments, key=lambda name: arguments[name].nbytes)
         size = arguments[largest].nbytes
         large = {one.line: one.text for one in made or () if one.line and 2 * one.nbytes > size}
+        large = attempt.changed_first(large)
         attempt.name_lines(large, in_english("takes new memory"))
         raise Incorrect(
             message(

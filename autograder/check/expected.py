@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
+from autograder.check.answer_lines import lines_of
 from autograder.check.other_values import record_original
 from autograder.check.plan import require_known_names
 from autograder.check.subject.call_report import Argument, Array, Call, Report, array
@@ -67,6 +68,7 @@ class Expected(NamedTuple):
         written: the arguments that the call has to modify.
         through_memory: the same trial with backward also starting from the modified arguments; None if no argument allows it.
         original: returns the recording of the original program in the same call, computed on first use; None if that fails.
+        lines: the lines of the original program.
     """
 
     call: Call
@@ -75,6 +77,7 @@ class Expected(NamedTuple):
     written: tuple[str, ...] = ()
     through_memory: Expected | None = None
     original: Callable[[], Recording | None] = lambda: None
+    lines: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple[Expected, ...]:
@@ -110,7 +113,9 @@ class Trials:
         drawn = trial(self._reference, self._inputs, self._generator, training, self._decisive)
         original = functools.cache(functools.partial(record_original, self._given, drawn.call))
         memory = drawn.through_memory
-        return drawn._replace(original=original, through_memory=memory and memory._replace(original=original))
+        lines = lines_of(self._given)
+        memory = memory and memory._replace(original=original, lines=lines)
+        return drawn._replace(original=original, lines=lines, through_memory=memory)
 
 
 def trial(

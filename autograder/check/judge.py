@@ -10,7 +10,7 @@ from autograder.check.expected import Expected
 from autograder.check.forbidden_names import require_without
 from autograder.check.gradients import compare_gradients
 from autograder.check.message import Incorrect, message, not_attempted
-from autograder.check.named_lines import line_of_memory, line_of_parameter
+from autograder.check.named_lines import line_of_attribute, line_of_parameter
 from autograder.check.raised_problem import raise_problem
 from autograder.check.subject.call_report import Array, Report
 from autograder.check.values import format_values, same
@@ -43,7 +43,7 @@ def judge(
     _require_attempt(exercise, report, given)
     require_without(exercise, report.words, without, translated("the task above"))
     if report.problem is not None:
-        raise_problem(exercise, report.problem, attempt.blame)
+        raise_problem(exercise, report.problem, attempt)
     _compare_parameters(exercise, report, expected, attempt)
     _compare_values(exercise, report, expected, attempt)
     _compare_memory(exercise, report, expected, attempt)
@@ -72,7 +72,10 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected, attem
 
 
 def _where_parameters_differ(more: list[str], less: list[str], attempt: Attempt) -> str:
+    # A missing `gate.bias` belongs to a module of another name or kind; only a plain name has a line of its own.
+    plain = less and "." not in less[0]
     line = attempt.name_line(line_of_parameter, more[0]) if more else ""
+    line = line or (attempt.name_line(line_of_attribute, less[0]) if plain else "")
     if not less:
         return line or translated(
             "{name}: an optimizer would train it as well; a tensor that is not trained must not be an nn.Parameter",
@@ -130,7 +133,8 @@ def _where_none_comes_from() -> str:
 
 def _where_values_differ(name: str, got: Array, right: Array, expected: Expected, attempt: Attempt) -> str:
     if not expected.call.arguments:
-        return translated("the program above, line by line: which lines change this one?")
+        told, line = translated("the program above, line by line: which lines change this one?"), attempt.name_changed()
+        return translated("{line}; {told}", line=line, told=told) if line else told
     if (got.dtype, got.shape) != (right.dtype, right.shape):
         told, line = translated("its dtype and shape: they have to be the same, too"), attempt.name_value(name)
         return translated("{line}; {told}", line=line, told=told) if line else told
@@ -190,7 +194,7 @@ def _compare_memory(exercise: str, report: Report, expected: Expected, attempt: 
                     name=name,
                     values=format_values(right, got),
                 ),
-                look_at=attempt.name_line(line_of_memory, name)
+                look_at=attempt.name_memory(name)
                 or translated("which line writes into it, and whether the name still refers to that memory by then"),
             )
         )

@@ -53,6 +53,18 @@ def find_kept_history(recording: Recording, leaf: str) -> NamedLine | None:
     return None
 
 
+def line_that_freed(recording: Recording, line: int) -> NamedLine | None:
+    """Return the line of the last backward before a line, which freed the graph that this line uses again; or None."""
+    steps = [recording.steps[one.step] for one in recording.backward if one.step is not None]
+    earlier = [step.place for step in steps if step.place.line != line]
+    if not earlier:
+        return None
+    return NamedLine(
+        earlier[-1],
+        in_english("this backward freed the saved tensors of the graph that line {line} uses again", line=line),
+    )
+
+
 def find_detached(recording: Recording) -> NamedLine | None:
     """Return the line that detaches a tensor of the graph in place, or None."""
     nodes: dict[int, int] = {}

@@ -27,7 +27,7 @@ def line_of_value(recording: Recording, path: str) -> NamedLine | None:
     if found is None:
         return None
     ended, returned = found
-    name, places = _name_at(returned, path), _places_of_names(recording, ended)
+    name, places = name_at(returned, path), _places_of_names(recording, ended)
     leaf = places.get(name.removesuffix(".grad"), (None,))[0] if name.endswith(".grad") else None
     if leaf is not None and (root := _root_of_gradient(recording, leaf, ended)):
         return NamedLine(root, in_english("{name} received its last gradient from the result computed here", name=name))
@@ -67,15 +67,21 @@ def line_of_memory(recording: Recording, argument: str) -> NamedLine | None:
 
 
 def line_of_parameter(recording: Recording, name: str) -> NamedLine | None:
-    """Return the line that assigns a module's attribute, or None."""
+    """Return the line that assigns a parameter that the original module does not have, or None."""
+    return _assignment(recording, name, in_english("{name} becomes a parameter here", name=name))
+
+
+def line_of_attribute(recording: Recording, name: str) -> NamedLine | None:
+    """Return the line that assigns an attribute that has to be a parameter and is not, or None."""
+    return _assignment(recording, name, in_english("{name} is assigned here, and is not a parameter", name=name))
+
+
+def _assignment(recording: Recording, name: str, told: str) -> NamedLine | None:
     program = recording.programs[0]
-    assignments = (node for node in ast.walk(ast.parse(program.source)) if isinstance(node, ast.Assign))
-    for node in assignments:
-        attributes = {target.attr for target in node.targets if isinstance(target, ast.Attribute)}
-        if name.partition(".")[0] in attributes:
-            text = program.source.splitlines()[node.lineno - 1].strip()
+    for node in (one for one in ast.walk(ast.parse(program.source)) if isinstance(one, ast.Assign)):
+        if name.partition(".")[0] in {target.attr for target in node.targets if isinstance(target, ast.Attribute)}:
             return NamedLine(
-                Place(program.file, node.lineno, text), in_english("{name} becomes a parameter here", name=name)
+                Place(program.file, node.lineno, program.source.splitlines()[node.lineno - 1].strip()), told
             )
     return None
 
@@ -106,7 +112,7 @@ def own_steps(recording: Recording) -> list[Step]:
     return [step for step in outer if step.function in (called, f"{called}forward")]
 
 
-def _name_at(returned: ast.expr | None, path: str) -> str:
+def name_at(returned: ast.expr | None, path: str) -> str:
     """Return the name of a value in a return statement, such as "a" or "seen[0]"; "" for other expressions."""
     keys: list[ast.expr] = []
     inner = ast.parse(path, mode="eval").body

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
+from autograder.check.attempt_picture import Attempt
 from autograder.check.message import Incorrect, Unfinished, message
 from autograder.check.subject.call_report import CallProblem, ProgramText
 from autograder.locale.translations import translatable, translated
@@ -77,20 +77,20 @@ CAUSED_ELSEWHERE = (REFUSED, NO_START, NO_GRAD, IN_BACKWARD)
 """Meanings whose cause is seldom the line that raised."""
 
 
-def raise_problem(exercise: str, problem: CallProblem, blame: Callable[[], str]) -> NoReturn:
+def raise_problem(exercise: str, problem: CallProblem, attempt: Attempt) -> NoReturn:
     """Raise the exception of an answer as a verdict.
 
     Args:
         exercise: its id.
         problem: the exception.
-        blame: returns a description of the line that is the cause, or "".
+        attempt: names the line that is the cause, if it can.
     """
     where = line_that_ran(problem)
     if problem.type in ("KeyboardInterrupt", "TimeUp"):
         by_hand = translated("KeyboardInterrupt: stopped from outside")
         raise_unfinished(exercise, problem.message if problem.type == "TimeUp" else by_hand, where)
     found = meaning_of(problem)
-    named = blame() if found in CAUSED_ELSEWHERE else ""
+    named = (attempt.blame() if found in CAUSED_ELSEWHERE else "") or attempt.name_raised(problem)
     look_at = named or (translated(found.look_at) if found.look_at else where)
     text = problem.message.partition(" Hint: ")[0]
     told = message(

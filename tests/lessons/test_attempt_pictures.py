@@ -40,12 +40,10 @@ def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys
     assert set(recording.programs[0].source.splitlines()) >= set(answer.source.splitlines())
     assert 30_000 >= sum(len(form.encode()) for form in drawn_mimebundle(recording).values())
     assert f"\n{exercise.id}: " in "\n" + capsys.readouterr().out
+    named = [int(line) for line in re.findall(r"line (\d+): ", told.partition(" look at ")[2])]
     if "writes into the memory of" in told:
-        line = int(re.search(r"look at line (\d+): ", told).group(1))
         harmful = {place.line for harm in recording.verdict.harms for place in harm.mutated_at}
-        scene = build_scene(recording)
-        assert line in harmful
-        assert scene.frames[scene.start].line in {f"line0.{number}" for number in harmful}
+        assert harmful.intersection(named)
     elif "backward() raises: a saved tensor was modified" in told:
         pytest.fail(f"no line is named: {told}")
     require_no_praise(recording, told)
@@ -54,16 +52,13 @@ def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys
         require_no_repair_of_gradients(exercise, told)
     if "received no gradient" in told or "nothing to start from" in told:
         assert re.search(r"look at line \d+: ", told), f"no line is named: {told}"
-    if (named := re.search(r"look at line (\d+): ", told)) and not re.search(r"copies more|different outcome", told):
-        assert scene_line(recording) == int(named.group(1))
+    if named and not re.search(r"copies more|different outcome", told):
+        ran = [line for line in named if line in {step.place.line for step in recording.steps}]
+        assert [scene_line(recording)] == ran[:1]
 
 
 UNMARKED = {
     "two_steps: leaves the steps to an optimizer": "its name is refused while it runs",
-    "clear_after_use: drops the write": "no line writes at all",
-    "fill_powers: collects the rows elsewhere": "no line writes at all",
-    "swish_in_place: uses PyTorch's own operation, out of place": "no line writes at all",
-    "silent_without_data: writes into a copy, which no node needs": "the copy is gone before the line ends",
 }
 """Wrong answers whose pictures mark no line at the opening step, and the reason for each."""
 
@@ -460,7 +455,7 @@ def test_a_line_that_harms_no_saved_tensor_is_named_and_marked(exercise, answer,
     """The message names the line that the fault comes from; the picture opens there with a mark, where a step of it ran."""
     path, known = next(one.values[:2] for one in WRONG if exercise == one.values[1].id)
     message = " ".join(str(verdict(path, known, answer)).split())
-    assert f"look at line {line}: " in message
+    assert f"line {line}: " in message.partition(" look at ")[2]
     assert told in message
     assert line in {named.place.line for named in shown[0].verdict.named}
 

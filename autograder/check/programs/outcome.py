@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 import msgspec
 
+from autograder.check.answer_lines import AnswerLines
 from autograder.check.blame import describe as describe_harm
 from autograder.check.events import failed, show_passed
 from autograder.check.forbidden_names import require_without
@@ -70,12 +72,21 @@ class OutcomePlan(Plan):
         if found.code == self.untouched:
             wanted = translated("your own program, with the outcome {outcome}", outcome=self.outcome)
             raise not_attempted(self.name, wanted)
-        require_without(self.name, found.words, self.without, translated("what else can reach the same memory"))
+        require_without(self.name, found.words, self.without, self._where_to_look(subject))
         if not found.outcome:
             raise_unfinished(self.name, found.error, line_that_ran(found))
         if found.outcome != self.outcome:
             _refuse(self.name, subject, found, self.outcome)
         show_passed(self.name, translated(", the outcome is {outcome}", outcome=self.outcome))
+
+    def _where_to_look(self, subject: Subject) -> str:
+        """Return the place to look at if the answer uses a forbidden name: its line, if the recording is here."""
+        recording = subject.program_recording() if draws_here() else None
+        told = translated("what else can reach the same memory")
+        for number, line in AnswerLines(recording).texts.items() if recording else ():
+            if any(re.search(rf"\b{word}\b", line) for word in self.without):
+                return translated("line {line}: {text}; {told}", line=number, text=line, told=told)
+        return told
 
 
 def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcome) -> NoReturn:
@@ -103,7 +114,12 @@ def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcom
 
 
 def _line_to_look_at(recording: Recording) -> NamedLine | None:
-    """Return the last write of a correct program, and why it changed no gradient; None for other programs."""
+    """Return the line whose result is thrown away, the line that raised in forward, or the last write that changed no gradient."""
+    dropped, error = AnswerLines(recording).dropped(), recording.verdict.error
+    if dropped is not None:
+        return dropped
+    if recording.verdict.outcome == "raises-forward" and error is not None and recording.steps:
+        return NamedLine(recording.steps[-1].place, in_english("this line raises the error"))
     steps = [step for step in recording.steps if step.writes]
     if recording.verdict.outcome != "correct" or not steps:
         return None

@@ -165,7 +165,8 @@ def distance(got: object, true: object, size: float = 0.0) -> float | None:
     if one.shape != other.shape:
         return None
     scale = float(other.norm())
-    found = float((one - other).norm()) / (size if scale < ROUNDING * size else scale)
+    measure = size if scale < ROUNDING * size else scale
+    found = float((one - other).norm()) / measure if measure else math.inf  # the norm of denormal numbers is 0
     return found if math.isfinite(found) else None
 
 

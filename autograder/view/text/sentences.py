@@ -360,10 +360,11 @@ class Sentences:
 def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
     """Return the number of the decisive frame.
 
-    This is the frame of the line that a check names, else of the last harmful write, else of the error in forward, else
-    of the verdict.
+    This is the last frame of the last line that a check names and that ran, else of the last harmful write, else of the
+    error in forward, else of the verdict.
     """
-    told = [f.number for f in frames if f.kind == "step" and f.place in lines_of_refusal(recording)]
+    last = {f.place: f.number for f in frames if f.kind == "step"}
+    told = [last[named.place] for named in recording.verdict.named if named.place in last]
     if told:
         return told[-1]
     writes = [f for f in frames if f.kind == "step" and f.step and f.step.writes]
