@@ -34,6 +34,7 @@ def pictured(
     subject: Subject,
     expected: Expected,
     asked: Callable[[], Recording] | None = None,
+    smaller: Callable[[Incorrect], tuple[Incorrect, Attempt] | None] = lambda _: None,
 ) -> Iterator[Attempt]:
     """Judge one trial of an answer inside the block; if it raises Incorrect, show the verdict and the picture first.
 
@@ -42,6 +43,7 @@ def pictured(
         expected: the call, and the values and gradients that it should have.
         asked: returns the recording of the program that a question is about. If the answer contains no tensor, the picture shows
             this recording with its version counters hidden.
+        smaller: returns the same verdict for inputs that are easier to read, and that trial; None if there is none.
     """
     attempt = Attempt(subject, expected, asked)
     try:
@@ -49,8 +51,9 @@ def pictured(
     except Unfinished:
         raise
     except Incorrect as wrong:
-        attempt.show(wrong)
-        raise
+        shown, attempt = smaller(wrong) or (wrong, attempt)
+        attempt.show(shown)
+        raise shown from None
 
 
 class Attempt:

@@ -117,6 +117,21 @@ class CheckPlan(Plan):
         *_, last = self.trials
         return None if self.at_most is None else self.at_most(**_arrays(last))
 
+    def _judge(self, subject: Subject, part: Expected, attempt: Attempt) -> None:
+        report = subject.call(part.call)
+        judge(self.name, report, part, given=self.untouched, without=self.without, attempt=attempt)
+
+    def _smaller(self, subject: Subject, wrong: Incorrect) -> tuple[Incorrect, Attempt] | None:
+        """Return the same verdict for small integers, in a student's notebook; None if these numbers hide the fault."""
+        small = self.trials.small() if is_learners_notebook() else None
+        for part in small.parts if small else ():
+            attempt = Attempt(subject, part, self.asked)
+            try:
+                self._judge(subject, part, attempt)
+            except Incorrect as found:
+                return (found, attempt) if found.verdict == wrong.verdict else None
+        return None
+
     def compare(self, names: LearnerNames) -> None:
         """Call the student's function in each trial, and compare the results."""
         subject = find_subject(self.name, names)
@@ -124,9 +139,8 @@ class CheckPlan(Plan):
             _require_own_work(self.name, subject, self.like, self.given)
             for expected in self.trials:
                 for part in expected.parts:
-                    with pictured(subject, part, self.asked) as attempt:
-                        report = subject.call(part.call)
-                        judge(self.name, report, part, given=self.untouched, without=self.without, attempt=attempt)
+                    with pictured(subject, part, self.asked, lambda wrong: self._smaller(subject, wrong)) as attempt:
+                        self._judge(subject, part, attempt)
             if self.allowed is not None:
                 with pictured(subject, expected) as attempt:
                     _require_few_bytes(self.name, subject, expected, self.allowed, attempt)

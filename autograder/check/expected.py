@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from autograder.check.answer_lines import lines_of
 from autograder.check.other_values import record_original
 from autograder.check.plan import require_known_names
 from autograder.check.subject.call_report import Argument, Array, Call, Report, array
-from autograder.check.subject.inputs import Decisive, Generator, TensorInput
+from autograder.check.subject.inputs import Decisive, Generator, SmallGenerator, TensorInput, UndecisiveInputs
 from autograder.check.subject.subjects import LocalSubject
 from autograder.errors import InputError
 from autograder.tape.oracle.reference_gradients import finite_differences
@@ -109,8 +110,17 @@ class Trials:
                 self._drawn.append(self._draw(training=number != 1))
             yield self._drawn[number]
 
-    def _draw(self, training: bool) -> Expected:
-        drawn = trial(self._reference, self._inputs, self._generator, training, self._decisive)
+    def small(self) -> Expected | None:
+        """Return a trial with small integers, for a picture; None if they are not decisive, or gradients change abruptly there."""
+        with contextlib.suppress(UndecisiveInputs, BrokenExercise):
+            drawn = self._draw(training=True, generator=SmallGenerator())
+            near = [_gradients(self._reference, _moved(drawn.call, step)) for step in (1e-4, -1e-4)]
+            if all(torch.allclose(one, near[1][name], rtol=0.01, atol=0.01) for name, one in near[0].items()):
+                return drawn
+        return None
+
+    def _draw(self, training: bool, generator: Generator | None = None) -> Expected:
+        drawn = trial(self._reference, self._inputs, generator or self._generator, training, self._decisive)
         original = functools.cache(functools.partial(record_original, self._given, drawn.call))
         memory = drawn.through_memory
         lines = lines_of(self._given)
@@ -183,6 +193,17 @@ def _gradients(reference: Reference, call: Call) -> dict[str, torch.Tensor]:
         return torch.stack(pulls).sum() if pulls else torch.zeros(())
 
     return finite_differences(objective, points)
+
+
+def _moved(call: Call, step: float) -> Call:
+    """Return the call with each leaf, result and parameter moved a little, in the same directions for each step."""
+    random = torch.Generator().manual_seed(0)
+    points = {name: one.values.tensor() for name, one in call.arguments.items() if one.kind in ("leaf", "result")}
+    points |= {name: values.tensor() for name, values in call.parameters.items()}
+    return _replace_inputs(
+        call,
+        {name: at + step * torch.randn(at.shape, generator=random, dtype=at.dtype) for name, at in points.items()},
+    )
 
 
 def _replace_inputs(call: Call, moved: dict[str, torch.Tensor]) -> Call:

@@ -87,7 +87,7 @@ def _where_parameters_differ(more: list[str], less: list[str], attempt: Attempt)
 
 def _compare_values(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
     values = expected.values
-    _compare_structure(exercise, report, [*values.outputs, *values.others])
+    _compare_structure(exercise, report, [*values.outputs, *values.others], attempt)
     for name, right in values.outputs.items():
         got = report.outputs.get(name)
         if got is None:
@@ -102,12 +102,12 @@ def _compare_values(exercise: str, report: Report, expected: Expected, attempt: 
                     expected=f"{name} = {format_values(right, got)}"
                     if drawn
                     else translated("another {name}", name=name),
-                    look_at=_where_values_differ(name, got, right, expected, attempt),
+                    look_at=_where_values_differ(name, report, right, expected, attempt),
                 )
             )
 
 
-def _compare_structure(exercise: str, report: Report, wanted: list[str]) -> None:
+def _compare_structure(exercise: str, report: Report, wanted: list[str], attempt: Attempt) -> None:
     missing = sorted(set(wanted) - (report.outputs.keys() | report.others.keys()))
     if not missing:
         return
@@ -119,7 +119,7 @@ def _compare_structure(exercise: str, report: Report, wanted: list[str]) -> None
             expected=translated("value: one result, without a list, tuple or dict around it")
             if wanted == ["value"]
             else translated("{names} (missing: {name})", names=translated(", ").join(wanted), name=missing[0]),
-            look_at=_where_none_comes_from() if nothing else translated("the return line"),
+            look_at=_where_none_comes_from() if nothing else attempt.name_changed() or translated("the return line"),
         )
     )
 
@@ -131,7 +131,8 @@ def _where_none_comes_from() -> str:
     )
 
 
-def _where_values_differ(name: str, got: Array, right: Array, expected: Expected, attempt: Attempt) -> str:
+def _where_values_differ(name: str, report: Report, right: Array, expected: Expected, attempt: Attempt) -> str:
+    got = report.outputs[name]
     if not expected.call.arguments:
         told, line = translated("the program above, line by line: which lines change this one?"), attempt.name_changed()
         return translated("{line}; {told}", line=line, told=told) if line else told
@@ -141,7 +142,7 @@ def _where_values_differ(name: str, got: Array, right: Array, expected: Expected
     if not expected.gradients and (told := attempt.blame()):
         return told
     line = attempt.name_value(name)
-    if expected.gradients:
+    if expected.gradients or not {"backward", "grad"} & set(report.words):
         return line or translated("the task: a fix must keep the values")
     told = translated("this function runs backward itself, so a wrong gradient is a wrong value")
     return translated("{line}; {told}", line=line, told=told) if line else told

@@ -15,6 +15,7 @@ from autograder.check import (
     check_outcome,
     constant,
     events,
+    exercise,
     indices,
     leaf,
     predicted,
@@ -22,7 +23,7 @@ from autograder.check import (
     shown_message,
 )
 from autograder.check.exercise import ROUNDS
-from autograder.check.expected import Reference, trial
+from autograder.check.expected import Reference, Trials, trial
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import VALIDATING, WIDTH, Unfinished, message
 from autograder.check.shown_message import ShownMessage, show_first
@@ -346,6 +347,33 @@ def test_in_a_notebook_a_message_has_one_element_for_each_line_that_its_author_w
     rows = [("saw ", buffer), ("expected ", "x"), ("look at ", "line 4")]
     assert [(f"✗ {verdict}", ""), *rows] == elements
     assert told == repr(ShownMessage(told))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        pytest.param(lambda x: 3 * x, r"saw       value = \[3, 6\] ", id="seen with integers"),
+        pytest.param(lambda x: 2 * (x + x.detach().round() - x.detach()), r"\d\.\d\d", id="hidden by integers"),
+    ],
+)
+def test_a_refused_answer_is_shown_with_small_integers(monkeypatch, answer, words):
+    """In a notebook the same verdict has numbers that can be computed by hand, unless the answer is right for them."""
+    monkeypatch.setattr(exercise, "is_learners_notebook", lambda: True)
+    with use_names(Names(double=LocalSubject(answer))), pytest.raises(Incorrect) as wrong:
+        check("double", like=lambda x: 2 * x, x=leaf("n"))
+    assert re.search(words, str(wrong.value))
+
+
+def test_small_integers_at_a_kink_are_not_used():
+    """At 0 the finite difference of relu is 0.5, which is the gradient on neither side, so it is not shown as the right one."""
+
+    def steep(x, w):
+        return torch.relu((x * w).sum() + 5)
+
+    inputs = {"x": leaf(2), "w": leaf(2)}  # 1, 2 and -1, -2: the sum is -5
+    trials = Trials(Reference(steep), steep, inputs, None)
+    assert trials.small() is None
+    assert Trials(Reference(lambda x, w: x * w), steep, inputs, None).small() is not None
 
 
 def test_a_program_that_does_not_end_is_stopped():

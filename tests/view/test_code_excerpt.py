@@ -6,7 +6,9 @@ from autograder.tape.recording.schema import Recording, SourceFile, Step, from_j
 from autograder.tape.recording.verdict_types import Place, Verdict
 from autograder.view.scene.composition import lines_shown
 
-CELL = '"""Two programs."""\n\n\n@observed\ndef first():\n    a = 1\n\n\n@observed\ndef second():\n    b = 2\n    return b\n'
+CELL = (
+    '"""Two programs."""\n\n\n@observed\ndef first():\n    a = 1\n\n\n@other\ndef second():\n    b = 2\n    return b\n'
+)
 
 
 def run_of(*lines: int, source: str = CELL) -> tuple[Recording, SourceFile]:
@@ -20,7 +22,7 @@ def run_of(*lines: int, source: str = CELL) -> tuple[Recording, SourceFile]:
 @pytest.mark.parametrize(
     ("lines", "shown"),
     [
-        pytest.param((6,), range(4, 7), id="the first function"),
+        pytest.param((6,), range(5, 7), id="the first function"),
         pytest.param((11, 12), range(9, 13), id="the second function"),
         pytest.param((6, 11), range(1, 13), id="both functions"),
         pytest.param((1, 6), range(1, 13), id="a line outside"),
@@ -28,10 +30,17 @@ def run_of(*lines: int, source: str = CELL) -> tuple[Recording, SourceFile]:
     ],
 )
 def test_only_the_function_that_ran_is_shown(lines, shown):
-    """Beside other functions, the one that ran is shown with its decorators; whatever ran elsewhere shows the whole cell."""
+    """Beside other functions, the one that ran is shown, without a decorator of the course; whatever ran elsewhere shows the whole cell."""
     assert shown == lines_shown(*run_of(*lines))
 
 
 def test_a_cell_that_is_no_python_is_shown_whole():
     """A magic in the first line does not stop a picture."""
     assert range(1, 3) == lines_shown(*run_of(2, source="%%explain\na = 1\n"))
+
+
+def test_a_program_without_other_functions_is_shown_without_a_decorator_of_the_course():
+    """A picture repeats the program of its cell, and not the question about it."""
+    source = "@versions_hidden\ndef alone():\n    a = 1\n"
+    assert range(2, 4) == lines_shown(*run_of(3, source=source))
+    assert range(1, 4) == lines_shown(*run_of(3, source=source.replace("versions_hidden", "torch.no_grad()")))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
 import random
 import secrets
 from collections.abc import Callable, Iterator
@@ -139,3 +141,26 @@ class Generator:
 
     def _uniform(self, shape: tuple[int, ...], low: float, high: float) -> torch.Tensor:
         return low + (high - low) * torch.rand(shape, generator=self._random, dtype=torch.float64)
+
+
+class SmallGenerator(Generator):
+    """Gives small integers other than zero, the same ones each time, and 2 for each size with a name: a picture is easier to read."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=0)
+        self._next = itertools.count()
+
+    def like(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return 1 and -1 in turn, in the same shape."""
+        return self._uniform(tuple(tensor.shape), -1.0, 1.0)
+
+    def _size(self, size: Size) -> int:
+        return size if isinstance(size, int) else 2
+
+    def _uniform(self, shape: tuple[int, ...], low: float, high: float) -> torch.Tensor:
+        integers = [number for number in (1, 2, -1, 3, -2, -3) if low <= number <= high]
+        if not integers:
+            return super()._uniform(shape, low, high)
+        return torch.tensor(
+            [integers[next(self._next) % len(integers)] for _ in range(math.prod(shape))], dtype=torch.float64
+        ).reshape(shape)

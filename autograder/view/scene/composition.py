@@ -131,21 +131,30 @@ def _bar(axis: Axis, top: float, value: float, kind: str) -> list[Shape]:
 
 
 def lines_shown(recording: Recording, program: SourceFile) -> range:
-    """Return the numbers of the lines to show: those of the function that ran if there are several, else all."""
+    """Return the numbers of the lines to show: those of the function that ran if there are several, else all.
+
+    The decorators of the course, which the cell above shows, are left out.
+    """
     whole = range(1, len(program.source.splitlines()) + 1)
     try:
         body = ast.parse(program.source).body
     except SyntaxError:  # a cell with a magic in its first line
         return whole
-    spans = [_span(node) for node in body if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in body if isinstance(node, ast.FunctionDef)]
     ran = {step.place.line for step in recording.steps if step.place.file == program.file}
-    inside = [span for span in spans if ran and ran <= set(span)]
-    return inside[0] if len(spans) > 1 and inside else whole
+    inside = [function for function in functions if ran and ran <= set(_span(function))]
+    only = len(functions) == 1 and len(_decorators(functions[0])) == len(functions[0].decorator_list)
+    return _span(inside[0]) if inside and not only else whole
 
 
 def _span(function: ast.FunctionDef) -> range:
-    first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+    first = min([function.lineno, *(decorator.lineno for decorator in _decorators(function))])
     return range(first, (function.end_lineno or function.lineno) + 1)
+
+
+def _decorators(function: ast.FunctionDef) -> list[ast.expr]:
+    names = ("observed", "predicted", "predicted_value", "culprit", "versions_hidden")
+    return [one for one in function.decorator_list if ast.unparse(one).partition("(")[0] not in names]
 
 
 MOST_HIGHLIGHTS, MOST_LINKS = 6, 6
