@@ -36,7 +36,7 @@ class AnswerLines:
 
     Attributes:
         recording: the recording of the answer.
-        original: the lines of the original program, as `lines_of` returns them; () if the task has none.
+        original: the lines of the original program, as `lines_of` returns them; () for a task without one.
         written: the arguments that the task requires to modify.
     """
 

@@ -43,7 +43,7 @@ def pictured(
         expected: the call, and the values and gradients that it should have.
         asked: returns the recording of the program that a question is about. If the answer contains no tensor, the picture shows
             this recording with its version counters hidden.
-        smaller: returns the same verdict for inputs that are easier to read, and that trial; None if there is none.
+        smaller: returns the same verdict for inputs that are easier to read, and that trial; None without such inputs.
     """
     attempt = Attempt(subject, expected, asked)
     try:
@@ -54,6 +54,38 @@ def pictured(
         shown, attempt = smaller(wrong) or (wrong, attempt)
         attempt.show(shown)
         raise shown from None
+
+
+def without_inserted(recording: Recording) -> Recording:
+    """Return the recording without the leaf and the clone from which the check made a `result(...)` argument.
+
+    The argument remains, as the result of a node called "argument". The check's own statements have no text.
+    """
+    clones = {
+        node.id: node.inputs
+        for node in recording.nodes
+        if node.name == "CloneBackward0" and node.place and not node.place.text
+    }
+    inserted = {source for inputs in clones.values() for source in inputs}
+    leaves = {node.tensor for node in recording.nodes if node.id in inserted}
+    replace = msgspec.structs.replace
+    return replace(
+        recording,
+        nodes=tuple(
+            replace(node, name="argument", inputs=(), place=None) if node.id in clones else node
+            for node in recording.nodes
+        ),
+        backward=tuple(visit for visit in recording.backward if visit.node not in inserted),
+        steps=tuple(
+            replace(
+                step,
+                nodes=tuple(node for node in step.nodes if node not in inserted),
+                tensors=tuple(tensor for tensor in step.tensors if tensor not in leaves),
+                states=tuple(state for state in step.states if state.tensor not in leaves),
+            )
+            for step in recording.steps
+        ),
+    )
 
 
 class Attempt:
@@ -184,7 +216,7 @@ class Attempt:
             if shown.verdict.outcome == "silently-wrong" and self._named:
                 shown = msgspec.structs.replace(shown, steps=self._forecast_of_task(shown))
             verdict = msgspec.structs.replace(shown.verdict, refusal=wrong.verdict, named=self._named, graph_faults=())
-            show(msgspec.structs.replace(shown, verdict=verdict))
+            show(without_inserted(msgspec.structs.replace(shown, verdict=verdict)))
         elif self._asked is not None and draws_here():
             show_first(wrong)
             show(self._asked(), counters=True)
@@ -193,7 +225,7 @@ class Attempt:
         """Return the recording with the expected gradients as the right ones."""
         self._knows_gradients = True
         if self.recording is not None and self.recording.verdict.outcome == "correct":
-            show(self._beside_expected(self.recording))
+            show(without_inserted(self._beside_expected(self.recording)))
 
     def _beside_expected(self, found: Recording) -> Recording:
         """Returns the recording with the check's gradients as the right ones."""

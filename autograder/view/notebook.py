@@ -130,6 +130,7 @@ def show(
     from_start: bool = False,
     playground: Callable[[], Callable[[Any], None] | None] | None = None,
     counters: bool = False,
+    title: str = "",
 ) -> None:
     """Display a recording: in a notebook the picture, live while a kernel runs; in a terminal the text.
 
@@ -143,6 +144,7 @@ def show(
         playground: called for a live picture; returns a function that attaches an editor to the widget, or None if the
             program cannot be edited.
         counters: whether the reader sets the version counters before they are shown.
+        title: the text of a line that unfolds the picture; "" for a picture that is open.
     """
     if _shell() is None:
         print(as_text(recording), end="")
@@ -155,7 +157,13 @@ def show(
             attach(picture)
         return picture
 
-    show_forms(lambda place: mimebundle(recording, predict, place, counters), alive if recording.steps else None)
+    def forms(place: str) -> dict[str, str]:
+        found = mimebundle(recording, predict, place, counters)
+        if title and "text/html" in found:
+            found["text/html"] = f"<details><summary>{escape(title)}</summary>{found['text/html']}</details>"
+        return found
+
+    show_forms(forms, alive if recording.steps else None)
 
 
 def show_forms(forms: Callable[[str], dict[str, str]], alive: Callable[[str], Any] | None) -> None:

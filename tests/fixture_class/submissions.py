@@ -22,6 +22,7 @@ OUTCOMES = {
     "prediction_total_squared": "raises-backward",
     "prediction_backward_twice": "raises-backward",
     "prediction_anomaly": "saving",
+    "culprit_by_message": "e.sub_(top.detach())",
 }
 
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
+
+from IPython.core.getipython import get_ipython
 
 from autograder.check.plan import require_known_names
 from autograder.check.subject.learner_code import source_of
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.view import show
+
+_last_run: ContextVar[int | None] = ContextVar("last_run", default=None)
+"""The execution count of the last run of a cell that showed a program."""
 
 
 def record_program(program: Callable[[], Any]) -> Recording:
@@ -24,10 +30,15 @@ def record_program(program: Callable[[], Any]) -> Recording:
 def show_program(recording: Recording, program: Callable[[], Any], from_start: bool = False) -> None:
     """Show a recording of `program`, which can be edited in a live picture if its source is known.
 
+    The pictures of the second program and those after it in one run of a cell are folded.
+
     Args:
         from_start: whether a live picture opens at the first step.
     """
-    show(recording, from_start=from_start, playground=lambda: _playground(program))
+    run = getattr(get_ipython(), "execution_count", None)
+    title = program.__name__ if run is not None and run == _last_run.get() else ""
+    _last_run.set(run)
+    show(recording, from_start=from_start, playground=lambda: _playground(program), title=title)
 
 
 def _playground(program: Callable[[], Any]) -> Callable[[Any], None] | None:

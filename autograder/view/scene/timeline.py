@@ -357,8 +357,8 @@ class _TimelineMaker:
         return count_noun(count, "storage of {count} number", "storage of {count} numbers") if count else ""
 
     def _add(self, step: int, mark: Mark) -> None:
-        """Add a mark to a step, once: `h * h` saves h twice."""
-        marks = self.marks.setdefault(step, [])
+        """Add a mark to a step, once: `h * h` saves h twice. What a caller does after the last step is marked there."""
+        marks = self.marks.setdefault(min(step, len(self.recording.steps) - 1), [])
         if all((mark.kind, mark.words) != (other.kind, other.words) for other in marks):
             marks.append(mark)
 
