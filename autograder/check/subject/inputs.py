@@ -161,6 +161,5 @@ class SmallGenerator(Generator):
         integers = [number for number in (1, 2, -1, 3, -2, -3) if low <= number <= high]
         if not integers:
             return super()._uniform(shape, low, high)
-        return torch.tensor(
-            [integers[next(self._next) % len(integers)] for _ in range(math.prod(shape))], dtype=torch.float64
-        ).reshape(shape)
+        values = [integers[next(self._next) % len(integers)] for _ in range(math.prod(shape))]
+        return torch.tensor(values, dtype=torch.float64).reshape(shape)
