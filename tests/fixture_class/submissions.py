@@ -16,7 +16,7 @@ from autograder.course.canonical import read
 OUTCOMES = {
     "prediction_late_write": "raises-backward",
     "prediction_early_write": "correct",
-    "prediction_early_slope": 1,
+    "prediction_early_slope": 2,
     "prediction_relu_then_add": "raises-backward",
     "prediction_times_three": "correct",
     "prediction_total_squared": "raises-backward",
