@@ -123,9 +123,12 @@ class Trials:
         drawn = trial(self._reference, self._inputs, generator or self._generator, training, self._decisive)
         original = functools.cache(functools.partial(record_original, self._given, drawn.call))
         memory = drawn.through_memory
-        lines = lines_of(self._given)
-        memory = memory and memory._replace(original=original, lines=lines)
-        return drawn._replace(original=original, lines=lines, through_memory=memory)
+        memory = memory and memory._replace(original=original, lines=self._lines)
+        return drawn._replace(original=original, lines=self._lines, through_memory=memory)
+
+    @functools.cached_property
+    def _lines(self) -> tuple[str, ...]:
+        return lines_of(self._given)
 
 
 def trial(
@@ -178,12 +181,6 @@ def _parameters(like: Callable[..., Any], options: dict[str, Any], generator: Ge
 
 def _gradients(reference: Reference, call: Call) -> dict[str, torch.Tensor]:
     """Return the gradient of (outputs · cotangents + memory · its cotangents) with respect to every leaf, result and parameter."""
-    points = {
-        name: argument.values.tensor()
-        for name, argument in call.arguments.items()
-        if argument.kind in ("leaf", "result")
-    }
-    points |= {name: values.tensor() for name, values in call.parameters.items()}
 
     def objective(**moved: torch.Tensor) -> torch.Tensor:
         found = reference.values(_replace_inputs(call, moved))
@@ -192,18 +189,26 @@ def _gradients(reference: Reference, call: Call) -> dict[str, torch.Tensor]:
         pulls = [(value.tensor() * cotangent.tensor()).sum() for value, cotangent in pulled]
         return torch.stack(pulls).sum() if pulls else torch.zeros(())
 
-    return finite_differences(objective, points)
+    return finite_differences(objective, _points(call))
+
+
+def _points(call: Call) -> dict[str, torch.Tensor]:
+    """Return the values of each leaf, result and parameter."""
+    points = {
+        name: argument.values.tensor()
+        for name, argument in call.arguments.items()
+        if argument.kind in ("leaf", "result")
+    }
+    return points | {name: values.tensor() for name, values in call.parameters.items()}
 
 
 def _moved(call: Call, step: float) -> Call:
     """Return the call with each leaf, result and parameter moved a little, in the same directions for each step."""
     random = torch.Generator().manual_seed(0)
-    points = {name: one.values.tensor() for name, one in call.arguments.items() if one.kind in ("leaf", "result")}
-    points |= {name: values.tensor() for name, values in call.parameters.items()}
-    return _replace_inputs(
-        call,
-        {name: at + step * torch.randn(at.shape, generator=random, dtype=at.dtype) for name, at in points.items()},
-    )
+    moved = {
+        name: at + step * torch.randn(at.shape, generator=random, dtype=at.dtype) for name, at in _points(call).items()
+    }
+    return _replace_inputs(call, moved)
 
 
 def _replace_inputs(call: Call, moved: dict[str, torch.Tensor]) -> Call:

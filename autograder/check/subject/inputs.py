@@ -150,10 +150,6 @@ class SmallGenerator(Generator):
         super().__init__(seed=0)
         self._next = itertools.count()
 
-    def like(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return 1 and -1 in turn, in the same shape."""
-        return self._uniform(tuple(tensor.shape), -1.0, 1.0)
-
     def _size(self, size: Size) -> int:
         return size if isinstance(size, int) else 2
 
