@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.units import EXHAUSTIVE, QUICK, THOROUGH, is_slow, part_of, rank, skipped_lines, unit_of
+from autograder.cli.parser import TESTS
+from tests.units import EXHAUSTIVE, QUICK, SLOW, THOROUGH, is_slow, part_of, rank, skipped_lines, unit_of
 
 os.environ["AUTOGRADER_PROGRESS"] = str(Path(tempfile.mkdtemp(prefix="autograder-tests-")) / "progress.json")
 # Small tensors gain nothing from threads; threads of kernels and commands that wait for a busy core cost much.
@@ -21,6 +22,15 @@ sys.modules.setdefault("rfc3987_syntax", None)
 
 ELSEWHERE = {"browser", "jupyterlab", "bubblewrap", "made_once"}
 """Fixtures that start other programs."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of which `test` and `test --quick` run no test, before they are imported."""
+    file = collection_path.relative_to(Path(__file__).parent).as_posix() if collection_path.suffix == ".py" else ""
+    marks = config.option.markexpr
+    if marks in ("not slow", TESTS["--quick"]) and SLOW.get(file) == ():
+        return True
+    return True if marks == TESTS["--quick"] and file in THOROUGH else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by `-m`

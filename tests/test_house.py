@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -79,9 +80,16 @@ FILES = {
 }
 
 
+@cache
+def tree_of(file: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(file.read_text("utf-8"))
+
+
+@cache
 def imports(module: str) -> set[str]:
     """Return the modules of this package that a module imports, wherever in the file."""
-    return imported(ast.parse(FILES[module].read_text("utf-8"))) & set(FILES)
+    return imported(tree_of(FILES[module])) & set(FILES)
 
 
 def imported(tree: ast.Module) -> set[str]:
@@ -150,7 +158,7 @@ def test_the_search_for_private_names_finds_them(text, found):
 
 def test_one_door_to_the_internals_of_pytorch():
     """Only `tape/internals` reads private names of PyTorch."""
-    read = {module: private_names(ast.parse(file.read_text("utf-8"))) for module, file in FILES.items()}
+    read = {module: private_names(tree_of(file)) for module, file in FILES.items()}
     inside = {module for module, names in read.items() if names and module.startswith("autograder.tape.internals.")}
     # It looks for such names in the texts of tests, and reads none.
     del read["autograder.grade.submission.teacher.cell_kinds"]
@@ -183,7 +191,7 @@ def test_a_module_binds_each_constant_once():
     """A second binding of a constant at the top of a module would change the value that earlier functions read."""
 
     def constants(file: Path) -> list[str]:
-        statements = [node for node in ast.parse(file.read_text("utf-8")).body if isinstance(node, ast.Assign)]
+        statements = [node for node in tree_of(file).body if isinstance(node, ast.Assign)]
         targets = [part for node in statements for target in node.targets for part in ast.walk(target)]
         return [part.id for part in targets if isinstance(part, ast.Name) and part.id.isupper()]
 
@@ -226,7 +234,7 @@ def test_errors_are_of_one_family():
     bases = {
         node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
         for file in FILES.values()
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.ClassDef)
     }
     builtin = {name for name in dir(builtins) if isinstance(getattr(builtins, name), type)}

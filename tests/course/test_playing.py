@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from autograder.check.playground.arrangement_run import run
-from autograder.course.author_cells import exercises
 from autograder.course.learner.exercise_programs import find_program, input_lines, program_of
 from autograder.course.learner.playing import play
 from autograder.course.paths import NOTEBOOKS, lessons
 from autograder.errors import InputError
 from autograder.locale.languages import speaking
+from tests.lessons.sources import exercises
 
 EXERCISES = [found for path in lessons(NOTEBOOKS) for found in exercises(path)]
 

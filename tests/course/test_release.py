@@ -8,9 +8,10 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from autograder.course import catalogue, release
-from autograder.course.author_cells import AuthorError, exercises, lesson_minutes, section_minutes
+from autograder.course.author_cells import AuthorError, lesson_minutes, section_minutes
 from autograder.course.canonical import canonical, read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
+from tests.lessons.sources import exercises
 
 SOURCES = [pytest.param(path, id=path.parent.name) for path in lessons(SOLUTIONS)]
 

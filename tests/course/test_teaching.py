@@ -7,9 +7,10 @@ import nbformat
 import pytest
 
 from autograder.course import catalogue
-from autograder.course.author_cells import AuthorError, exercises
+from autograder.course.author_cells import AuthorError
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, lessons
 from autograder.course.teaching import page
+from tests.lessons.sources import exercises
 
 
 @pytest.fixture

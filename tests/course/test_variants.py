@@ -14,7 +14,6 @@ from nbgrader.utils import compute_checksum
 
 from autograder.check.message import Incorrect, NotAttempted, Unsolved
 from autograder.check.subject.inputs import use_seed
-from autograder.course.author_cells import exercises, setup
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.course.variants.declared_changes import VariantError
@@ -22,6 +21,7 @@ from autograder.course.variants.number_variants import TAG, redraw
 from autograder.course.variants.variant import vary
 from autograder.course.variants.variant_outcomes import check_numbers
 from tests.lessons.namespace import Namespace
+from tests.lessons.sources import exercises, setup
 
 SEEDS = range(20)
 TAGGED = {

@@ -17,8 +17,8 @@ def bubblewrap():
         pytest.skip(LEVELS["bubblewrap"].obstacle)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(bubblewrap):
-    """A warm server at the strongest level."""
+    """A warm server at the strongest level, one for all files of a worker."""
     with ServerClient(LEVELS["bubblewrap"], LIMITS) as server:
         yield server

@@ -8,11 +8,11 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from autograder.check.message import Unsolved
-from autograder.course.author_cells import AuthorExercise, questions_of, setup
+from autograder.course.author_cells import AuthorExercise, questions_of
 from autograder.course.variants import variant_proof
 from tests.lessons.cells import functions
 from tests.lessons.namespace import Namespace
-from tests.lessons.sources import exercises
+from tests.lessons.sources import exercises, setup
 
 
 def verdict(path: Path, exercise: AuthorExercise, answer: str) -> Unsolved | None:

@@ -16,11 +16,11 @@ import nbclient
 import pytest
 
 from autograder.check.message import Incorrect, NotAttempted, Unsolved
-from autograder.course.author_cells import AUTHOR_TAGS, AuthorExercise, questions_of, setup
+from autograder.course.author_cells import AUTHOR_TAGS, AuthorExercise, questions_of
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from tests.lessons.namespace import Namespace
-from tests.lessons.sources import exercises
+from tests.lessons.sources import exercises, setup
 
 SOURCES = {path.stem: path for path in lessons(SOLUTIONS)}
 EXERCISES = [

@@ -5,14 +5,14 @@ import ast
 import pytest
 
 from autograder.check.message import Incorrect, NotAttempted
-from autograder.course.author_cells import questions_of, setup
+from autograder.course.author_cells import questions_of
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.view.notebook import drawn_mimebundle
 from tests.lessons.namespace import Namespace
 from tests.lessons.solving import verdict
-from tests.lessons.sources import exercises
+from tests.lessons.sources import exercises, setup
 
 CULPRITS = [
     pytest.param(path, exercise, id=exercise.id)

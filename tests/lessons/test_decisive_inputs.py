@@ -7,10 +7,9 @@ import pytest
 
 from autograder.check.message import Incorrect
 from autograder.check.subject.inputs import use_seed
-from autograder.course.author_cells import setup
 from autograder.course.paths import SOLUTIONS, lessons
 from tests.lessons.rightness import Judge
-from tests.lessons.sources import exercises
+from tests.lessons.sources import exercises, setup
 
 EXERCISES = {exercise.id: (path, exercise) for path in lessons(SOLUTIONS) for exercise in exercises(path)}
 DRAWS = 25

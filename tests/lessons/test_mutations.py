@@ -18,11 +18,11 @@ import torch
 from autograder.check.message import Unsolved
 from autograder.check.plan import Plan, planning
 from autograder.check.subject.inputs import use_seed
-from autograder.course.author_cells import AuthorExercise, setup
+from autograder.course.author_cells import AuthorExercise
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.grade.validation.mutants import Mutant, mutants
 from tests.lessons.rightness import Judge
-from tests.lessons.sources import exercises
+from tests.lessons.sources import exercises, setup
 
 LESSONS = {
     path.parent.name: (setup(path), [exercise for exercise in exercises(path) if exercise.answers])

@@ -13,14 +13,14 @@ from autograder.check.message import Incorrect
 from autograder.check.plan import Plan, planning
 from autograder.check.programs import prediction
 from autograder.course import catalogue
-from autograder.course.author_cells import PROGRAM, questions_of, setup
+from autograder.course.author_cells import PROGRAM, questions_of
 from autograder.course.canonical import read
 from autograder.course.learner import learner_progress
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.graded import being_graded
 from autograder.tape.recording.verdict_types import OUTCOMES
 from tests.lessons.namespace import Namespace
-from tests.lessons.sources import exercises
+from tests.lessons.sources import exercises, setup
 
 LESSONS = {path.parent.name: path for path in lessons(SOLUTIONS)}
 FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)

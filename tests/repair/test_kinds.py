@@ -24,26 +24,22 @@ def repaired(broken: Broken, monkeypatch) -> Repairs:
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
 def test_kind_repairs(broken, monkeypatch):
-    """Each kind repairs its program by itself, and in plain PyTorch the gradient is the one that the formula has."""
+    """Each kind repairs its program by itself, in plain PyTorch the gradient is the one that the formula has.
+
+    A repair that changes the value of a name or the path of a gradient says so; any other does not.
+    """
     found = repaired(broken, monkeypatch)
     texts = [apply_fix(broken.source, fix) for fix in found.fixes]
-    chosen = next((text for text in texts if broken.after in text), None)
-    assert chosen is not None, found
+    place = next((at for at, text in enumerate(texts) if broken.after in text), None)
+    assert place is not None, found
+    chosen, meaning = texts[place], found.meanings[place]
+    assert meaning is None if broken.says is None else broken.says in (meaning or "")
     got = plain(chosen, broken.function).gradients
     for leaf, expected in broken.gradients.items():
         assert pytest.approx(expected, rel=1e-4) == flat(got[leaf])
         assert (
             broken.free or broken.function or pytest.approx(expected, rel=1e-4) == slopes(chosen, leaf, len(expected))
         )
-
-
-@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
-def test_change_of_meaning_is_said(broken, monkeypatch):
-    """A repair that changes the value of a name or the path of a gradient says so; any other does not."""
-    found = repaired(broken, monkeypatch)
-    place = next(at for at, fix in enumerate(found.fixes) if broken.after in apply_fix(broken.source, fix))
-    meaning = found.meanings[place]
-    assert meaning is None if broken.says is None else broken.says in (meaning or "")
 
 
 def test_every_kind_has_a_program():

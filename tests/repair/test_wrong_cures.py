@@ -19,7 +19,9 @@ USED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("body", USED)
+@pytest.mark.parametrize(
+    "body", [pytest.param(body, marks=[pytest.mark.slow] if number > 1 else []) for number, body in enumerate(USED)]
+)
 def test_program_that_uses_one_is_warned(body):
     """If the program itself contains a known wrong cure, a warning names its line with the figures of this run."""
     source = HEAD + body

@@ -70,6 +70,7 @@ def test_the_declared_line_is_named(program):
     assert program.harm == {place.line for harm in watching.harms for place in harm.mutated_at}
     if error is not None:
         assert any(f"line {line}" in note for note in error.__notes__ for line in program.harm)
+        assert any(note.startswith("autograder: ") for note in error.__notes__)
 
 
 @names_of([program for program in CORPUS if program.outcome == "correct"])
@@ -80,8 +81,15 @@ def test_a_right_job_is_left_alone(program):
     assert not watching.harms
 
 
-@names_of([program for program in CORPUS if program.outcome == "raises-backward" and program.tensor])
-def test_every_refused_write_has_a_note(program):
+UNSEEN = [
+    program
+    for program in CORPUS
+    if program.outcome == "raises-backward" and program.tensor and not (program in SEEN and in_user_code(program))
+]
+
+
+@names_of(UNSEEN)
+def test_a_refused_write_that_was_not_seen_has_a_note(program):
     """If the write was not observed (compiled code, a script), the note says so, and names the needed tensor."""
     _, error = watched(program, "versions")
     notes = getattr(error, "__notes__", [])

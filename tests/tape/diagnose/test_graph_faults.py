@@ -6,8 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-import autograder
-from autograder.tape import record
+from autograder.tape import record, record_file
 from autograder.tape.recording.verdict_types import Verdict
 from tests.tape.graph_fault_programs import HEAD, PROGRAMS, RIGHT, FaultyProgram
 
@@ -87,7 +86,7 @@ def test_a_line_of_an_imported_file_is_named_with_its_file(tmp_path, name):
     (tmp_path / "parts.py").write_text(module)
     program = tmp_path / "train.py"
     program.write_text(f"import torch\nfrom parts import lost\nw = torch.ones(2, requires_grad=True)\n{use}\n")
-    notes = autograder.explain(program).recording.verdict.notes
+    notes = record_file(str(program)).verdict.notes
 
     assert any("parts.py, line 2: " in note for note in notes), notes
     assert not any(note.startswith("Line 2") for note in notes)
@@ -98,9 +97,7 @@ def test_a_second_place_is_named_from_the_first(tmp_path):
     (tmp_path / "parts.py").write_text("def lost(h):\n    return h.detach().sum()\n")
     program = tmp_path / "train.py"
     program.write_text("import torch\nfrom parts import lost\nlost(torch.ones(2, requires_grad=True) * 2).backward()\n")
-    note = next(
-        note for note in autograder.explain(program).recording.verdict.notes if "ends there and reaches no" in note
-    )
+    note = next(note for note in record_file(str(program)).verdict.notes if "ends there and reaches no" in note)
 
     assert "parts.py, line 2: " in note.partition("; ")[0]
     assert "train.py, line 3 ends there" in note
