@@ -11,7 +11,7 @@ const ATTRIBUTES = new Set(["x", "y", "width", "height", "rx", "d", "cx", "cy", 
 const VERDICTS = new Set(["stale", "silent", "hit", "unseen", "wrong", "raised", "failed"]); // hidden while the learner predicts
 /** @type {Record<Outcome, string>} */
 const SIGNS = { correct: "✓", "silently-wrong": "⚠", "raises-forward": "!", "raises-backward": "!" };
-const QUIET = "data-lm-suppress-shortcuts"; // turns off JupyterLab's shortcuts for single keys while the picture has the focus
+const QUIET = "data-lm-suppress-shortcuts"; // JupyterLab's attribute of elements without shortcuts
 const PAUSE = 1200; // milliseconds between frames while playing
 const ICONS = {
   first: "M3 3v10M13 3L6 8l7 5z", back: "M11 3L4 8l7 5z", play: "M4 2.5L13 8l-9 5.5z", pause: "M5 3v10M11 3v10",
@@ -136,6 +136,20 @@ let words = {};
  */
 function say(text, values = {}) {
   return Object.entries(values).reduce((told, [name, value]) => told.replaceAll(`{${name}}`, String(value)), words[text] ?? text);
+}
+
+/**
+ * Turns off JupyterLab's shortcuts for single keys on the focused element of a picture, where JupyterLab looks first; Ctrl+S and the like
+ * still reach the notebook.
+ * @param {HTMLElement} root
+ */
+function muteShortcuts(root) {
+  const quiet = (/** @type {FocusEvent | KeyboardEvent} */ event) => {
+    target(event).toggleAttribute(QUIET, !("key" in event && (event.ctrlKey || event.metaKey)));
+  };
+  root.addEventListener("focusin", quiet);
+  root.addEventListener("keydown", quiet);
+  root.addEventListener("keyup", quiet);
 }
 
 /** One picture: the panes, the controls, and the frame that they show. */
@@ -499,13 +513,7 @@ class Viewer {
       event.preventDefault();
       event.stopPropagation();
     });
-    // Set on the focused element, since JupyterLab looks there first; Ctrl+S and the like still reach the notebook.
-    const quiet = (/** @type {FocusEvent | KeyboardEvent} */ event) => {
-      target(event).toggleAttribute(QUIET, !("key" in event && (event.ctrlKey || event.metaKey)));
-    };
-    this.root.addEventListener("focusin", quiet);
-    this.root.addEventListener("keydown", quiet);
-    this.root.addEventListener("keyup", quiet);
+    muteShortcuts(this.root);
     this.graph.addEventListener("click", (event) => {
       const fold = /** @type {HTMLElement | null} */ (target(event).closest("[data-opens]"));
       if (fold) this.open(Number(fold.dataset.opens));
@@ -543,10 +551,10 @@ class Viewer {
 }
 
 /**
- * What draws a scene; board.js, answer.js and counters.js add theirs.
- * @type {Record<"picture" | "board" | "choices" | "counters", new (scene: Scene, el: Element, model: Model) => { close(): void }>}
+ * What draws a scene; board.js, answer.js, counters.js and timeline.js add theirs.
+ * @type {Record<"picture" | "board" | "choices" | "counters" | "timeline", new (scene: Scene, el: Element, model: Model) => { close(): void }>}
  */
-const kinds = { picture: Viewer, board: Viewer, choices: Viewer, counters: Viewer };
+const kinds = { picture: Viewer, board: Viewer, choices: Viewer, counters: Viewer, timeline: Viewer };
 
 /**
  * Draws into `el`, or shows there why it cannot be drawn, so that it is never blank.
@@ -558,7 +566,7 @@ function draw(scene, el, model) {
   try {
     words = scene?.words ?? {};
     if (!scene?.frames?.length && !scene?.choices) throw new Error("the recording holds no step");
-    const kind = scene.choices ? "choices" : scene.board ? "board" : scene.counters ? "counters" : "picture";
+    const kind = scene.choices ? "choices" : scene.board ? "board" : scene.counters ? "counters" : scene.timeline ? "timeline" : "picture";
     return new kinds[kind](scene, el, model);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -607,4 +615,4 @@ function initialize({ model }) {
   };
 }
 
-export default { initialize, render, Viewer, kinds, make, button, say };
+export default { initialize, render, Viewer, kinds, make, makeDrawing, muteShortcuts, button, say };

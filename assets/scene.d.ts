@@ -53,6 +53,7 @@ export interface Scene {
   board: Board | null;
   choices: Choices | null;
   counters: CounterQuestion | null;
+  timeline: SceneTimeline | null;
   words: Record<string, string>;
 }
 
@@ -103,6 +104,24 @@ export interface CounterRow {
   version: number;
   too_few: { frame: number; sentence: string }[];
   too_many: { frame: number; sentence: string };
+}
+
+/** One storage of a timeline, drawn at several widths; each of its rows has a frame (-1: none) and a label. */
+export interface SceneColumn {
+  title: string;
+  drawings: Drawing[];
+  frames: number[];
+  labels: string[];
+}
+
+/** The figure that is shown first (autograder/view/scene/timeline_parts.py). */
+export interface SceneTimeline {
+  title: string;
+  tone: string;
+  columns: SceneColumn[];
+  change: string;
+  rest: string[];
+  graph_first: boolean;
 }
 
 /** What anywidget and a page hand to the module. */

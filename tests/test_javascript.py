@@ -42,12 +42,12 @@ def errors(tmp_path_factory) -> Check:
 @pytest.fixture
 def copy(tmp_path) -> Path:
     """A folder with copies of the module and its types."""
-    for name in ("graph.js", "answer.js", "board.js", "counters.js", "scene.d.ts"):
+    for name in ("graph.js", "answer.js", "board.js", "counters.js", "timeline.js", "scene.d.ts"):
         shutil.copy(ASSETS / name, tmp_path)
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["graph.js", "answer.js", "board.js", "counters.js"])
+@pytest.mark.parametrize("name", ["graph.js", "answer.js", "board.js", "counters.js", "timeline.js"])
 def test_the_module_keeps_to_its_types(errors, name):
     """Strict checking finds no unknown name, no missing null check, and no field that a scene does not have."""
     assert [] == errors(ASSETS / name)

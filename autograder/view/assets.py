@@ -57,7 +57,8 @@ def front_end() -> str:
 @cache
 def pictures(kind: Literal["const", "var"]) -> str:
     """Return declarations of the code for pictures and version counters; `var graph` is global in a classic script."""
-    return "\n".join([read_asset("graph.js").replace("export default", f"{kind} graph ="), _joined("counters.js")])
+    module = read_asset("graph.js").replace("export default", f"{kind} graph =")
+    return "\n".join([module, _joined("counters.js"), _joined("timeline.js")])
 
 
 def _joined(name: str) -> str:

@@ -20,10 +20,13 @@ import msgspec
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.assets import front_end_words
-from autograder.view.draw.html import as_image, describe_picture, essence_html, timeline_html
+from autograder.view.draw.html import as_image, describe_picture
+from autograder.view.draw.timeline import scene_timeline
+from autograder.view.draw.timeline_table import write_table
 from autograder.view.scene.board import Choices
-from autograder.view.scene.composition import Scene, build_scene
+from autograder.view.scene.composition import build_scene
 from autograder.view.scene.layout import load_igraph
+from autograder.view.scene.timeline import timeline_of
 from autograder.view.text.first_screen import MORE_IN_PYTHON, as_screen
 from autograder.view.text.report import as_text
 
@@ -66,32 +69,35 @@ def mimebundle(recording: Recording, predict: bool = False, place: str = "", cou
 def drawn_mimebundle(
     recording: Recording, predict: bool = False, place: str = "", counters: bool = False
 ) -> dict[str, str]:
-    """Return "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps.
+    """Return "text/html", the timeline with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps.
 
-    If both take more than 30 kB, the picture has fewer steps in words, down to zero. A recording without steps, as a watch
-    makes it, has no picture: "text/html" is the text of the first screen.
+    If both take more than 30 kB, there are fewer steps in words, down to zero. Where the reader predicts, and without a
+    timeline, the picture is that of the graph. A recording without steps, as a watch makes it, has the lines of the first
+    harm and the text of the first screen.
     """
     if not recording.steps:
-        return {
-            "text/html": f"<pre>{escape(as_screen(recording, MORE_IN_PYTHON))}</pre>",
-            "text/plain": as_text(recording),
-        }
-    scene, brief = build_scene(recording, predict, counters=counters), as_text(recording, BRIEF)
-    top = "" if predict or counters else essence_html(recording)
-    if top:
-        top = timeline_html(recording, narrow=False) + top
+        screen = f"<pre>{escape(as_screen(recording, MORE_IN_PYTHON))}</pre>"
+        timeline = timeline_of(recording)
+        return {"text/html": (write_table(timeline) if timeline else "") + screen, "text/plain": as_text(recording)}
+    brief = as_text(recording, BRIEF)
+    timeline = None if predict or counters else timeline_of(recording)
+    if timeline is not None:
+        shown = write_table(timeline)
+    else:
+        scene = build_scene(recording, predict, counters=counters)
+        shown = f'<img alt="{escape(describe_picture(scene))}" src="{as_image(scene)}">'
     for steps in (STEPS, STEPS // 2, BRIEF, 1, 0):
-        picture = top + _static(scene, as_text(recording, steps) if steps else "", place)
+        words = as_text(recording, steps) if steps else ""
+        picture = _static(shown, words, place, predict or counters)
         if len(picture.encode()) + len(brief.encode()) <= MOST_BYTES:
             break
     return {"text/html": picture, "text/plain": brief}
 
 
-def _static(scene: Scene, words: str, place: str) -> str:
-    """Return the static picture as HTML that passes JupyterLab's sanitizer: no script, no style, no id."""
-    title = translated("What this program does, in words") if scene.ask is not None else translated("In words")
+def _static(picture: str, words: str, place: str, is_asked: bool) -> str:
+    """Return a picture and words as HTML that passes JupyterLab's sanitizer: no script, no style element, no id."""
+    title = translated("What this program does, in words") if is_asked else translated("In words")
     told = f"<details><summary>{title}</summary><pre>{escape(words)}</pre></details>" if words else ""
-    picture = f'<img alt="{escape(describe_picture(scene))}" src="{as_image(scene)}">'
     return f'<div class="{escape(place)}">{picture}{told}</div>'
 
 
@@ -102,6 +108,7 @@ def widget(
     from_start: bool = False,
     is_playable: bool = False,
     counters: bool = False,
+    graph_first: bool = False,
 ) -> Any:
     """Return a live widget for a layout of ipywidgets. To show a picture in a cell, use `show`, whose output can be saved.
 
@@ -114,11 +121,14 @@ def widget(
         from_start: whether it opens at the first step instead of the decisive one.
         is_playable: whether it has a button that shows the program as cards.
         counters: whether the reader sets the version counters before they are shown.
+        graph_first: whether the graph is open below the timeline, as it is with `from_start`.
     """
     from autograder.view.live import PictureWidget
 
     scene = build_scene(recording, predict, place, counters)
     scene.is_playable = is_playable
+    if not (predict or counters):
+        scene.timeline = scene_timeline(recording, graph_first=from_start or graph_first)
     if from_start:
         scene = msgspec.structs.replace(scene, start=0, from_start=True)
     return PictureWidget(scene=msgspec.to_builtins(scene))
@@ -131,6 +141,7 @@ def show(
     playground: Callable[[], Callable[[Any], None] | None] | None = None,
     counters: bool = False,
     title: str = "",
+    graph_first: bool = False,
 ) -> None:
     """Display a recording: in a notebook the picture, live while a kernel runs; in a terminal the text.
 
@@ -145,6 +156,7 @@ def show(
             program cannot be edited.
         counters: whether the reader sets the version counters before they are shown.
         title: the text of a line that unfolds the picture; "" for a picture that is open.
+        graph_first: whether the graph is open below the timeline, as it is with `from_start`.
     """
     if _shell() is None:
         print(as_text(recording), end="")
@@ -152,7 +164,7 @@ def show(
 
     def alive(place: str) -> Any:
         attach = playground() if playground is not None else None
-        picture = widget(recording, predict, place, from_start, attach is not None, counters)
+        picture = widget(recording, predict, place, from_start, attach is not None, counters, graph_first)
         if attach is not None:
             attach(picture)
         return picture

@@ -79,6 +79,11 @@ def path(route: str, **attributes: Any) -> Shape:
     return shape("path", d=route, **attributes)
 
 
+def tone_of(outcome: str) -> str:
+    """Return the class that gives a drawing the color of an outcome."""
+    return {"correct": "fine", "silently-wrong": "silent"}.get(outcome, "bad")
+
+
 def clip(words: str, limit: int) -> str:
     """Return the text on one line, cut to `limit` columns with an ellipsis."""
     words = " ".join(words.split())

@@ -121,15 +121,17 @@ def test_right_is_said_only_where_it_was_checked(checks, words):
     assert "right" not in told
 
 
-def test_a_page_opens_with_the_harm_and_the_repair(recorded):
-    """Above the picture of a page and of a notebook, except before a prediction, or without a repair."""
+def test_a_page_opens_with_the_timeline_and_the_fix(recorded):
+    """A page and a notebook's saved output begin with the cause; the fix follows the lines. Before a prediction neither is there."""
     base = recorded("raises_backward")
     fixed = with_verdict(base, fixes=(Fix("out of place", 9, "d += 1", "d = d + 1", True),))
 
     for page in (view.as_html(fixed), view.mimebundle(fixed)["text/html"]):
-        assert page.index("Repair at line 9") < page.rindex("<img")
-    assert "Repair at line 9" not in view.as_html(fixed, predict=True).partition("<img")[0]
-    assert "<pre>" not in view.as_html(base).partition("<img")[0]
+        shown = page.partition("<details")[0]
+        assert shown.index("line 9 modified d after line 8 had saved it") < shown.index("Fix in line 9: d = d + 1")
+    for page in (view.as_html(fixed, predict=True), view.mimebundle(fixed, predict=True)["text/html"]):
+        assert "line 9 modified d" not in page.partition("<details")[0]
+        assert "d = d + 1" not in page.partition("<details")[0]
 
 
 def test_lines_that_a_repair_leaves_alone_are_not_shown():

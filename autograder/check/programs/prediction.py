@@ -177,21 +177,24 @@ class ValuePrediction(_Prediction):
         return guess
 
 
-def observed(program: Callable[[], Any] | None = None, *, after: str = "", picture: bool = True) -> Any:
+def observed(
+    program: Callable[[], Any] | None = None, *, after: str = "", picture: bool = True, graph: bool = False
+) -> Any:
     """Run the decorated program once, show its picture, and return it unchanged, without a check.
 
     Args:
         program: the decorated function without arguments; if it is missing, a decorator is returned.
         after: a prediction whose answer the program would show; while it has no answer, the program does not run.
         picture: whether to record the program and show its picture; otherwise only its own output is shown.
+        graph: whether the graph is open below the timeline.
     """
     if program is None:
-        return functools.partial(observed, after=after, picture=picture)
+        return functools.partial(observed, after=after, picture=picture, graph=graph)
     if after and "NBGRADER_EXECUTION" not in os.environ and not is_answered(after, current_names()):
         print(translated("Answer {name} first, then run this cell.", name=after))
         return program
     if picture:
-        show_program(demonstration(program), program)
+        show_program(demonstration(program), program, graph_first=graph)
     else:
         program()
     demonstrated(program.__name__)

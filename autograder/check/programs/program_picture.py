@@ -27,18 +27,21 @@ def record_program(program: Callable[[], Any]) -> Recording:
     return recording
 
 
-def show_program(recording: Recording, program: Callable[[], Any], from_start: bool = False) -> None:
+def show_program(
+    recording: Recording, program: Callable[[], Any], from_start: bool = False, graph_first: bool = False
+) -> None:
     """Show a recording of `program`, which can be edited in a live picture if its source is known.
 
     The pictures of the second program and those after it in one run of a cell are folded.
 
     Args:
         from_start: whether a live picture opens at the first step.
+        graph_first: whether the graph is open below the timeline, as it is with `from_start`.
     """
     run = getattr(get_ipython(), "execution_count", None)
     title = program.__name__ if run is not None and run == _last_run.get() else ""
     _last_run.set(run)
-    show(recording, from_start=from_start, playground=lambda: _playground(program), title=title)
+    show(recording, False, from_start, lambda: _playground(program), title=title, graph_first=graph_first)
 
 
 def _playground(program: Callable[[], Any]) -> Callable[[Any], None] | None:

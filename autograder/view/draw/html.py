@@ -17,12 +17,11 @@ import msgspec
 from autograder.locale.languages import language
 from autograder.locale.translations import join_sentences, translated
 from autograder.tape.recording.schema import Recording
-from autograder.view.assets import read_asset
+from autograder.view.assets import pictures, read_asset
 from autograder.view.draw.svg import draw_picture
-from autograder.view.draw.timeline import NARROW, WIDE, draw_timeline
+from autograder.view.draw.timeline import NARROW, WIDE, draw_timeline, scene_timeline
 from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.timeline import timeline_of, timeline_text
-from autograder.view.text.first_screen import essence
 from autograder.view.text.report import as_text
 
 # must be escaped in a data URL between double quotes
@@ -33,7 +32,7 @@ PAGE = """<!doctype html>
  content="default-src 'none'; img-src data:; style-src {style_hash}; script-src {script_hash}">
 <meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>{style}</style></head><body>
-{timeline}{essence}<main id="picture"><img alt="{alt}" src="{image}"></main>
+<main id="picture">{image}</main>
 <details><summary>{in_words}</summary><pre>{words}</pre></details>
 <script type="text/plain" id="scene">{scene}</script>
 <script type="module">{script}</script>
@@ -65,7 +64,11 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         predict: whether the reader chooses an outcome before the last steps are shown.
     """
     scene = build_scene(recording, predict)
-    script = read_asset("graph.js").replace("export default", "const graph =") + START
+    image = f'<img alt="{escape(describe_picture(scene), quote=True)}" src="{as_image(scene)}">'
+    if not predict:
+        scene.timeline = scene_timeline(recording)
+        image = timeline_images(recording) or image
+    script = pictures("const") + START
     style = read_asset("graph.css") + FRAME
     return PAGE.format(
         language=language(),
@@ -74,36 +77,22 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         title=escape(translated("What autograd saved") if predict else scene.title),
         style=style,
         script=script,
-        alt=escape(describe_picture(scene), quote=True),
-        image=as_image(scene),
-        timeline="" if predict else timeline_html(recording),
-        essence="" if predict else essence_html(recording),
+        image=image,
         in_words=escape(translated("In words")),
         words=escape(as_text(recording)),
         scene=base64.b64encode(zlib.compress(msgspec.json.encode(scene), 9)).decode(),
     )
 
 
-def essence_html(recording: Recording) -> str:
-    """Return the first harm and the best fix, for the top of a page; "" if there is neither a fix nor an empty picture."""
-    return f"<pre>{escape(essence(recording))}</pre>" if recording.verdict.fixes or not recording.steps else ""
-
-
-def timeline_html(recording: Recording, narrow: bool = True) -> str:
-    """Return the timeline as an image with its text as the alternative; "" for a recording without steps.
-
-    Args:
-        recording: the recording to show.
-        narrow: whether a second image follows for narrow windows, which FRAME shows instead of the first.
-    """
+def timeline_images(recording: Recording) -> str:
+    """Return the timeline as an image for wide windows and one for narrow windows, of which FRAME shows one; "" without a timeline."""
     timeline = timeline_of(recording)
     if timeline is None:
         return ""
     words = escape(timeline_text(timeline), quote=True)
-    widths = {"wide": WIDE, **({"narrow": NARROW} if narrow else {})}
     return "".join(
         f'<img class="{name}" alt="{words}" src="{_data_url(draw_timeline(timeline, width))}">'
-        for name, width in widths.items()
+        for name, width in (("wide", WIDE), ("narrow", NARROW))
     )
 
 

@@ -19,28 +19,7 @@ STATIC = """
 .banner{fill:var(--ag-leaf)}.bad .banner{fill:var(--ag-hit-field)}.silent .banner{fill:var(--ag-unseen-field)}
 .pointer path{fill:none;stroke:var(--ag-hit);stroke-width:2}.pointer .tip{fill:var(--ag-hit);stroke:none}
 .pointer.silent path{stroke:var(--ag-unseen)}.pointer.silent .tip{fill:var(--ag-unseen);stroke:none}
-.time text{font-family:system-ui,sans-serif;font-size:12px;fill:var(--ag-ink)}
-.time .note{font-size:11px;font-weight:400;fill:var(--ag-soft)}
-.time .code{font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:11.5px;white-space:pre}
-.time .title{font-size:15px;font-weight:700}.time .said{font-weight:600}.time .made{fill:var(--ag-saved)}
-.time .sign{fill:var(--ag-card);font-weight:700}
-.bad .title,.bad .modified,.bad .raised{fill:var(--ag-hit)}
-.silent .title,.silent .unseen,.silent .accepted,.silent .modified{fill:var(--ag-unseen)}
-.time .bar{fill:none;stroke:var(--ag-saved);stroke-width:8;stroke-linecap:round}
-.bad .after{stroke:var(--ag-hit)}.silent .after{stroke:var(--ag-unseen)}
-.time .after.unseen{fill:none;stroke-dasharray:7 5;stroke-linecap:butt}
-.time.bad .kept,.time.silent .kept,.time.fine .kept{fill:var(--ag-card);stroke:var(--ag-ink);stroke-width:2.5}
-.time .pencil{stroke:var(--ag-card)}.bad .pencil,.bad .disc,.bad .cause{fill:var(--ag-hit)}
-.silent .pencil,.silent .disc,.silent .cause{fill:var(--ag-unseen)}.fine .pencil,.fine .cause{fill:var(--ag-saved)}
-.fine .disc,.fine .title{fill:var(--ag-pass)}.reads path{fill:none;stroke-width:1.5}
-.bad .reads path{stroke:var(--ag-hit)}.bad .reads .tip{fill:var(--ag-hit);stroke:none}
-.silent .reads path{stroke:var(--ag-unseen)}.silent .reads .tip{fill:var(--ag-unseen);stroke:none}
 """
-
-
-def tone_of(outcome: str) -> str:
-    """Return the class that gives a drawing the color of an outcome."""
-    return {"correct": "fine", "silently-wrong": "silent"}.get(outcome, "bad")
 
 
 def write_style(tree: Shape) -> str:

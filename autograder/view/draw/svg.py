@@ -13,11 +13,11 @@ from typing import Any
 from autograder.locale.line_breaks import columns, wrap_text
 from autograder.locale.translations import join_sentences, translated
 from autograder.tape.recording.schema import Recording
-from autograder.view.draw.markup import tone_of, write_style, write_svg
+from autograder.view.draw.markup import write_style, write_svg
 from autograder.view.scene import memory_lanes
 from autograder.view.scene.code_tokens import CodeToken
 from autograder.view.scene.composition import CodeLine, Scene, SceneFrame, build_scene
-from autograder.view.shapes import Drawing, Shape, box, group, path, shape, text
+from autograder.view.shapes import Drawing, Shape, box, group, path, shape, text, tone_of
 
 SHOWN_IN = {"field": {"stale", "silent"}, "tick": {"passed"}, "cross": {"raised", "wrong"}}
 """Class of a shape → the states of the enclosing part in which the shape is visible."""

@@ -1,136 +1,191 @@
-"""The timeline as an SVG document: rows of code, one bar for the storage, and the marks on it."""
+"""The timeline as shapes: rows of code, one bar for each storage, and the marks on it. A static picture stacks the columns."""
 
 from __future__ import annotations
 
 from autograder.locale.line_breaks import wrap_text
-from autograder.view.draw.markup import tone_of, write_style, write_svg
-from autograder.view.scene.timeline import Kind, Mark, Row, Timeline
-from autograder.view.shapes import BOLD, MONO, Shape, box, clip, group, path, shape, text
+from autograder.locale.translations import translated
+from autograder.tape.recording.schema import Recording
+from autograder.view.draw.markup import write_style, write_svg
+from autograder.view.playback import list_frames
+from autograder.view.scene.timeline import timeline_of
+from autograder.view.scene.timeline_parts import Column, Kind, Mark, Row, SceneColumn, SceneTimeline, Timeline
+from autograder.view.shapes import BOLD, MONO, Drawing, Shape, box, clip, group, path, shape, text
+from autograder.view.text.naming import join_few
 
 WIDE, NARROW = 880.0, 360.0
-"""Widths of the two forms in pixels; below 600 pixels the bar is to the left of the code, and the words are below it."""
+"""Widths of the two static forms in pixels; below 600 pixels the bar is to the left of the code, and the words are below it."""
+LIVE_WIDTHS = (340.0, 460.0, 620.0, 760.0, 880.0, 1080.0)
+"""Widths of the drawings from which the front end chooses the largest one that fits into its pane."""
+MOST_ROWS = 11
+"""The maximum number of rows of a static picture with several columns."""
 
-PAD, ROW, LINE, FOLD, INDENT = 16.0, 34.0, 15.0, 22.0, 14.0
-SIGNS: dict[Kind, str] = {"raised": "✗", "accepted": "!", "fine": "✓"}
-CHARACTER, TITLE = 6.4, 9.3
-"""Upper estimates of the width of one character of the notes and of the title, in pixels."""
+RIGHT = "note end"
+"""Class of a note that ends at its position."""
+PAD, ROW, CALLER, LINE, FOLD, INDENT = 16.0, 32.0, 25.0, 15.0, 21.0, 14.0
+SIGNS: dict[Kind, str] = {"raised": "✗", "accepted": "!", "fine": "✓", "lost": "✂"}
+CHARACTER, TITLE, CODE = 6.4, 9.3, 6.95
+"""Upper estimates of the width of one character of the notes, of the title and of the code, in pixels."""
 
 
-class _TimelineDrawing:
-    """Places the rows of a timeline from top to bottom."""
+def draw_timeline(timeline: Timeline, width: float = WIDE) -> str:
+    """Return the SVG document of a timeline, `width` pixels wide, with as many columns as MOST_ROWS allows."""
+    top, shapes = _lines(timeline.title, width, PAD, TITLE, "title", 21)
+    shown = _fitting(timeline)
+    for column in timeline.columns[:shown]:
+        drawing = _ColumnDrawing(column, width, top)
+        shapes += drawing.shapes()
+        top = drawing.top
+    left = [column.name for column in timeline.columns[shown:]]
+    others = [translated("Also modified after they were saved: {names}.", names=join_few(left))] if left else []
+    top += 6
+    for words, kind in [(timeline.change, "fix"), *((words, "note") for words in (*others, *timeline.rest))]:
+        if words:
+            top, lines = _lines(words, width, top, CHARACTER, kind, LINE + 2)
+            shapes += lines
+    tree = shape(
+        "svg", shape("title", timeline.title), shape("style", "{style}"),
+        box(0.5, 0.5, width - 1, top + 3, 9, kind="ground"),
+        group(*shapes, kind=f"time {timeline.tone}"),
+        xmlns="http://www.w3.org/2000/svg", width=round(width), height=round(top + 4), role="img",
+        viewBox=f"0 0 {width:.0f} {top + 4:.0f}",
+    )  # fmt: skip
+    return write_svg(tree).replace("{style}", write_style(tree), 1)
 
-    def __init__(self, timeline: Timeline, width: float):
-        self.timeline, self.width, self.is_narrow = timeline, width, width < 600
+
+def draw_column(column: Column, tone: str, width: float) -> Drawing:
+    """Return one column as the front end draws it; each row is a group of class "step", in the order of the rows."""
+    drawing = _ColumnDrawing(column, width, 0)
+    shapes = drawing.shapes()
+    return Drawing(0, 0, width, drawing.top + 4, [group(*shapes, kind=f"time {tone}")])
+
+
+def _fitting(timeline: Timeline) -> int:
+    """Return the number of columns of a static picture."""
+    rows, shown = len(timeline.columns[0].rows), 1
+    for column in timeline.columns[1:]:
+        rows += len(column.rows)
+        shown += rows <= MOST_ROWS
+    return shown
+
+
+def _lines(
+    words: str, width: float, top: float, character: float, kind: str, height: float
+) -> tuple[float, list[Shape]]:
+    """Return the position below text that wraps at the right edge, and its lines."""
+    lines = wrap_text(words, int((width - 2 * PAD) / character))
+    shapes = [text(PAD, top + height * (number + 1) - 5, line, kind=kind) for number, line in enumerate(lines)]
+    return top + height * len(lines), shapes
+
+
+class _ColumnDrawing:
+    """Places the rows of a column from `top` on."""
+
+    def __init__(self, column: Column, width: float, top: float):
+        self.column, self.width, self.is_narrow = column, width, width < 600
         self.code, self.bar = (76.0, 26.0) if self.is_narrow else (64.0, 0.52 * width)
         self.words = self.code if self.is_narrow else self.bar + 34
-        self.top = PAD
-        self.front: list[Shape] = []
-        self.back: list[Shape] = []
+        self.top = top
         self.spots: list[tuple[float, Mark]] = []
+        self.has_bar = bool(column.name)
 
-    def draw(self) -> str:
-        """Return the document."""
-        self._lines(self.timeline.title, PAD, TITLE, "title", 21)
-        if self.timeline.name:
-            self._name()
-        for row in self.timeline.rows:
-            self._row(row)
-        self.top += 6
-        for sentence in self.timeline.rest:
-            self._lines(sentence, PAD, CHARACTER, "note", LINE + 2)
-        bottom = self.top + 4
-        tree = shape(
-            "svg", shape("title", self.timeline.title), shape("style", "{style}"),
-            box(0.5, 0.5, self.width - 1, bottom - 1, 9, kind="ground"),
-            group(*self.back, *self._bars(), *self._arrow(), *self.front, kind=f"time {tone_of(self.timeline.outcome)}"),
-            xmlns="http://www.w3.org/2000/svg", width=round(self.width), height=round(bottom), role="img",
-            viewBox=f"0 0 {self.width:.0f} {bottom:.0f}",
-        )  # fmt: skip
-        return write_svg(tree).replace("{style}", write_style(tree), 1)
+    def shapes(self) -> list[Shape]:
+        """Return all shapes: the lit lines, the bars and the arrow below the texts; `top` is below them then."""
+        name = self._name() if self.column.name else []
+        back: list[Shape] = []
+        rows = [self._row(row, back) for row in self.column.rows]
+        return [*back, *self._bars(), *self._arrow(), *name, *rows]
 
-    def _lines(self, words: str, left: float, character: float, kind: str, height: float) -> None:
-        """Add text that wraps at the right edge."""
-        for line in wrap_text(words, int((self.width - left - PAD) / character)):
-            self.top += height
-            self.front.append(text(left, self.top - 5, line, kind=kind))
-
-    def _name(self) -> None:
-        """Add the name and size of the storage, above the bar."""
+    def _name(self) -> list[Shape]:
+        """Return the name and size of the storage, above the bar."""
         left = self.words if self.is_narrow else self.bar - 8
         limit = int((self.width - left - PAD) / MONO)
-        self.front.append(text(left, self.top + 18, clip(self.timeline.name, limit), kind="code pen"))
-        self.front.append(text(left, self.top + 33, self.timeline.note, kind="note"))
-        self.top += 38
+        top, self.top = self.top, self.top + 38
+        name = text(left, top + 18, clip(self.column.name, limit), kind="code pen")
+        return [name, text(left, top + 33, self.column.note, kind="note")]
 
-    def _row(self, row: Row) -> None:
-        """Add one line of code with its marks, below the fold that precedes it."""
+    def _row(self, row: Row, back: list[Shape]) -> Shape:
+        """Return one line of code with its marks, below the fold that precedes it; add its background to `back`."""
+        shapes: list[Shape] = []
         if row.fold:
-            self.front.append(text(self.code, self.top + 15, row.fold, kind="note"))
+            shapes.append(text(self.code, self.top + 15, row.fold, kind="note"))
             self.top += FOLD
-        begin = self.top
-        middle = begin + ROW / 2
+        begin, height = self.top, ROW if row.marks else CALLER
         if row.is_lit:
             right = self.width - PAD if self.is_narrow else self.bar - 22
-            self.back.append(box(PAD - 6, begin + 3, right - PAD + 6, ROW - 8, 0, kind="lit"))
-            self.back.append(box(PAD - 6, begin + 3, 3, ROW - 8, 0, kind="cause"))
-        left = self.code + INDENT * min(row.depth, 4)
-        end = self.width - PAD if self.is_narrow else self.bar - 30
-        free = (end - left - 6.8 * len(row.code)) / CHARACTER
-        remark = next((words for words in (row.remark, *reversed(row.remark.split(" · "))) if len(words) < free), "")
-        remark = "" if self.is_narrow else remark
-        end -= CHARACTER * len(remark)
-        line = clip(row.line, 14 if ":" in row.line else 6)
-        self.front.append(text(self.code - 12, middle + 3, line, kind="soft note", **{"text-anchor": "end"}))
-        self.front.append(text(left, middle + 3, clip(row.code, max(int((end - left) / 6.8), 8)), kind="code"))
-        if remark:
-            self.front.append(text(self.bar - 28, middle + 3, remark, kind="soft note", **{"text-anchor": "end"}))
+            back.append(box(PAD - 6, begin + 3, right - PAD + 6, ROW - 8, 0, kind="lit"))
+            back.append(box(PAD - 6, begin + 3, 3, ROW - 8, 0, kind="cause"))
+        shapes += self._code(row, begin + height / 2 + 3)
         below = begin + ROW if self.is_narrow else begin
         for mark in row.marks:
-            self.spots.append((middle, mark))
-            below = self._mark(mark, below)
-        self.top = max(begin + ROW, below + 4)
+            self.spots.append((begin + ROW / 2, mark))
+            below = self._mark(mark, below, shapes)
+            shapes += self._glyph(mark, begin + ROW / 2)
+        self.top = max(begin + height, below + 4)
+        field = box(PAD - 6, begin + 3, self.width - 2 * PAD + 12, self.top - begin - 6, 4, kind="around")
+        return group(field, *shapes, kind="step")
 
-    def _mark(self, mark: Mark, top: float) -> float:
+    def _code(self, row: Row, y: float) -> list[Shape]:
+        """Return the number of the line, its code, and the remark on it if there is space."""
+        left = self.code + INDENT * min(row.depth, 4)
+        end = self.width - PAD if self.is_narrow else self.bar - 30
+        free = (end - left - CODE * len(row.code) - 8) / CHARACTER
+        remark = next((words for words in (row.remark, *reversed(row.remark.split(" · "))) if len(words) < free), "")
+        if self.is_narrow:
+            remark = ""
+        end -= CHARACTER * len(remark)
+        number = clip(row.line, 14 if ":" in row.line else 6)
+        shapes = [
+            text(self.code - 12, y, number, kind=RIGHT),
+            text(left, y, clip(row.code, max(int((end - left) / CODE), 8)), kind="code"),
+        ]
+        return [*shapes, text(self.bar - 28, y, remark, kind=RIGHT)] if remark else shapes
+
+    def _mark(self, mark: Mark, top: float, shapes: list[Shape]) -> float:
         """Add the words of a mark from `top` on. Return the position below them."""
         first = top + (-2 if self.is_narrow else ROW / 2 - 9)
         space = self.width - self.words - PAD
         for words, kind, width in ((mark.words, f"said {mark.kind}", BOLD), (mark.detail, "note", CHARACTER)):
             for line in wrap_text(words, int(space / width)) if words else ():
                 first += LINE - 1
-                self.front.append(text(self.words, first - 2, line, kind=kind))
+                shapes.append(text(self.words, first - 2, line, kind=kind))
         return first + 2
 
     def _bars(self) -> list[Shape]:
-        """Return the bar from the line that made the storage to the last mark, in the color of the verdict after the cause."""
-        if not self.timeline.name or not self.spots:
+        """Return the bar from the line that made the storage to the last mark, in the color of the verdict after the cause.
+
+        A thin line beside it leads from the line that made an alias to the modification through this alias.
+        """
+        if not self.has_bar or not self.spots:
             return []
-        tops = [middle for middle, _ in self.spots]
+        x, tops = self.bar, [middle for middle, _ in self.spots]
         begin = tops[0] if any(mark.kind == "made" for _, mark in self.spots) else tops[0] - ROW / 2
-        causes = [middle for middle, mark in self.spots if mark.kind in ("modified", "unseen")]
+        causes = [middle for middle, mark in self.spots if mark.kind in ("modified", "unseen", "lost")]
         cause = min(causes, default=tops[-1])
-        is_unseen = any(mark.kind == "unseen" for _, mark in self.spots)
-        pieces = [path(f"M{self.bar:.1f} {begin:.1f}V{cause:.1f}", kind="bar")]
+        hidden = any(mark.kind in ("unseen", "lost") for _, mark in self.spots)
+        pieces = [path(f"M{x:.1f} {begin:.1f}V{cause:.1f}", kind="bar")]
         if causes and tops[-1] > cause:
-            pieces.append(path(f"M{self.bar:.1f} {cause:.1f}V{tops[-1]:.1f}", kind="bar after" + " unseen" * is_unseen))
-        return [*pieces, *(shape for middle, mark in self.spots for shape in self._glyph(mark, middle))]
+            pieces.append(path(f"M{x:.1f} {cause:.1f}V{tops[-1]:.1f}", kind="bar after" + " unseen" * hidden))
+        shared = [middle for middle, mark in self.spots if mark.kind == "shared"]
+        if shared and causes:
+            pieces.append(path(f"M{x:.1f} {shared[0]:.1f}h-9V{max(causes[0], shared[0]):.1f}h9", kind="thread"))
+        return pieces
 
     def _glyph(self, mark: Mark, y: float) -> list[Shape]:
         """Return the glyph of a mark on the bar: a ring, a pencil, or a disc with a sign."""
         x = self.bar
         if mark.kind == "saved":
-            return [shape("circle", cx=x, cy=y, r=7.5, kind="kept")]
+            return [shape("circle", cx=x, cy=y, r=7.5, kind="ring")]
         if mark.kind in ("modified", "unseen"):
-            pencil = path("M0 4L2 -2L9 -13L14 -10L7 1z", kind="pencil")
-            return [group(pencil, transform=f"translate({x - 1:.1f} {y + 2:.1f})")]
+            return [path(f"M{x - 1:.1f} {y + 6:.1f}l2 -6l7 -11l5 3l-7 11z", kind="pencil")]
         if mark.kind in SIGNS:
-            sign = text(x, y + 4.5, SIGNS[mark.kind], kind="sign", **{"text-anchor": "middle"})
-            return [shape("circle", cx=x, cy=y, r=10.0, kind="disc"), sign]
+            disc = shape("circle", cx=x, cy=y, r=10.0, kind="disc")
+            return [disc, text(x, y + 4.5, SIGNS[mark.kind], kind="sign")]
         return []
 
     def _arrow(self) -> list[Shape]:
         """Return the arrow along the bar, from the ring of the saved tensor to the backward call that reads it."""
         saved = [middle for middle, mark in self.spots if mark.is_read]
-        read = [middle for middle, mark in self.spots if mark.kind in SIGNS]
+        read = [middle for middle, mark in self.spots if mark.kind in ("raised", "accepted", "fine")]
         if self.is_narrow or not saved or not read or read[-1] <= saved[0]:
             return []
         x, begin, end = self.bar + 11, saved[0], read[-1]
@@ -140,6 +195,26 @@ class _TimelineDrawing:
         return [group(curve, tip, kind="reads")]
 
 
-def draw_timeline(timeline: Timeline, width: float = WIDE) -> str:
-    """Return the SVG document of a timeline, `width` pixels wide."""
-    return _TimelineDrawing(timeline, width).draw()
+def scene_timeline(recording: Recording, graph_first: bool = False) -> SceneTimeline | None:
+    """Return the timeline of a recording for a front end, or None if the recording does not have one.
+
+    Args:
+        recording: the recording.
+        graph_first: whether the graph is open, too.
+    """
+    timeline = timeline_of(recording)
+    if timeline is None:
+        return None
+    frame_of = {
+        frame.step.index: frame.number - 1 for frame in list_frames(recording) if frame.kind == "step" and frame.step
+    }
+    columns = [
+        SceneColumn(
+            column.name,
+            [draw_column(column, timeline.tone, width) for width in LIVE_WIDTHS],
+            [frame_of.get(row.step, -1) if row.step is not None else -1 for row in column.rows],
+            [" · ".join(filter(None, (row.line, row.code, row.words))) for row in column.rows],
+        )
+        for column in timeline.columns
+    ]
+    return SceneTimeline(timeline.title, timeline.tone, columns, timeline.change, list(timeline.rest), graph_first)

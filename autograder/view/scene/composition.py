@@ -22,6 +22,8 @@ from autograder.view.scene.counter_question import CounterQuestion, ask_versions
 from autograder.view.scene.frame_states import States, StateTracker
 from autograder.view.scene.node_graph import MARGIN, NodeGraph
 from autograder.view.scene.recording_index import RecordingIndex, index_recording
+from autograder.view.scene.timeline import is_withheld
+from autograder.view.scene.timeline_parts import SceneTimeline
 from autograder.view.shapes import MONO, Drawing, Shape, box, clip, group, text
 from autograder.view.text.gradient_values import GradientElement, finite, format_number, is_wrong, list_elements
 from autograder.view.text.headline import is_refused, meaning, title
@@ -224,6 +226,7 @@ class Scene(msgspec.Struct):
         counters: the versions at the frame before `ask`, which the reader sets; None if they are shown.
         is_refused: whether a check rejected a program whose gradients are right; the badge then replaces the outcome by
             this.
+        timeline: the figure that is shown first, above the graph; None if the graph is shown alone.
         words: the front end's own texts in the reader's language, by the English text.
     """
 
@@ -246,6 +249,7 @@ class Scene(msgspec.Struct):
     choices: Choices | None = None
     counters: CounterQuestion | None = None
     is_refused: bool = False
+    timeline: SceneTimeline | None = None
     words: dict[str, str] = {}
 
 
@@ -277,20 +281,13 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
         memory=_memory(index),
         gradients=gradients,
         decisive=decisive,
-        start=0 if ask is not None or _is_withheld(recording) else decisive,
+        start=0 if ask is not None or is_withheld(recording) else decisive,
         ask=ask,
         outcomes=[(outcome, meaning(outcome)) for outcome in OUTCOMES],
         place=place,
         counters=ask_versions(recording, ask, _texts(frames)) if counters and ask else None,
         words=front_end_words(),
     )
-
-
-def _is_withheld(recording: Recording) -> bool:
-    """Return whether the verdict hides the harms because the reader has to find the line; the picture must not open there."""
-    harmed = any(write.harmed for step in recording.steps for write in step.writes)
-    failed = recording.verdict.outcome in ("raises-backward", "silently-wrong")
-    return failed and harmed and not recording.verdict.harms and not recording.verdict.refusal
 
 
 def _programs(recording: Recording) -> list[CodeFile]:

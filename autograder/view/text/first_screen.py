@@ -125,12 +125,6 @@ def _how_to_learn_more(more: str, has_repair: bool) -> str:
     return translated(more) + (translated(MORE_OF_REPAIR) if more == MORE and has_repair else "")
 
 
-def essence(recording: Recording) -> str:
-    """Return the first harm's sentences and the best fix, for the top of a page; "" if the program is right."""
-    parts = [_harm(recording), _repair(recording)]
-    return "\n\n".join("\n".join(part) for part in parts if part)
-
-
 def _wrapped(text: str, most: int | None = None, indent: str = "") -> list[str]:
     """Return a text as wrapped lines, without a line break between "line" and its number."""
     held = re.sub(r"\b(line) (\d)", "\\1\N{NO-BREAK SPACE}\\2", text)

@@ -1,0 +1,154 @@
+// The timeline of a run: its columns as Python drew them for several widths, and below them the graph, step by step, drawn when it is opened.
+
+import graph from "./graph.js";
+
+/**
+ * @import { Model, Scene, SceneColumn, SceneTimeline } from "./scene"
+ */
+
+/** The graph below a timeline, which reports the frame that it shows. */
+class GraphOfTimeline extends graph.Viewer {
+  /** @type {((frame: number) => void) | undefined} */
+  moved;
+
+  describe() {
+    super.describe();
+    this.moved?.(this.at);
+  }
+}
+
+/** One timeline: the title, the columns, the fix, and the graph. */
+class TimelineViewer {
+  root = graph.make("section", { className: "autograder story", role: "group", "aria-label": graph.say("timeline") });
+  more = graph.make("details", { className: "more" }, graph.make("summary", {}, graph.say("Show the graph, step by step")));
+  place = graph.make("div");
+  /** @type {GraphOfTimeline | undefined} */
+  graph;
+  /** @type {{ pane: HTMLElement, column: SceneColumn, drawn: number, steps: Element[] }[]} */
+  panes = [];
+  resized = new ResizeObserver(() => this.fit());
+  /** @type {number | undefined} the frame of the row that was chosen last */
+  frame;
+
+  /**
+   * @param {Scene} scene
+   * @param {Element} host the element whose content it replaces
+   * @param {Model} model
+   */
+  constructor(scene, host, model) {
+    this.scene = scene;
+    this.model = model;
+    const { title, tone, columns, change, rest, graph_first } = /** @type {SceneTimeline} */ (scene.timeline);
+    const [first, ...others] = columns.map((column) => this.pane(column));
+    const folded = others.map((pane, i) => graph.make("details", { className: "other" }, graph.make("summary", {}, columns[i + 1].title), pane));
+    const notes = rest.map((sentence) => graph.make("p", { className: "aside" }, sentence));
+    this.more.append(this.place);
+    this.root.append(graph.make("p", { className: `headline ${tone}` }, title), first, ...folded, ...(change ? [graph.make("p", { className: "change" }, change)] : []), ...notes, this.more);
+    if (scene.is_playable) this.root.append(graph.button(graph.say("change the program"), () => this.askForBoard(), "play"));
+    host.replaceChildren(this.root);
+    this.more.addEventListener("toggle", () => this.more.open && this.showGraph());
+    this.watch();
+    this.fit();
+    this.more.open = graph_first;
+    this.resized.observe(this.root);
+  }
+
+  /** @param {SceneColumn} column */
+  pane(column) {
+    const pane = graph.make("div", { className: "column" });
+    this.panes.push({ pane, column, drawn: -1, steps: [] });
+    return pane;
+  }
+
+  /** Draws each column at the largest width that fits. */
+  fit() {
+    const width = this.root.clientWidth - 24;
+    for (const entry of this.panes) {
+      const { drawings, labels, title } = entry.column;
+      const fits = drawings.filter((drawing) => drawing.width <= width).length;
+      const best = Math.max(0, fits - 1);
+      if (best === entry.drawn) continue;
+      entry.drawn = best;
+      const svg = graph.makeDrawing(drawings[best], title || graph.say("timeline"), new Map(), 1);
+      entry.steps = [...svg.querySelectorAll(".step")];
+      entry.steps.forEach((step, row) => {
+        const values = { tabindex: row ? "-1" : "0", role: "button", "aria-label": labels[row] };
+        for (const [name, value] of Object.entries(values)) step.setAttribute(name, value);
+      });
+      entry.pane.replaceChildren(svg);
+    }
+    this.mark(this.graph?.at);
+  }
+
+  /** Opens the graph at the chosen row; without one, where the scene opens. */
+  showGraph() {
+    if (!this.graph) {
+      this.graph = new GraphOfTimeline(this.scene, this.place, this.model);
+      this.graph.moved = (frame) => this.mark(frame);
+    }
+    if (this.frame !== undefined) this.graph.go(this.frame);
+    this.mark(this.graph.at);
+  }
+
+  /** Marks the last row that has run at a frame of the graph. @param {number | undefined} frame */
+  mark(frame) {
+    for (const { column, steps } of this.panes) {
+      const past = column.frames.filter((own) => own >= 0 && own <= (frame ?? -1));
+      const row = past.length ? column.frames.lastIndexOf(Math.max(...past)) : -1;
+      steps.forEach((step, i) => step.toggleAttribute("data-now", i === row));
+    }
+  }
+
+  /** @param {Event} event */
+  chosen(event) {
+    const step = /** @type {Element} */ (event.target).closest?.(".step");
+    const entry = this.panes.find(({ steps }) => step && steps.includes(step));
+    return entry && step ? { entry, row: entry.steps.indexOf(step) } : undefined;
+  }
+
+  watch() {
+    graph.muteShortcuts(this.root);
+    this.root.addEventListener("click", (event) => {
+      const found = this.chosen(event);
+      if (found) this.choose(found.entry.column.frames[found.row]);
+    });
+    this.root.addEventListener("keydown", (event) => {
+      const found = this.chosen(event);
+      if (!found || event.altKey || event.ctrlKey || event.metaKey) return;
+      const { entry: { column, steps }, row } = found;
+      if (event.key === "Enter" || event.key === " ") this.choose(column.frames[row]);
+      else if (event.key === "ArrowDown" || event.key === "ArrowUp") this.focus(steps, row + (event.key === "ArrowDown" ? 1 : -1));
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+
+  /** @param {Element[]} steps @param {number} wanted */
+  focus(steps, wanted) {
+    const next = steps[Math.max(0, Math.min(wanted, steps.length - 1))];
+    for (const step of steps) step.setAttribute("tabindex", step === next ? "0" : "-1");
+    /** @type {SVGElement} */ (next).focus();
+  }
+
+  /** Opens the graph at a frame; a row that is not a step of the recording has none. @param {number} frame */
+  choose(frame) {
+    if (frame < 0) return;
+    this.frame = frame;
+    if (this.more.open) this.showGraph();
+    else this.more.open = true;
+  }
+
+  askForBoard() {
+    this.model.set("arrangement", { number: 0, lines: [], edits: {}, again: true });
+    this.model.save_changes();
+  }
+
+  close() {
+    this.resized.disconnect();
+    this.graph?.close();
+    this.root.remove();
+  }
+}
+
+graph.kinds.timeline = TimelineViewer;

@@ -1,0 +1,359 @@
+"""The column of one storage: its marks, collected from the steps of a recording, and the rows with the lines that lead to them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+
+from autograder.locale.translations import translatable, translated
+from autograder.tape.recording.schema import Recording, SavedEdge, Step, Tensor, Write
+from autograder.tape.recording.verdict_types import Harm, Place
+from autograder.view.playback import Playback, find_backward
+from autograder.view.scene.timeline_parts import VALUES, Column, Kind, Mark, Row, short_place, values_and_version
+from autograder.view.shapes import clip
+from autograder.view.text.harm_sentences import harmed_tensor, how_far_off, keeper
+from autograder.view.text.headline import headline, short_message
+from autograder.view.text.naming import TensorNames, count_noun
+
+MESSAGE = 90
+"""The maximum number of columns of an error message in a mark."""
+MOST_ROWS = 9
+"""The maximum number of rows with marks; more modifications of one storage are folded."""
+
+SAVES = 2
+"""The maximum number of nodes that saved one storage."""
+
+MADE = {
+    "parameter": translatable("{tensor} is a parameter, a leaf that requires grad"),
+    "leaf": translatable("{tensor} is a leaf that requires grad"),
+    "view": translatable("{tensor} is a view"),
+}
+"""Kind of a tensor → the statement on the line that made it, for a program that stops in forward."""
+SHARED = {
+    "data": translatable("{alias} shares its memory and has a version counter of its own"),
+    "numpy": translatable("{alias} shares its memory and has no version counter"),
+    "dlpack": translatable("{alias} shares its memory and has a version counter of its own"),
+    "view": translatable("{alias} is a view: the same memory, the same version counter"),
+    "": translatable("{alias} shares its memory and its version counter"),
+}
+"""The way in which an alias reaches the memory → the statement on the line that made it."""
+UNSAVED = translatable("no node saves this memory")
+
+
+class ColumnMaker:
+    """Collects the marks of a recording's steps on one storage."""
+
+    def __init__(self, recording: Recording):
+        self.recording, self.verdict = recording, recording.verdict
+        self.file = recording.programs[0].file
+        self.edges = {edge.id: edge for edge in recording.saved}
+        self.tensors = {tensor.id: tensor for tensor in recording.tensors}
+        self.marks: dict[int, list[Mark]] = {}
+        self.lit: set[int] = set()
+
+    def of_harms(self, harms: list[Harm]) -> Column:
+        """Return the column of a storage that was modified after it was saved: the making, saving, modification and reading."""
+        harm = harms[0]
+        edge = self.edges.get(harm.edge) if harm.edge is not None else None
+        writes = list(self._writes(edge)) if edge is not None else []
+        if edge is not None:
+            self._mark_making(edge.storage)
+            before = writes[0][0].index if writes else math.inf
+            for other in harms:
+                saved = self.edges.get(other.edge) if other.edge is not None else None
+                if saved is not None and self._count("saved") < SAVES:
+                    self._mark_saving(saved, other, is_read=other is harm, before=before)
+            for step, write in writes[: MOST_ROWS - 3]:
+                self._mark_write(step, write, harm, edge)
+        if not writes:
+            self._mark_places(harm)
+        self._mark_reading(harm, edge)
+        return self._column(harmed_tensor(harm), edge.storage if edge is not None else None)
+
+    def of_error(self) -> Column:
+        """Return the column of the line that raised an error, and of the leaf or view that it modifies."""
+        error, index = self.verdict.error, self._error_step()
+        if error is None or index is None:
+            return self._column("", None)
+        self.lit.add(index)
+        self._add(index, Mark("raised", error.type, clip(short_message(error.message), MESSAGE)))
+        for name, tensor in self._tensors_in(self.recording.steps[index]):
+            made = next((step for step in self.recording.steps if tensor.id in step.tensors), None)
+            kind = "view" if tensor.base is not None else tensor.kind
+            if kind in MADE:
+                if made is not None:
+                    self._add(made.index, Mark("made", translated(MADE[kind], tensor=name)))
+                return self._column(name, tensor.storage)
+        return self._column("", None)
+
+    def of_harmless(self) -> Column:
+        """Return the column of the first modification that no backward call was harmed by, and of the backward call."""
+        named = self._first_write()
+        after = named[0].index if named else -1
+        later = (visit.step for visit in self.recording.backward if visit.step is not None and visit.step > after)
+        backward = next(later, find_backward(self.recording))
+        if named is not None:
+            step, write, name, reason = named
+            self._mark_making(write.storage)
+            state = next((state for state in step.states if state.tensor == write.tensor), None)
+            words = values_and_version(state.values, state.version) if state else ""
+            self._add(step.index, Mark("modified", words or translated("modifies {tensor}", tensor=name), reason))
+        if backward is not None:
+            answers = {check.oracle: check.answer for check in self.verdict.checks}
+            is_compared = answers.get("copies of saved tensors") == "yes"
+            words = translated("every node reads the values that it saved") if is_compared else headline(self.verdict)
+            self._add(backward, Mark("fine", words))
+        return self._column(named[2], named[1].storage) if named else self._column("", None)
+
+    def _column(self, name: str, storage: int | None) -> Column:
+        """Return the rows of the marked steps, with the name and size of their storage."""
+        return Column(name, self._size(storage) if storage is not None else "", tuple(self._rows()))
+
+    def _writes(self, edge: SavedEdge) -> Iterator[tuple[Step, Write]]:
+        """Yield the modifications of a saved tensor, from the first harmful one on, until backward frees the tensor."""
+        is_harmed = False
+        for step in self.recording.steps:
+            for write in step.writes:
+                is_harmed = is_harmed or edge.id in write.harmed
+                if edge.id in write.harmed or (is_harmed and _overlaps(write, edge)):
+                    yield step, write
+            if edge.id in step.freed:
+                return
+
+    def _mark_making(self, storage: int) -> None:
+        """Mark the step that made a storage; a parameter's is far away and has no row."""
+        for step in self.recording.steps:
+            made = [number for number in step.tensors if self.tensors[number].storage == storage]
+            if made:
+                state = next((state for state in step.states if state.tensor == made[0]), None)
+                if self.tensors[made[0]].kind != "parameter" and state is not None:
+                    self._add(step.index, Mark("made", values_and_version(state.values, state.version)))
+                return
+
+    def _mark_saving(self, edge: SavedEdge, harm: Harm, is_read: bool, before: float) -> None:
+        """Mark the step in which a node saved the tensor, if it is an earlier one than `before`.
+
+        If no step did, mark the last execution of the line.
+        """
+        steps = self.recording.steps
+        step = next((step for step in steps if edge.id in step.saved), None) or self._last_at(harm.saved_at)
+        if step is None or step.index > before:
+            return
+        words = translated(
+            "{node} saves {tensor}, version {version}",
+            node=keeper(harm, self.recording), tensor=harmed_tensor(harm), version=edge.saved_version,
+        )  # fmt: skip
+        self._add(step.index, Mark("saved", words, is_read=is_read))
+
+    def _count(self, kind: Kind) -> int:
+        """Return the number of marks of a kind."""
+        return sum(mark.kind == kind for marks in self.marks.values() for mark in marks)
+
+    def _last_at(self, place: Place) -> Step | None:
+        """Return the last execution of a line."""
+        return next((step for step in reversed(self.recording.steps) if step.place == place), None)
+
+    def _mark_places(self, harm: Harm) -> None:
+        """Mark the last execution of each line of a harm whose modification the recording does not contain."""
+        saved, modified = self._last_at(harm.saved_at), self._last_at(harm.mutated_at[0])
+        if saved is not None:
+            self._add(saved.index, Mark("saved", harm.saved_by))
+        if modified is not None:
+            self.lit.add(modified.index)
+            self._add(modified.index, Mark("unseen", translated("modifies {tensor}", tensor=harmed_tensor(harm))))
+
+    def _mark_write(self, step: Step, write: Write, harm: Harm, edge: SavedEdge) -> None:
+        """Mark a step that modified the saved tensor; its version is given if the step left one."""
+        self.lit.add(step.index)
+        self._mark_alias(step, write, edge)
+        own = self.tensors[edge.tensor].counter if edge.tensor is not None else None
+        states = [state for state in step.states if self.tensors[state.tensor].counter == own]
+        values = next((state.values for state in states if state.tensor == edge.tensor), "")
+        if own in write.counters or (own is None and write.counters):
+            versions = [state.version for state in states if state.version is not None]
+            self._add(
+                step.index, Mark("modified", values_and_version(values, max(versions, default=None)) or write.operation)
+            )
+            return
+        alias = harm.through or write.through or write.operation
+        if alias == harmed_tensor(harm):
+            alias = translated("a modification by `{operation}`", operation=write.operation)
+        still = translated("still version {version}: {alias} is not counted", version=harm.saved_version, alias=alias)
+        self._add(step.index, Mark("unseen", f"{values} · {still}" if 0 < len(values) <= VALUES else still))
+
+    def _mark_alias(self, step: Step, write: Write, edge: SavedEdge) -> None:
+        """Mark the earlier step that made the alias through which a step modified the saved tensor, if it has a name."""
+        alias, known = write.through or "", self.tensors.get(write.tensor) if write.tensor is not None else None
+        if known is None:  # a NumPy array, of which the recording has only the name
+            earlier = (each for each in reversed(self.recording.steps[: step.index]) if each.function == step.function)
+            made = next((each for each in earlier if re.match(rf"{re.escape(alias)}\s*=[^=]", each.place.text)), None)
+            kind = "numpy"
+        else:
+            made = next((each for each in self.recording.steps[: step.index] if known.id in each.tensors), None)
+            kind = known.alias_of or ("view" if known.base is not None else "")
+        bound = made is not None and (known is None or any(known.id == change.tensor for change in made.names))
+        if made is not None and any(mark.kind == "made" for mark in self.marks.get(made.index, ())):
+            return  # the row of the storage
+        if made is not None and bound and alias and (known is None or known.id != edge.tensor):
+            self._add(made.index, Mark("shared", translated(SHARED[kind], alias=alias)))
+
+    def _mark_reading(self, harm: Harm, edge: SavedEdge | None) -> None:
+        """Mark the step whose backward call read the modified tensor."""
+        known = {"saved": harm.saved_version, "version": harm.version_now}
+        if self.verdict.outcome == "raises-backward" and harm.saved_version != harm.version_now:
+            words = translated("expects version {saved}, finds {version}", **known)
+            mark = Mark("raised", words, translated("so backward() raises an error"))
+        else:
+            effect = how_far_off(self.verdict.gradients, VALUES)
+            is_same = harm.saved_version is not None and harm.saved_version == harm.version_now
+            words = translated("version {saved} = {version}: accepted", **known) if is_same else ""
+            mark = Mark("accepted", words or translated("reads the new values"), effect)
+        step = self._reading_step(edge)
+        if step is not None:
+            self._add(step, mark)
+
+    def _reading_step(self, edge: SavedEdge | None) -> int | None:
+        """Return the index of the step whose backward call read the tensor: the first one after its modification."""
+        last = max(self.marks, default=-1)
+        visits = [visit for visit in self.recording.backward if visit.step is not None and visit.step >= last]
+        own = [visit for visit in visits if edge is not None and visit.node == edge.node]
+        raised = [visit for visit in visits if visit.status == "raised"]
+        first = next(iter([*own, *raised]), None)
+        if first is not None:
+            return first.step
+        return self._error_step() if self.verdict.error else next((visit.step for visit in visits), None)
+
+    def _error_step(self) -> int | None:
+        """Return the index of the last step at the line of the error."""
+        error = self.verdict.error
+        steps = (step.index for step in reversed(self.recording.steps) if error and error.is_at(step.place))
+        return next(steps, None)
+
+    def _tensors_in(self, step: Step) -> Iterator[tuple[str, Tensor]]:
+        """Yield the variables in a line that refer to tensors when it begins, in the order of the line."""
+        bound = {
+            change.name: change.tensor for earlier in self.recording.steps[: step.index] for change in earlier.names
+        }
+        for path in re.findall(r"[^\W\d][\w.]*", step.place.text):
+            for parts in range(path.count(".") + 1, 0, -1):
+                name = ".".join(path.split(".")[:parts])
+                if (tensor := bound.get(name)) is not None:
+                    yield name, self.tensors[tensor]
+
+    def _first_write(self) -> tuple[Step, Write, str, str] | None:
+        """Return the first modification of a named tensor that has a known reason, with the name and the reason.
+
+        Modifications of saved memory come first, and those in a module's constructor are left out.
+        """
+        playback = Playback(self.recording)
+        names, unsaved = TensorNames(playback), None
+        for frame, _ in playback.play():
+            step = frame.step
+            if frame.kind != "step" or step is None or "__init__" in step.function:
+                continue
+            for write in step.writes:
+                if write.tensor is None or write.tensor in step.tensors or not names.has_name(write.tensor):
+                    continue
+                reason = self._reason(step, write)
+                if reason and (unsaved is None or reason != translated(UNSAVED)):
+                    found = (step, write, names.short(write.tensor), reason)
+                    if reason != translated(UNSAVED):
+                        return found
+                    unsaved = found
+        return unsaved
+
+    @cached_property
+    def _lives(self) -> dict[int, list[tuple[SavedEdge, float, float]]]:
+        """The saved edges of each storage, with the indices of the steps that saved and that freed them."""
+        steps, never = self.recording.steps, math.inf
+        saved = {edge: step.index for step in steps for edge in step.saved}
+        freed = {edge: step.index for step in reversed(steps) for edge in step.freed}
+        lives: dict[int, list[tuple[SavedEdge, float, float]]] = {}
+        for edge in self.recording.saved:
+            lives.setdefault(edge.storage, []).append((edge, saved.get(edge.id, never), freed.get(edge.id, never)))
+        return lives
+
+    def _reason(self, step: Step, write: Write) -> str:
+        """Return why a modification did no harm, or "" if the recording does not show it."""
+        lives = [life for life in self._lives.get(write.storage, ()) if _overlaps(write, life[0])]
+        if not lives:
+            return translated(UNSAVED)
+        earlier = [freed for _, saved, freed in lives if saved <= step.index]
+        if not earlier:
+            return translated("modified before a node saved it")
+        return translated("backward had already used and freed it") if max(earlier) <= step.index else ""
+
+    def _size(self, storage: int) -> str:
+        """Return the number of elements of a storage."""
+        sizes = (math.prod(tensor.shape) for tensor in self.recording.tensors if tensor.storage == storage)
+        count = max(sizes, default=0)
+        return count_noun(count, "storage of {count} number", "storage of {count} numbers") if count else ""
+
+    def _add(self, step: int, mark: Mark) -> None:
+        """Add a mark to a step, once: `h * h` saves h twice. What a caller does after the last step is marked there."""
+        marks = self.marks.setdefault(min(step, len(self.recording.steps) - 1), [])
+        if all((mark.kind, mark.words) != (other.kind, other.words) for other in marks):
+            marks.append(mark)
+
+    def _rows(self) -> Iterator[Row]:
+        """Yield the marked steps, each preceded by the callers that are not yet shown."""
+        shown: list[Step] = []
+        last, remark = -1, ""
+        for index in sorted(self.marks):
+            step = self.recording.steps[index]
+            callers = [caller for caller in self._callers(step) if caller.place not in [each.place for each in shown]]
+            shown = [each for each in shown if each.depth < step.depth]
+            between = index - last - 1 - len(callers) if last >= 0 else 0
+            for number, caller in enumerate([*callers, step]):
+                shown.append(caller)
+                marks = () if caller is not step else tuple(self.marks[index])
+                row = self._row(caller, marks, max(between, 0) if number == 0 else 0, shown)
+                yield row if row.remark != remark else replace(row, remark="")
+                remark = row.remark
+            last = index
+
+    def _callers(self, step: Step) -> list[Step]:
+        """Return the statements that called the function of a step, outermost first.
+
+        A statement that calls functions ends after their statements, so its step is a later one. If an error ended it,
+        an earlier part of it, before another call, may have been recorded.
+        """
+        callers: list[Step] = []
+        for depth in range(step.depth - 1, -1, -1):
+            below = (callers[-1] if callers else step).index
+            later = next((each for each in self.recording.steps[step.index :] if each.depth <= depth), None)
+            earlier = (each for each in reversed(self.recording.steps[:below]) if each.depth <= depth)
+            found = later or next(earlier, None)
+            if found is not None and found.depth == depth and not found.place.text.endswith(":"):
+                callers.append(found)
+        return callers[::-1]
+
+    def _row(self, step: Step, marks: tuple[Mark, ...], before: int, shown: list[Step]) -> Row:
+        """Return the row of a step; a caller has no marks."""
+        times = self._times(step)
+        remark = [step.function] if step.depth and step.function != "<module>" else []
+        if times and marks:
+            remark.append(translated("execution {number} of {count}", number=times[0], count=times[1]))
+        line = short_place(step.place, self.file)
+        depth = len({each.depth for each in shown if each.depth < step.depth})
+        is_lit = bool(marks) and step.index in self.lit
+        return Row(line, step.place.text, depth, " · ".join(remark), marks, before, is_lit, step.index)
+
+    def _times(self, step: Step) -> tuple[int, int] | None:
+        """Return the number of this execution of a line and of all, or None if it ran once or a part was recorded."""
+        if self.verdict.excerpt is not None:
+            return None
+        began = [
+            each.index for before, each in zip((None, *self.recording.steps), self.recording.steps, strict=False)
+            if each.place == step.place and not (before is not None and before.depth > each.depth)
+        ]  # fmt: skip
+        number = sum(index <= step.index for index in began)
+        return (number, len(began)) if len(began) > 1 else None
+
+
+def _overlaps(write: Write, edge: SavedEdge) -> bool:
+    """Return whether a modification changes bytes of a saved tensor."""
+    return write.storage == edge.storage and write.start < edge.stop and edge.start < write.stop

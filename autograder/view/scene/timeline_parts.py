@@ -1,0 +1,145 @@
+"""The parts of a timeline as data: Python determines rows, columns and texts, and the drawings only place them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from autograder.locale.translations import translated
+from autograder.tape.recording.verdict_types import Outcome, Place
+from autograder.view.shapes import Drawing, tone_of
+from autograder.view.text.naming import count_noun
+
+Kind = Literal["made", "shared", "saved", "modified", "unseen", "lost", "raised", "accepted", "fine"]
+
+VALUES = 24
+"""The maximum number of columns of values in a mark."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The effect of a line on the storage: its kind, a short statement, and a detail or "".
+
+    Attributes:
+        is_read: whether backward reads what this line saved.
+    """
+
+    kind: Kind
+    words: str
+    detail: str = ""
+    is_read: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One execution of a line.
+
+    Attributes:
+        line: the line number, with the file's name if that is not the program's own.
+        depth: number of calls that the line is inside of, of those that the timeline shows.
+        remark: the function of an inner line, and the number of this execution if the line ran several times.
+        before: number of statements that ran between the row above and this row.
+        is_lit: whether the line is the cause of the outcome.
+        step: index of the recording's step; None if it is not recorded.
+    """
+
+    line: str
+    code: str
+    depth: int = 0
+    remark: str = ""
+    marks: tuple[Mark, ...] = ()
+    before: int = 0
+    is_lit: bool = False
+    step: int | None = None
+
+    @property
+    def fold(self) -> str:
+        """The words on the statements before the row; "" if none are left out."""
+        return f"… {count_noun(self.before, '{count} statement', '{count} statements')}" if self.before else ""
+
+    @property
+    def words(self) -> str:
+        """The statements of all marks."""
+        return "; ".join(mark.words + (f" ({mark.detail})" if mark.detail else "") for mark in self.marks)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The rows of one storage, or of several with the same rows.
+
+    Attributes:
+        name, note: the name of the storage, and its size; "" if no storage explains the outcome.
+    """
+
+    name: str
+    note: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The whole figure; its first column is open.
+
+    Attributes:
+        change: the first fix, or "".
+        rest: sentences on the storages that are not drawn.
+    """
+
+    title: str
+    outcome: Outcome
+    columns: tuple[Column, ...]
+    change: str = ""
+    rest: tuple[str, ...] = ()
+
+    @property
+    def tone(self) -> str:
+        """The class that gives the figure the color of the outcome; a graph fault has that of a wrong gradient."""
+        is_lost = any(mark.kind == "lost" for column in self.columns for row in column.rows for mark in row.marks)
+        return "silent" if is_lost else tone_of(self.outcome)
+
+
+class SceneColumn(msgspec.Struct):
+    """One column for a front end.
+
+    Attributes:
+        title: the name of its storage, for the line that unfolds it.
+        drawings: the column at several widths, the narrowest first; each row is a group of class "step".
+        frames: the 0-based frame of the scene for each row; -1 without one.
+        labels: each row in words.
+    """
+
+    title: str
+    drawings: list[Drawing]
+    frames: list[int]
+    labels: list[str]
+
+
+class SceneTimeline(msgspec.Struct):
+    """The timeline for a front end, which chooses a drawing by the width of its pane.
+
+    Attributes:
+        tone: the class that gives it the color of the outcome.
+        change: the first fix, or "".
+        rest: sentences below the columns.
+        graph_first: whether the graph is open, too.
+    """
+
+    title: str
+    tone: str
+    columns: list[SceneColumn]
+    change: str
+    rest: list[str]
+    graph_first: bool = False
+
+
+def values_and_version(values: str, version: int | None) -> str:
+    """Return short values with a version, such as "4 · version 0"."""
+    told = translated("version {version}", version=version) if version is not None else ""
+    return " · ".join(filter(None, [values if len(values) <= VALUES else "", told]))
+
+
+def short_place(place: Place, file: str) -> str:
+    """Return the number of a line, preceded by the name of its file if that is not `file`, such as "layers.py:12"."""
+    return str(place.line) if place.file == file else f"{place.file.rpartition('/')[2]}:{place.line}"
