@@ -14,9 +14,11 @@ from autograder.locale.line_breaks import columns, wrap_text
 from autograder.locale.translations import join_sentences, translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.draw.markup import write_style, write_svg
+from autograder.view.draw.timeline import draw_timeline
 from autograder.view.scene import memory_lanes
 from autograder.view.scene.code_tokens import CodeToken
 from autograder.view.scene.composition import CodeLine, Scene, SceneFrame, build_scene
+from autograder.view.scene.timeline import timeline_of
 from autograder.view.shapes import Drawing, Shape, box, group, path, shape, text, tone_of
 
 SHOWN_IN = {"field": {"stale", "silent"}, "tick": {"passed"}, "cross": {"raised", "wrong"}}
@@ -226,16 +228,19 @@ SIGNS = {"correct": "✓", "raises-forward": "!", "raises-backward": "!", "silen
 
 
 def as_svg(recording: Recording, step: int | None = None) -> str:
-    """Return the picture of one step as an SVG document.
+    """Return the timeline, or the graph at one step, as an SVG document.
 
     Args:
         recording: the recording to draw.
-        step: the step's number as the widget shows it, from 1; None for the step of the last harmful write, else of the
-            error, else of the verdict.
+        step: the step's number as the widget shows it, from 1; None for the timeline. Without a timeline, the graph is that
+            of the last harmful write, else of the error, else of the verdict.
 
     Raises:
         ValueError: the recording does not contain this step.
     """
+    timeline = timeline_of(recording) if step is None else None
+    if timeline is not None:
+        return draw_timeline(timeline)
     scene = build_scene(recording)
     if step is not None and not 1 <= step <= len(scene.frames):
         raise ValueError(f"This recording has the steps 1 to {len(scene.frames)}; you asked for step {step}.")

@@ -13,7 +13,9 @@ import msgspec
 from autograder.tape.recording.schema import Recording
 from autograder.view.draw.html import describe_picture, static_frame_number
 from autograder.view.draw.svg import draw_picture
+from autograder.view.draw.timeline import draw_timeline, scene_timeline
 from autograder.view.scene.composition import Scene, build_scene
+from autograder.view.scene.timeline import timeline_of, timeline_text
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -44,10 +46,15 @@ def draw(recording: Recording, name: str, counters: bool = False) -> tuple[Pictu
         counters: whether the reader sets the version counters before they are shown.
     """
     scene = build_scene(recording, counters=counters)
-    svg = draw_picture(scene, static_frame_number(scene), verdict=not counters)
+    timeline = None if counters else timeline_of(recording)
+    if timeline is None:
+        svg, words = draw_picture(scene, static_frame_number(scene), verdict=not counters), describe_picture(scene)
+    else:
+        svg, words = draw_timeline(timeline), timeline_text(timeline)
     width, height = _size(svg)
-    opened = msgspec.structs.replace(scene, start=0, from_start=True)
-    return Picture(name, svg, describe_picture(scene), width, height, len(scene.frames)), opened
+    shown = None if counters else scene_timeline(recording, graph_first=True)
+    opened = msgspec.structs.replace(scene, start=0, from_start=True, timeline=shown)
+    return Picture(name, svg, words, width, height, len(scene.frames)), opened
 
 
 def packed_script(name: str, content: dict[str, Any]) -> str:
