@@ -14,6 +14,11 @@ FOLDER = Path(__file__).parent / "recordings"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
 SCRIPT = '"><img src=x onerror=alert(1)></text><script>alert(2)</script>&lt;'
 
+SAVED_TAGS = {
+    "div", "p", "strong", "table", "tbody", "tr", "td", "b", "br", "small", "code", "details", "summary", "pre", "img",
+}  # fmt: skip
+"""The elements of a saved output."""
+
 
 def stored(name: str) -> Recording:
     """Return a stored recording."""

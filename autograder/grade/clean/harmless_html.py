@@ -33,6 +33,22 @@ ATTRIBUTES = {
     "ol": {"start"},
     "abbr": {"title"},
 }
+STYLES = {
+    "width",
+    "max-width",
+    "table-layout",
+    "border-collapse",
+    "border-left",
+    "margin-left",
+    "text-align",
+    "padding",
+    "vertical-align",
+    "white-space",
+    "overflow-wrap",
+    "font-family",
+    "background-color",
+}
+"""The properties of the grader's own tables (view/draw/timeline_table.py)."""
 NUMBERS = {"width", "height", "colspan", "rowspan", "border", "start"}
 MOST_TAGS, MOST_OPEN = 8_000, 150
 """The maximum numbers of tags, and of elements that are open at once: browsers and nh3 take quadratic time for more."""
@@ -90,6 +106,8 @@ def _filter(tag: str, name: str, value: str, drawings: bool = False) -> str | No
         return value if drawings and DRAWN.fullmatch(value) else raster_address(value)
     if name == "href":
         return value if LINK.fullmatch(value) else None
+    if name == "style":
+        return value if re.fullmatch(r"[\w:;#%.,() -]*", value) and "url" not in value.lower() else None
     if name in NUMBERS:
         return value if re.fullmatch(r"[0-9]{1,4}", value) else None
     if name == "align":
@@ -98,10 +116,12 @@ def _filter(tag: str, name: str, value: str, drawings: bool = False) -> str | No
 
 
 def _cleaner(drawings: bool) -> nh3.Cleaner:
+    styled = {tag: ATTRIBUTES.get(tag, set()) | {"style"} for tag in ("table", "td", "code")} if drawings else {}
     return nh3.Cleaner(
         tags=TAGS,
         clean_content_tags=WITH_CONTENT,
-        attributes=ATTRIBUTES,
+        attributes=ATTRIBUTES | styled,
+        filter_style_properties=STYLES,
         attribute_filter=lambda tag, name, value: _filter(tag, name, value, drawings),
         url_schemes={"http", "https", "mailto", "data"},
         strip_comments=True,

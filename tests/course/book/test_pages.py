@@ -34,7 +34,7 @@ def test_the_book_in_chinese_is_the_same_book(book, chinese_book):
     assert "zh-CN" == page.html["lang"]
     assert "这个程序会怎样？" == page.select_one("#prediction_late .asked").get_text()
     assert "第 " in unpacked(chinese_book[f"pictures/{NAME}/seen.js"])["scene"]["frames"][0]["fact"]
-    assert "内存 A" in str(chinese_book[f"pictures/{NAME}/seen.svg"])
+    assert "保存" in str(chinese_book[f"pictures/{NAME}/seen.svg"])
     assert f"../en/{NAME}.html" == page.select_one("nav [hreflang=en]")["href"]
 
 

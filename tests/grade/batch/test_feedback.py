@@ -104,12 +104,25 @@ def test_a_page_of_a_notebook_that_stock_nbgrader_graded_is_harmless(text):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_picture_arrives_as_it_was_drawn(name):
-    """Its data URL contains markup and a style, which are not part of the page and stay as they are."""
-    drawn = drawn_mimebundle(stored(name))["text/html"]
-    shown = output_html(nbformat.v4.new_output("display_data", {"text/html": drawn}))
-    addresses = [BeautifulSoup(html, "html.parser").img["src"] for html in (drawn, shown)]
-    assert "<style>" in addresses[0]
-    assert addresses[0] == addresses[1]
+    """A timeline keeps its rows, words and bars; a picture's data URL contains markup and a style, and stays as it is."""
+    for predict in (False, True):
+        drawn = drawn_mimebundle(stored(name), predict)["text/html"]
+        shown = output_html(nbformat.v4.new_output("display_data", {"text/html": drawn}))
+        pages = [BeautifulSoup(html, "html.parser") for html in (drawn, shown)]
+        tables, images = ([[str(part) for part in page.find_all(tag)] for page in pages] for tag in ("tr", "img"))
+        assert tables[0] == tables[1]
+        assert images[0] == images[1]
+        assert bool(images[0]) == predict
+        assert bool(tables[0]) != predict
+
+
+@pytest.mark.parametrize(
+    "style", ["background:url(x)", "background-color:url(//x)", "position:fixed", "width:expression(1)"]
+)
+def test_a_style_of_a_table_cannot_load_or_cover(style):
+    """Only the properties of the grader's tables remain, and values without an address."""
+    shown = output_html(nbformat.v4.new_output("display_data", {"text/html": f'<table style="{style}"><tr><td>x'}))
+    assert not {"url", "position", "expression"} & set(re.findall(r"\w+", shown.partition("<table")[2]))
 
 
 @pytest.mark.parametrize(
