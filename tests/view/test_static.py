@@ -18,6 +18,7 @@ from autograder.view.draw.html import as_image
 from autograder.view.draw.timeline import draw_timeline
 from autograder.view.scene.composition import build_scene
 from autograder.view.scene.timeline import timeline_of
+from tests.view.conftest import SAVED_TAGS
 
 SVG = "{http://www.w3.org/2000/svg}"
 LESSON_SNIPPETS = ["raises_backward", "silently_wrong", "correct", "raises_forward", "views"]
@@ -136,8 +137,6 @@ def test_a_prediction_is_not_given_away(recorded):
     for word in ("silently-wrong", "w2.grad", "will be wrong"):
         assert word not in before
 
-
-from tests.view.conftest import SAVED_TAGS
 
 SAVED_STYLES = {
     "width", "max-width", "table-layout", "border-collapse", "border-left", "margin-left", "text-align", "padding",

@@ -107,7 +107,7 @@ def _filter(tag: str, name: str, value: str, drawings: bool = False) -> str | No
     if name == "href":
         return value if LINK.fullmatch(value) else None
     if name == "style":
-        return value if re.fullmatch(r"[\w:;#%.,() -]*", value) and "url" not in value.lower() else None
+        return value if re.fullmatch(r"(?:rgba\([\d,.]+\)|[\w:;#%., -])*", value) else None
     if name in NUMBERS:
         return value if re.fullmatch(r"[0-9]{1,4}", value) else None
     if name == "align":

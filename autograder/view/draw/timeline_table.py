@@ -60,8 +60,9 @@ def _table(column: Column, tone: str) -> str:
 def _line(number: str, code: str, words: str, bar: str, lit: str = "") -> str:
     """Return one row of the table; `bar` is the border to the left of the words."""
     border = f"border-left:{bar};" if bar else ""
+    shade = f"{lit};" if lit else ""
     return (
-        f'<tr><td style="{CELL};width:44px;{lit}">{number}</td><td style="{CELL};width:42%;{lit}">{code}</td>'
+        f'<tr><td style="{shade}width:44px;{CELL}">{number}</td><td style="{shade}width:42%;{CELL}">{code}</td>'
         f'<td style="{border}{CELL}">{words}</td></tr>'
     )
 
