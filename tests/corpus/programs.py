@@ -36,7 +36,7 @@ class Program:
     """One program of the corpus and what is declared of it.
 
     Attributes:
-        name: file, cell and variant, such as "detach/D2" or "gan_step[bug]".
+        name: file, cell and variant, such as "detach/D2" or "episode_reset[bug]".
         family: what the table of figures groups it under.
         source: the text that runs, without marks.
         harm, saves: 1-based lines of `source`.

@@ -19,7 +19,7 @@ SAMPLE = 6
 """One of this number of programs is run unwatched and watched in each run of the tests; the others in `test --slow`."""
 
 # A refused node that Python cannot look into (CopySlices, a checkpoint's): one of the two names another that was refused as well.
-OTHER_SAVE = {"swiglu_backward_reuses_buffers[bug]", "swish_inplace_bwd[bug]", "facts_graph/checkpoint_input_written"}
+OTHER_SAVE = {"swish_inplace_bwd[bug]", "facts_graph/checkpoint_input_written"}
 
 
 def program_of(program):
