@@ -128,9 +128,9 @@ def explain(
 
     Args:
         program: a function, source text, or the path of a Python file or notebook (a `pathlib.Path`). It runs several
-            times, each time with the same seed, and its output is not shown; a file runs in a copy of the working
-            folder. If it is an exception that a backward raised under `autograder.watch()`, nothing is run, and the
-            harms are those that the watch detected.
+            times, each time with the same seed, and its output is not shown; a file runs in a copy of the project
+            (its folder and the working folder). If it is an exception that a backward raised under `autograder.watch()`,
+            nothing is run, and the harms are those that the watch detected.
         function: the function of the text or file to run, as in `FILE::FUNCTION`; for a notebook, the last cell to run.
         repair: whether to search for source changes that fix the program, and run each; this takes up to 20 seconds. A
             function is fixed in the file or cell that defines it; if its source is not available, `notes` contains the
@@ -155,7 +155,9 @@ def explain(
     if not isinstance(program, os.PathLike):
         return explained(factory_of_function(program, names))
     with tempfile.TemporaryDirectory(prefix="autograder-") as root:
-        return explained(factory_of_file(program, function, CommandLine(scratch=ScratchFolder(root))))
+        return explained(
+            factory_of_file(program, function, CommandLine(scratch=ScratchFolder(root, os.fspath(program))))
+        )
 
 
 def load_magic(shell: Any) -> None:

@@ -200,6 +200,7 @@ SLOW_TESTS = (
     "tape/run/test_entropy.py::test_where_runs_differ_no_outcome_is_named",
     "tape/run/test_explain.py::test_an_end_that_python_drops_is_called_for_again",
     "tape/run/test_one_meaning.py::test_every_way_gives_the_same",
+    "tape/run/test_scratch_folder.py::test_a_folder_of_6000_files_is_copied",
     "tape/run/test_scratch_folder.py::test_a_program_that_removes_its_own_folder_removes_the_copy",
     "tape/run/test_scratch_folder.py::test_the_folder_stays_as_it_was",
     "test_docs.py::test_the_example_of_the_readme_ships_and_explains_as_printed",

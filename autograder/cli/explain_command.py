@@ -187,12 +187,14 @@ def _named_program(chosen: argparse.Namespace, root: str) -> ProgramFactory:
     from autograder.tape.run.programs.command_line import CommandLine
     from autograder.tape.run.programs.scratch_folder import ScratchFolder
 
-    started = CommandLine(tuple(chosen.arguments), scratch=ScratchFolder(root))
+    path, _, part = (chosen.program or "").partition("::")
+    # An audit hook cannot be removed; a fork of this process runs the program and ends.
+    scratch = ScratchFolder(root, path or None, is_guarded=hasattr(os, "fork"))
+    started = CommandLine(tuple(chosen.arguments), scratch=scratch)
     if chosen.module is not None:
         return factory_of_module(chosen.module, started)
     if chosen.code is not None:
         return factory_of_text(chosen.code, chosen.shown, started=started)
-    path, _, part = chosen.program.partition("::")
     return factory_of_file(path, part or None, started)
 
 

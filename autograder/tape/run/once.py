@@ -168,7 +168,8 @@ def run_live(
             with around(), limit, _ended_early(run), children.ended_here():
                 run.returned = program.call(lambda: len(calls))
                 children.join()
-        except ProgramError:
+        except ProgramError as error:
+            error.args = tuple(str(text).replace(run.root, "") for text in error.args)
             raise
         except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
             run.error = _cause_of(_behind_exit(error, calls), program)

@@ -46,7 +46,7 @@ def refuse_exit(run: Run, program: Program, printed: Printed) -> None:
             raise _early_end(at, printed)
         return
     said = printed.errors.getvalue().strip().splitlines()[-1:]
-    message = said[0].rstrip(".") if said else ""
+    message = said[0].rstrip(".").replace(run.root, "") if said else ""
     known: dict[str, object] = {"at": at, "code": repr(error.code), "message": message}
     known["cure"] = in_english("Let it reach its end")
     if "argument" in message:

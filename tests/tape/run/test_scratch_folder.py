@@ -12,7 +12,7 @@ from autograder.tape.run.once import run_once
 from autograder.tape.run.programs import scratch_folder
 from autograder.tape.run.programs.command_line import CommandLine
 from autograder.tape.run.programs.program import from_file
-from autograder.tape.run.programs.scratch_folder import ScratchFolder
+from autograder.tape.run.programs.scratch_folder import ScratchFolder, look_at
 
 WRITES = """
 import os
@@ -119,7 +119,7 @@ def test_a_folder_with_too_many_files_is_not_copied(project, tmp_path, monkeypat
 
     assert "correct" == found.outcome
     assert (project / "here.txt").exists()
-    assert any("was not copied" in note for note in found.notes)
+    assert any("was not copied completely" in note for note in found.notes)
 
 
 def test_hidden_folders_and_environments_are_links(project, tmp_path):
@@ -154,3 +154,77 @@ def test_a_program_that_removes_its_own_folder_removes_the_copy(project, capfd):
     assert main(["explain", "train.py", "--no-repair"]) == 1
     assert listing(project) == before
     assert f"No such file or directory: '{project}/gone.txt'" in " ".join(capfd.readouterr().out.split())
+
+
+TRAINS = "import torch\nh = torch.ones(3, requires_grad=True).exp()\nh.sum().backward()\n"
+HELPER = "import os, shutil\ndef clean():\n    shutil.rmtree(os.path.dirname(__file__))\n"
+
+
+CHANGES = """
+import tempfile
+from pathlib import Path
+import helper
+here = Path(__file__).parent
+assert (here.parent / "beside" / "read.txt").read_text() == "beside"
+with tempfile.TemporaryDirectory() as made:
+    open(made + "/file", "w").close()
+open(here / ".git" / "new", "w").close()
+open(here / "large.pt", "r+b").write(b"new")
+torch.save({"a": h}, here / "saved.pt")
+(here / "renamed.pt").rename(here / "old.pt")
+open(here / "old.pt", "ab").write(b"1")
+helper.clean()
+assert not here.exists()
+"""
+
+
+@pytest.mark.parametrize("folder", ["project", "beside"])
+def test_a_program_does_not_change_the_project(project, capfd, monkeypatch, folder):
+    """Removals and writes by `__file__` of any file of the project reach the copy, also if the script is elsewhere."""
+    (project / "helper.py").write_text(HELPER)
+    for name in ("large.pt", "saved.pt", "renamed.pt"):
+        with (project / name).open("wb") as large:
+            large.truncate(40 << 20)
+    (project / "train.py").write_text(TRAINS + CHANGES)
+    before = {path: look_at(str(path)) for path in project.parent.rglob("*") if "__pycache__" not in str(path)}
+    monkeypatch.chdir(project.parent / folder)
+    assert main(["explain", str(project / "train.py"), "--no-repair"]) == 0, capfd.readouterr()
+    after = {path: look_at(str(path)) for path in project.parent.rglob("*") if "__pycache__" not in str(path)}
+    assert before == after
+    assert "each run wrote" not in capfd.readouterr().out.lower()
+
+
+@pytest.mark.parametrize("wrapped", ["{}", "try:\n    {}\nexcept Exception: pass"])
+def test_a_removal_outside_of_the_project_is_refused(project, capfd, wrapped):
+    """The file stays, and one sentence names the line and the file, also if the program catches the error."""
+    (project / "train.py").write_text(TRAINS + "import os\n" + wrapped.format("os.remove('../beside/read.txt')"))
+    assert main(["explain", "train.py"]) == 2
+    line = 5 if wrapped == "{}" else 6
+    read = project.parent / "beside/read.txt"
+    assert f"train.py, line {line}: the program removes {read}, which is outside of" in capfd.readouterr().err
+    assert read.exists()
+
+
+def test_a_write_outside_of_the_project_is_listed(project, capfd):
+    """The file is written as in the plain run, and the first screen names it."""
+    (project / "train.py").write_text(TRAINS + "open('../beside/log', 'a').write('line')\nopen('/dev/null', 'w')\n")
+    assert main(["explain", "train.py"]) == 0
+    assert f"outside of the copy of the project: {project.parent}/beside/log." in " ".join(
+        capfd.readouterr().out.split()
+    )
+    assert "line" in (project.parent / "beside/log").read_text()
+
+
+def test_a_folder_of_6000_files_is_copied(project, tmp_path):
+    """Each run finds all of them as they were."""
+    for number in range(6000):
+        (project / "made" / str(number % 60)).mkdir(parents=True, exist_ok=True)
+        (project / "made" / str(number % 60) / f"{number}.txt").write_text(str(number))
+    (tmp_path / "root").mkdir()
+    scratch = ScratchFolder(str(tmp_path / "root"))
+    for _ in range(2):
+        with scratch.entered():
+            assert sum(int(path.read_text()) for path in Path("made").rglob("*.txt")) == sum(range(6000))
+            Path("made/0/0.txt").unlink()
+            Path("made/1/1.txt").write_text("2")
+    assert list(scratch.notes()) == []

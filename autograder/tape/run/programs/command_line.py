@@ -32,7 +32,7 @@ class CommandLine:
     @contextlib.contextmanager
     def given_to(self, first: str) -> Iterator[None]:
         """Set `sys.argv` and the working directory for the program in the block. `first` is the first argument."""
-        before, sys.argv = sys.argv, [first, *self.arguments]
+        before, sys.argv = sys.argv, [self.path_of(first), *self.arguments]
         try:
             with self.scratch.entered() if self.scratch else contextlib.nullcontext():
                 yield
@@ -41,9 +41,7 @@ class CommandLine:
 
     def path_of(self, file: str) -> str:
         """Return the path of a file for a program that may remove or overwrite it: that of its copy, if there is one."""
-        scratch = self.scratch
-        is_inside = scratch is not None and os.path.commonpath([file, scratch.original]) == scratch.original
-        return scratch.root + file if scratch is not None and scratch.is_copied and is_inside else file
+        return self.scratch.path_of(file) if self.scratch else file
 
 
 NO_ARGUMENTS = CommandLine()

@@ -38,7 +38,10 @@ class importable:  # noqa: N801 - reads as a statement
             del sys.modules[self.module.__name__]
         # A neighboring module that keeps its state would make the second run differ from the first.
         for name in set(sys.modules) - set(self.before):
-            if is_own_file(getattr(sys.modules[name], "__file__", None) or "<none>"):
+            # `__file__` names the copy of a file, which the program may have removed.
+            module = sys.modules[name]
+            origin = getattr(getattr(module, "__spec__", None), "origin", None)
+            if is_own_file(origin or getattr(module, "__file__", None) or "<none>"):
                 del sys.modules[name]
         sys.modules.update(self.hidden)
 

@@ -1,4 +1,4 @@
-"""A copy of the working directory for a program that writes files, so that each run finds the same files."""
+"""A copy of the project for a program that writes files: the user's files stay, and each run finds the same ones."""
 
 from __future__ import annotations
 
@@ -6,19 +6,33 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
+from itertools import islice
 from pathlib import Path
+from tempfile import gettempdir
+
+from torch import serialization
 
 from autograder.locale.translations import in_english
+from autograder.tape.internals.entry_points import replaced
+from autograder.tape.run.programs.source_text import ProgramError, is_own_file
 
-MOST_FILES = 5_000  # larger directories are not copied
+with contextlib.suppress(ImportError):  # Windows, where no folder is copied
+    import fcntl
+
+MOST_FILES = 10_000  # number of files and folders to copy; further folders are linked
 # Limits in bytes for a copied file and for all copied files; the others are linked.
 LARGE, MOST_BYTES = 32 << 20, 256 << 20
 TOO_MANY = in_english(
-    "The working folder contains more than {count} files, so it was not copied: if the program "
-    "writes files, each run wrote them there. Start in a smaller folder.", count=f"{MOST_FILES:,}",
+    "The project contains more than {count} files, so it was not copied completely: if the program writes into a "
+    "folder without a copy, each run wrote there. Start in a smaller folder.", count=f"{MOST_FILES:,}",
 )  # fmt: skip
+SHOWN = 4  # number of paths in a note
 
 Look = tuple[int, int, int]
 """Type, size and modification time of a file, or only the type of a directory or link."""
@@ -26,65 +40,105 @@ Look = tuple[int, int, int]
 
 @dataclass
 class ScratchFolder:
-    """A copy of a directory, with links to the siblings of it and of its parents, so that `..` works.
+    """A copy of the project (the working folder and the script's), with links to the siblings of it and of its parents.
 
-    Hidden directories and virtual environments are linked instead of copied.
+    Hidden directories, virtual environments and large files are linked instead of copied. In a process that ends with
+    the runs, an audit hook replaces these links before the program writes to them.
 
     Attributes:
         root: an empty directory; the copy has the same path in it as the original has in `/`.
-        original: the directory to copy.
-        is_copied: whether there is a copy; False for directories with too many files, and on Windows.
+        script: path of the script, if the program is a file.
+        is_guarded: whether to set the audit hook, which cannot be removed.
+        original: the working folder.
+        is_copied: whether there is a copy; False for a folder that directly contains too many files, and on Windows.
     """
 
     root: str
+    script: str | None = None
+    is_guarded: bool = False
     original: str = field(default_factory=os.getcwd)
     is_copied: bool = os.name == "posix"
+    _is_whole: bool = True
+    _is_running: bool = False
+    _listed: dict[str, bool] = field(default_factory=dict)
     _looks: dict[str, Look] = field(default_factory=dict)
     _linked: dict[str, Look] = field(default_factory=dict)
     _bytes: int = 0
+    _created: set[str] = field(default_factory=set)
+    _written: dict[str, None] = field(default_factory=dict)
+    _refused: ProgramError | None = None
+    _thread: int = 0
+
+    def __post_init__(self) -> None:
+        self.root = os.path.realpath(self.root)
+        own = os.path.dirname(os.path.abspath(self.script)) if self.script else self.original
+        outer = os.path.commonpath([own, self.original])
+        self._folders = [outer] if outer in (own, self.original) else [self.original, own]
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        """Use the copy, in its original state, as the working directory in the block."""
-        if self.is_copied and not self._looks:
-            self.is_copied = self._count() <= MOST_FILES
+        """Use the copy, in its original state, as the working directory in the block.
+
+        Raises:
+            ProgramError: the program tried to remove a file outside of the project.
+        """
+        self._refused = None
+        if not self._listed and os.name == "posix":
+            self._list()
+            if self.is_guarded:
+                sys.addaudithook(self._guard())
         if self.is_copied:
             self._restore()
             os.chdir(self.root + self.original)
         try:
-            yield
+            with self._replaced_writers():
+                self._is_running = True
+                yield
         finally:
+            self._is_running = False
             os.chdir(self.original)
+            if self._refused:
+                raise self._refused from None
+
+    def path_of(self, file: str) -> str:
+        """Return the path of the copy of a file, or `file` if it is not in the project."""
+        return self.root + file if self.is_copied and self._is_in_project(file) else file
 
     def notes(self) -> Iterator[str]:
-        """Yield sentences on possible changes of the original directory by the program."""
-        if not self.is_copied and os.name == "posix":
+        """Yield sentences on changes of the user's files by the program."""
+        if os.name == "posix" and not (self.is_copied and (self._is_whole or self.is_guarded)):
             yield TOO_MANY
         for path, before in self._linked.items():
-            if look_at(path) != before:
+            if look_at(path) != before and path not in self._written:
                 yield in_english(
                     "{file} is too large to be copied, so each run wrote into the file itself.",
                     file=os.path.relpath(path, self.original),
                 )
+        written = [path for path in self._written if os.path.isfile(path) and not _is_of_library(path)]
+        if written:
+            files = ", ".join(written[:SHOWN]) + (", …" if len(written) > SHOWN else "")
+            yield in_english("Each run wrote to files outside of the copy of the project: {files}.", files=files)
 
-    def _count(self) -> int:
-        count = 0
-        for _, folders, files in self._walk():
-            count += len(folders) + len(files)
-            if count > MOST_FILES:
-                break
-        return count
+    def _is_in_project(self, path: str) -> bool:
+        return any(_is_inside(path, folder) for folder in self._folders)
 
-    def _walk(self) -> Iterator[tuple[str, list[str], list[str]]]:
-        """Yield each directory of the original with its subdirectories and files. Entries to be linked count as files."""
-        for folder, folders, files in os.walk(self.original):
-            linked = {name for name in folders if self._is_left_out(Path(folder, name))}
-            folders[:] = [name for name in folders if name not in linked]
-            yield folder, folders, [*files, *linked]
-
-    def _is_left_out(self, folder: Path) -> bool:
-        special = folder.name.startswith(".") or (folder / "pyvenv.cfg").exists() or str(folder) == self.root
-        return special or folder.is_symlink()
+    def _list(self) -> None:
+        """List the project's files and whether each is a directory to copy, outer ones first, up to MOST_FILES."""
+        waiting = list(self._folders)
+        for folder in waiting:  # grows in the loop
+            try:
+                inside = list(islice(os.scandir(folder), MOST_FILES - len(self._listed) + 1))
+            except OSError:  # not readable
+                continue
+            if len(self._listed) + len(inside) > MOST_FILES:
+                self._is_whole = self._listed[folder] = False
+                self.is_copied = self.is_copied and folder not in self._folders
+                continue
+            for entry in inside:
+                is_copied = entry.is_dir(follow_symlinks=False) and not _is_left_out(Path(entry.path))
+                if entry.path != self.root:
+                    self._listed[entry.path] = is_copied
+                    waiting += [entry.path] if is_copied else []
 
     def _restore(self) -> None:
         """Remove files that a run has created or changed, and create missing ones."""
@@ -92,14 +146,15 @@ class ScratchFolder:
             for path in (os.path.join(folder, name) for name in (*files, *folders)):
                 if self._looks.get(path) != look_at(path):
                     remove(path)
-        for parent in reversed(Path(self.original).parents):
-            self._make_folder(str(parent))
-            for beside in os.scandir(parent):
-                self._make_link(beside.path)
-        for folder, _, files in self._walk():
-            self._make_folder(folder)
-            for name in files:
-                self._make_file(os.path.join(folder, name))
+        for project in self._folders:
+            for parent in reversed(Path(project).parents):
+                self._make_folder(str(parent))
+                with contextlib.suppress(PermissionError):
+                    for beside in os.scandir(parent):
+                        self._make_link(beside.path)
+            self._make_folder(project)
+        for path, is_copied in self._listed.items():
+            (self._make_folder if is_copied else self._make_file)(path)
 
     def _make_folder(self, path: str) -> None:
         made = self.root + path
@@ -109,7 +164,7 @@ class ScratchFolder:
 
     def _make_link(self, path: str) -> None:
         made = self.root + path
-        on_the_way = os.path.commonpath([path, self.original]) == path
+        on_the_way = any(_is_inside(folder, path) for folder in self._folders)
         if not on_the_way and not os.path.lexists(made):
             os.symlink(path, made)
             self._looks[made] = look_at(made)
@@ -119,14 +174,175 @@ class ScratchFolder:
         if os.path.lexists(made):
             return
         kind, size, _ = look = look_at(path)
-        if stat.S_ISREG(kind) and size <= LARGE and self._bytes + size <= MOST_BYTES:
-            shutil.copy2(path, made)
-            self._bytes += 0 if made in self._looks else size
-        else:
-            os.symlink(path, made)
-            if stat.S_ISREG(kind):
+        is_file = stat.S_ISREG(kind)
+        if not (is_file and size <= LARGE and self._bytes + size <= MOST_BYTES and copied(path, made)):
+            os.symlink(self.path_of(os.path.realpath(path)) if stat.S_ISLNK(kind) else path, made)
+            if is_file:
                 self._linked.setdefault(path, look)
+        elif made not in self._looks:
+            self._bytes += size
         self._looks[made] = look_at(made)
+
+    @contextlib.contextmanager
+    def _replaced_writers(self) -> Iterator[None]:
+        """Let imported modules find their copies in `__file__`, and copy the target of `torch.save` before it is opened."""
+        execute, write = SourceFileLoader.exec_module, serialization._open_zipfile_writer
+
+        def execute_copied(loader, module):
+            module.__file__ = self.path_of(module.__file__)
+            execute(loader, module)
+
+        def write_copied(target):
+            if isinstance(target, (str, os.PathLike)):  # opened in C++, without an audit event (PyTorch 2.13)
+                self._heed(self._on_open, target, None, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            return write(target)
+
+        with (
+            replaced(SourceFileLoader, "exec_module", execute_copied),
+            replaced(serialization, "_open_zipfile_writer", write_copied),
+        ):
+            yield
+
+    def _guard(self) -> Callable[[str, tuple], None]:
+        """Return the audit hook."""
+        heard: dict[str, Callable] = {
+            "open": self._on_open,
+            "os.mkdir": lambda path, _mode, folder: self._note_created(self._place(path, folder)),
+            "os.link": self._on_link,
+            "os.symlink": lambda _path, new, folder: self._note_created(self._place(new, folder)),
+            "os.truncate": lambda path, _size: self._on_open(path, None, os.O_WRONLY),
+            "os.rename": self._on_rename,
+            "os.remove": lambda path, folder: self._on_remove(self._place(path, folder)),
+            "os.rmdir": lambda path, folder: self._on_remove(self._taken(path, folder)),
+            "shutil.rmtree": lambda path, folder=-1: self._on_remove(os.path.realpath(self._taken(path, folder))),
+        }
+
+        def hook(event: str, arguments: tuple) -> None:
+            hear = heard.get(event)
+            if hear is not None and self._is_running and not isinstance(arguments[0], int):
+                self._heed(hear, *arguments)
+
+        return hook
+
+    def _heed(self, hear: Callable, *arguments: object) -> None:
+        """Call `hear`, whose own changes of files are not heard."""
+        if self._thread != threading.get_ident():
+            before, self._thread = self._thread, threading.get_ident()
+            try:
+                hear(*arguments)
+            finally:
+                self._thread = before
+
+    def _on_open(self, path, _mode, flags: int) -> None:
+        if flags & (os.O_WRONLY | os.O_RDWR):
+            self._note_written(os.path.realpath(self._taken(path, keeps=not flags & os.O_TRUNC)))
+
+    def _on_link(self, path, new, folder: int, new_folder: int) -> None:
+        self._taken(path, folder)
+        self._note_created(self._place(new, new_folder))
+
+    def _on_rename(self, old, new, folder: int, new_folder: int) -> None:
+        self._on_remove(self._taken(old, folder))
+        self._note_written(self._place(new, new_folder))
+
+    def _on_remove(self, place: str) -> None:
+        """Refuse to remove a file that existed before the runs."""
+        if _is_inside(place, self.root) or not os.path.lexists(place):
+            return
+        if not any(_is_inside(place, created) for created in self._created):
+            frames = (frame for frame, _ in traceback.walk_stack(sys._getframe()))
+            at = next((one for one in frames if is_own_file(one.f_code.co_filename)), sys._getframe())
+            file = os.path.relpath(at.f_code.co_filename.removeprefix(self.root), self.original)
+            self._refused = ProgramError(
+                in_english(
+                    "{file}, line {line}: the program removes {path}, which is outside of the project and existed before, "
+                    "so explain ended the run. Leave this line out, or move the file into the project.",
+                    file=file, line=at.f_lineno, path=place,
+                )
+            )  # fmt: skip
+            raise self._refused
+
+    def _note_created(self, place: str) -> None:
+        if not _is_inside(place, self.root) and not os.path.lexists(place):
+            self._created.add(place)
+
+    def _note_written(self, place: str) -> None:
+        self._note_created(place)
+        if not _is_inside(place, self.root):
+            self._written[place] = None
+
+    def _taken(self, path, folder: int = -1, *, keeps: bool = True) -> str:
+        """Return the place of a file that the program may change, after making a copy if it is a link of the copy."""
+        place = self._place(path, folder)
+        if os.path.islink(place):
+            self._replace_link(place, keeps=keeps)
+        return place
+
+    def _place(self, path, folder: int = -1) -> str:
+        """Return the path without links, except for the last part. Links of the copy on the way to it are replaced."""
+        full = os.fsdecode(path)
+        if not os.path.isabs(full):
+            full = os.path.join(os.getcwd() if folder in (-1, None) else _opened_folder(folder), full)
+        *outer, name = full.rstrip(os.sep).split(os.sep)
+        place = os.sep
+        for part in outer:
+            place = os.path.dirname(place) if part == os.pardir else os.path.join(place, part)
+            if os.path.islink(place):
+                self._replace_link(place)
+                place = os.path.realpath(place)
+        return os.path.normpath(os.path.join(place, name))
+
+    def _replace_link(self, link: str, *, keeps: bool = True) -> None:
+        """Replace a link of the copy to a file of the project by a copy, and one to a directory by links to its contents.
+
+        Args:
+            link: the path of a link.
+            keeps: whether the content of a file is needed.
+        """
+        original = link.removeprefix(self.root)
+        if link == original or os.readlink(link) != original or not self._is_in_project(original):
+            return
+        if os.path.isdir(original):
+            os.unlink(link)
+            os.mkdir(link)
+            for entry in os.scandir(original):
+                os.symlink(entry.path, os.path.join(link, entry.name))
+        elif not keeps or os.path.getsize(original) < shutil.disk_usage(self.root).free:
+            os.unlink(link)
+            if keeps:
+                shutil.copyfile(original, link)
+
+
+def _opened_folder(descriptor: int) -> str:
+    if hasattr(fcntl, "F_GETPATH"):  # macOS
+        return os.fsdecode(fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    return os.readlink(f"/proc/self/fd/{descriptor}")
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(os.path.join(folder, ""))
+
+
+def _is_left_out(folder: Path) -> bool:
+    return folder.name.startswith(".") or (folder / "pyvenv.cfg").exists()
+
+
+def _is_of_library(path: str) -> bool:
+    """Return whether a library keeps this file between runs of any program."""
+    caches = (os.path.expanduser("~/.cache/"), os.path.expanduser("~/.config/"), f"{gettempdir()}/torchinductor_")
+    return path.startswith(caches) or "__pycache__" in path
+
+
+def copied(path: str, made: str) -> bool:
+    """Copy a file with its mode and times, and return whether it could be read."""
+    try:  # `shutil.copy2` takes eight times as long (Linux 6.18)
+        content, found = Path(path).read_bytes(), os.stat(path)
+    except OSError:
+        return False
+    Path(made).write_bytes(content)
+    os.chmod(made, stat.S_IMODE(found.st_mode))
+    os.utime(made, ns=(found.st_atime_ns, found.st_mtime_ns))
+    return True
 
 
 def look_at(path: str) -> Look:
