@@ -15,9 +15,8 @@ const QUIET = "data-lm-suppress-shortcuts"; // JupyterLab's attribute of element
 const PAUSE = 1200; // milliseconds between frames while playing
 const ICONS = {
   first: "M3 3v10M13 3L6 8l7 5z", back: "M11 3L4 8l7 5z", play: "M4 2.5L13 8l-9 5.5z", pause: "M5 3v10M11 3v10",
-  forward: "M5 3l7 5-7 5z", last: "M13 3v10M3 3l7 5-7 5z", smaller: "M3 8h10", larger: "M3 8h10M8 3v10", fit: "M2 8h12M5 5L2 8l3 3M11 5l3 3-3 3",
+  forward: "M5 3l7 5-7 5z", last: "M13 3v10M3 3l7 5-7 5z",
 };
-const SMALLEST = 0.72, LARGEST = 2, ZOOM = 1.25; // scales of the graph at which it is drawn, at which it ends, and of one step between them
 
 /**
  * Makes an HTML element.
@@ -57,17 +56,17 @@ function makeShape([tag, attributes, ...children], keyed) {
 }
 
 /**
- * Makes the SVG of a drawing. In a narrow pane it shrinks to `smallest` of its size; below that it scrolls.
+ * Makes the SVG of a drawing. It scrolls in a narrow pane, so that its text keeps its size.
  * @param {Drawing} drawing
  * @param {string} label
  * @param {Map<string, Entry[]>} keyed
  */
-function makeDrawing({ left, top, width, height, shapes }, label, keyed, smallest = 0.62) {
+function makeDrawing({ left, top, width, height, shapes }, label, keyed) {
   const svg = document.createElementNS(SVG, "svg");
   const attributes = { viewBox: `${left} ${top} ${width} ${height}`, width, height, role: "group", "aria-label": label };
   for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, String(value));
   svg.append(...shapes.map((shape) => makeShape(shape, keyed)));
-  svg.style.minWidth = `${smallest * width}px`;
+  svg.style.minWidth = `${width}px`;
   return svg;
 }
 
@@ -109,10 +108,10 @@ function target(event) {
  * Scrolls a pane, and nothing around it, until an element inside it is visible.
  * @param {Element} pane
  * @param {Element} element
+ * @param {number} margin pixels between it and the upper or lower end of the pane
  */
-function reveal(pane, element) {
+function reveal(pane, element, margin = 24) {
   const [box, inner] = [pane.getBoundingClientRect(), element.getBoundingClientRect()];
-  const margin = 24;
   if (inner.top < box.top + margin) pane.scrollTop -= box.top + margin - inner.top;
   else if (inner.bottom > box.bottom - margin) pane.scrollTop += inner.bottom - box.bottom + margin;
   if (inner.left < box.left) pane.scrollLeft -= box.left + margin - inner.left;
@@ -166,13 +165,8 @@ class Viewer {
   gradients = make("div", { className: "gradients" });
   question = make("div", { className: "question" });
   links = document.createElementNS(SVG, "svg");
-  sizes = make("div", { className: "sizes", role: "group", "aria-label": say("size of the graph") },
-    iconButton("smaller", say("smaller"), () => this.scale(1 / ZOOM)), iconButton("fit", say("fit to the width"), () => this.scale(0)), iconButton("larger", say("larger"), () => this.scale(ZOOM)));
   root = make("section", { className: "autograder", role: "group", "aria-label": say("autograd, step by step") }); // a page has many: no landmark
-  resized = new ResizeObserver(() => {
-    this.offerSizes();
-    this.connect();
-  });
+  resized = new ResizeObserver(() => this.connect());
   /** @type {number | undefined} the timer while it plays */
   timer;
   /** @type {Outcome | undefined} what the learner predicted */
@@ -215,11 +209,16 @@ class Viewer {
     if (scene.is_playable) controls.append(button(say("change the program"), () => this.askForBoard(), "decisive"));
     this.buildCode();
     this.memory.append(makeDrawing(scene.memory, say("memory"), this.fixed));
+    if (scene.others) {
+      const others = make("details", { className: "others" }, make("summary", {}, scene.others.title), makeDrawing(scene.others, scene.others.title, this.fixed));
+      others.addEventListener("toggle", () => this.connect());
+      this.memory.append(others);
+    }
     for (const lane of this.memory.querySelectorAll(".lane")) lane.setAttribute("tabindex", "0");
     if (scene.gradients) this.gradients.append(makeDrawing(scene.gradients, say("gradients: got and right"), this.fixed));
     this.links.setAttribute("class", "links");
     this.links.setAttribute("aria-hidden", "true");
-    const picture = make("div", { className: "picture" }, make("div", { className: "above" }, this.trail, this.sizes), this.graph);
+    const picture = make("div", { className: "picture" }, this.trail, this.graph);
     this.root.append(make("div", { className: "top" }, controls, this.badge), this.sentence, this.question,
       make("div", { className: "panes" }, this.code, picture, this.memory), this.gradients, this.legend(), this.links);
     this.root.classList.toggle("bare", scene.views[0].shapes.length === 0); // nothing that requires grad: no graph at any step
@@ -261,7 +260,7 @@ class Viewer {
   open(number) {
     const { scene } = this;
     this.view = new Map();
-    this.graph.replaceChildren(makeDrawing(scene.views[number], say("graph, {part}", { part: scene.views[number].title }), this.view, SMALLEST));
+    this.graph.replaceChildren(makeDrawing(scene.views[number], say("graph, {part}", { part: scene.views[number].title }), this.view));
     for (const fold of this.graph.querySelectorAll("[data-opens]")) {
       fold.setAttribute("tabindex", "0");
       fold.setAttribute("role", "button");
@@ -275,25 +274,7 @@ class Viewer {
     };
     this.trail.replaceChildren(...(path.length > 1 ? path.map(crumb) : []));
     for (const [key, entries] of this.view) for (const entry of entries) this.paint(entry, this.seen(key, this.state.get(key)));
-    this.offerSizes();
     if (this.at >= 0) this.highlight();
-  }
-
-  /** Offers other sizes where the graph does not fit, or has been given one. */
-  offerSizes() {
-    const { scrollWidth, scrollHeight, clientWidth, clientHeight } = this.graph;
-    this.sizes.hidden = !this.graph.firstElementChild?.hasAttribute("data-sized") && scrollWidth <= clientWidth + 1 && scrollHeight <= clientHeight + 1;
-  }
-
-  /** Enlarges the graph by a factor; 0 fits it to the pane's width. @param {number} factor */
-  scale(factor) {
-    const svg = /** @type {SVGSVGElement} */ (this.graph.firstElementChild);
-    const { width } = svg.getBoundingClientRect();
-    const fit = Math.min(1, this.graph.clientWidth / svg.viewBox.baseVal.width);
-    const scale = Math.max(fit, Math.min(LARGEST, (width / svg.viewBox.baseVal.width) * factor));
-    svg.dataset.sized = "";
-    Object.assign(svg.style, { width: `${scale * svg.viewBox.baseVal.width}px`, minWidth: "0", maxWidth: "none" });
-    this.highlight();
   }
 
   /** @param {string} key */
@@ -373,7 +354,7 @@ class Viewer {
     const { scene, at } = this;
     const frame = scene.frames[at];
     this.slider.value = String(at);
-    const count = say("step {step} of {count}", { step: at + 1, count: scene.frames.length });
+    const count = say("step {step} of {count}", { step: frame.number, count: scene.frames[scene.frames.length - 1].number });
     this.slider.setAttribute("aria-valuetext", count);
     this.count.textContent = count;
     const problem = scene.board?.problem;
@@ -402,48 +383,44 @@ class Viewer {
     for (const button of this.code.querySelectorAll('[tabindex="0"]')) button.setAttribute("tabindex", "-1");
     if (line) {
       line.firstElementChild?.setAttribute("tabindex", "0");
-      reveal(this.code, line);
+      reveal(this.code, line, this.code.clientHeight / 3);
     }
     for (const pane of [this.memory, this.graph]) {
-      const shown = now.find((element) => pane.contains(element) && element.matches(".block, .lane"));
+      const linked = frame.links.flatMap(([edge]) => this.elements(edge).map(({ element }) => element.closest(".block, .lane")));
+      const shown = [...now, ...linked].find((element) => element && pane.contains(element) && element.matches(".block, .lane"));
       if (shown) reveal(pane, shown);
     }
     this.connect();
   }
 
-  /** Draws an arrow from each harmed saved tensor that is shown to the line that wrote into it. */
+  /** Draws the arrow from each harmed saved tensor, which the graph draws up to its left end, to the line that wrote into it. */
   connect() {
     const pairs = this.asking ? [] : this.scene.frames[Math.max(this.at, 0)].links;
     const bounds = this.root.getBoundingClientRect();
     const paths = pairs.flatMap(([edge, line]) => {
-      const row = (this.view.get(edge) ?? []).find(({ base }) => base === "kept")?.element;
+      const exit = (this.view.get(edge) ?? []).find(({ base }) => base === "exit")?.element;
       const item = this.fixed.get(line)?.[0].element;
-      return row && item && bounds.width ? [this.arrow(row, item, bounds)] : [];
+      return exit && item && bounds.width ? [this.arrow(exit, item, bounds)] : [];
     });
     this.links.replaceChildren(...paths);
   }
 
   /**
-   * @param {Element} row of the saved tensor, in the graph
-   * @param {Element} item the line of code that wrote into it
+   * @param {Element} exit the part in the graph, whose upper end is where it leaves the graph
+   * @param {Element} item the line of code that wrote
    * @param {DOMRect} bounds
    */
-  arrow(row, item, bounds) {
-    const middle = (/** @type {Element} */ element, /** @type {Element} */ pane) => {
-      const [box, edge] = [element.getBoundingClientRect(), pane.getBoundingClientRect()];
-      return Math.max(edge.top + 6, Math.min(edge.bottom - 6, box.top + Math.min(box.height / 2, 11))) - bounds.top;
-    };
-    const sight = this.graph.getBoundingClientRect(); // the arrow of a row outside the pane starts at the edge of the pane
-    const from = Math.max(sight.left, Math.min(sight.right - 6, row.getBoundingClientRect().left)) - bounds.left;
-    const code = this.code.getBoundingClientRect();
-    const [y1, y2] = [middle(row, this.graph), middle(item, this.code)];
+  arrow(exit, item, bounds) {
+    const [sight, code, line] = [this.graph, this.code, item].map((element) => element.getBoundingClientRect());
+    const inside = (/** @type {DOMRect} */ pane, /** @type {number} */ y) => Math.max(pane.top + 6, Math.min(pane.bottom - 6, y)) - bounds.top;
+    const { left, top } = exit.getBoundingClientRect();
+    const [y1, y2] = [inside(sight, top), inside(code, line.top + Math.min(line.height / 2, 11))];
     const path = document.createElementNS(SVG, "path");
     const beside = sight.left > code.right;
-    const to = (beside ? code.right - 6 : code.left + 6) - bounds.left;
-    const out = Math.max(40, Math.abs(from - to) / 2);
-    const route = beside ? `C${from - out} ${y1} ${to + out} ${y2} ${to} ${y2}m7 -5l-8 5l8 5` : `C-12 ${y1} -12 ${y2} ${to} ${y2}m-8 -5l8 5l-8 5`;
-    path.setAttribute("d", `M${from} ${y1}${route}`);
-    path.setAttribute("class", row.classList.contains("silent") ? "silent" : "stale");
+    const to = (beside ? code.right - 1 : code.left + 1) - bounds.left;
+    const between = beside ? (code.right + sight.left) / 2 - bounds.left : 5;
+    path.setAttribute("d", `M${Math.max(sight.left, left) - bounds.left} ${y1}H${between}V${y2}H${to}${beside ? "m5 -4l-6 4l6 4" : "m-5 -4l6 4l-6 4"}`);
+    path.setAttribute("class", exit.classList.contains("silent") ? "silent" : "stale");
     return path;
   }
 

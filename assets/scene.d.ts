@@ -24,6 +24,7 @@ export interface SceneFrame {
   forecast: [outcome: Outcome, word: string] | null;
   links: [edge: string, line: string][];
   kind: "step" | "visit" | "end";
+  number: number;
 }
 
 export interface CodeFile {
@@ -42,6 +43,7 @@ export interface Scene {
   frames: SceneFrame[];
   views: Drawing[];
   memory: Drawing;
+  others: Drawing | null;
   gradients: Drawing | null;
   decisive: number;
   start: number;

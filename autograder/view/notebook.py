@@ -128,7 +128,7 @@ def widget(
     scene = build_scene(recording, predict, place, counters)
     scene.is_playable = is_playable
     if not (predict or counters):
-        scene.timeline = scene_timeline(recording, graph_first=from_start or graph_first)
+        scene.timeline = scene_timeline(recording, scene, graph_first=from_start or graph_first)
     if from_start:
         scene = msgspec.structs.replace(scene, start=0, from_start=True)
     return PictureWidget(scene=msgspec.to_builtins(scene))

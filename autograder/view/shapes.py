@@ -35,8 +35,8 @@ class Drawing(msgspec.Struct):
     parent: int | None = None
 
 
-MONO, SMALL, BOLD = 7.25, 6.3, 7.4
-"""Widths of one character, in pixels: 12 px monospace, 10.5 px monospace, and an upper estimate for 12 px bold sans-serif."""
+MONO, SMALL, BOLD = 7.25, 6.65, 7.4
+"""Widths of one character, in pixels: 12 px monospace, 11 px monospace, and an upper estimate for 12 px bold sans-serif."""
 
 
 def shape(tag: str, *children: Shape | str, **attributes: Any) -> Shape:
@@ -94,4 +94,4 @@ def clip(words: str, limit: int) -> str:
         if columns(kept + letter) > limit - 1:
             break
         kept += letter
-    return kept.rstrip() + "…"
+    return kept.rstrip(" …") + "…"

@@ -14,7 +14,7 @@ from autograder.tape.recording.schema import RecordingError, from_json, to_json
 from autograder.tape.recording.verdict_types import Gradient
 from autograder.view.draw.svg import freeze
 from autograder.view.keys import Key
-from autograder.view.scene import layout, node_graph
+from autograder.view.scene import folding, layout, node_graph
 from autograder.view.scene.composition import Scene, build_scene, draw_gradients
 from autograder.view.shapes import BOLD, MONO
 from autograder.view.text import gradient_values
@@ -226,6 +226,7 @@ def test_a_tensor_written_after_it_was_saved_turns_no_path_of_the_graph_around(m
         return asked[-1][1]
 
     monkeypatch.setattr(node_graph, "place_blocks", place_blocks)
+    monkeypatch.setattr(folding, "LIMIT", 20)
     recording = record(half_written)
     build_scene(recording)
     placed = asked[0][1][0]

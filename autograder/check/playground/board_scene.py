@@ -62,7 +62,18 @@ def empty_scene(sentence: str, place: str = "") -> Scene:
     nothing = Drawing(0, 0, 1, 1, [])
     frame = SceneFrame("", sentence, "", {}, [])
     return Scene(
-        "", "raises-forward", sentence, [], [frame], [nothing], nothing, None, 0, place=place, words=front_end_words()
+        "",
+        "raises-forward",
+        sentence,
+        [],
+        [frame],
+        [nothing],
+        nothing,
+        None,
+        None,
+        0,
+        place=place,
+        words=front_end_words(),
     )
 
 

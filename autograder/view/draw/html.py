@@ -24,6 +24,9 @@ from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.timeline import timeline_of, timeline_text
 from autograder.view.text.report import as_text
 
+WORDS = 120
+"""The maximum number of steps that a page describes in words below the picture."""
+
 # must be escaped in a data URL between double quotes
 UNSAFE = re.compile(r"[^\w~()*!/:;=,@ $.+?'{}\[\]|^`<>-]+", re.ASCII)
 PAGE = """<!doctype html>
@@ -66,7 +69,7 @@ def as_html(recording: Recording, predict: bool = False) -> str:
     scene = build_scene(recording, predict)
     image = f'<img alt="{escape(describe_picture(scene), quote=True)}" src="{as_image(scene)}">'
     if not predict:
-        scene.timeline = scene_timeline(recording)
+        scene.timeline = scene_timeline(recording, scene)
         image = timeline_images(recording) or image
     script = pictures("const") + START
     style = read_asset("graph.css") + FRAME
@@ -79,7 +82,7 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         script=script,
         image=image,
         in_words=escape(translated("In words")),
-        words=escape(as_text(recording)),
+        words=escape(as_text(recording, WORDS)),
         scene=base64.b64encode(zlib.compress(msgspec.json.encode(scene), 9)).decode(),
     )
 

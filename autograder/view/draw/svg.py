@@ -37,7 +37,7 @@ class StaticFrame:
         tag, attributes, *children = tree
         key = attributes.get("k")
         if key is not None and key not in self.states:
-            return None
+            return _ghost(tree) if is_kind(tree, "block") else None
         kept = {name: value for name, value in attributes.items() if name not in ("k", "s", "opens")}
         if tag == "text" and key is not None:
             children = [self.states[key]]
@@ -68,6 +68,11 @@ def is_kind(tree: Shape | str, kind: str) -> bool:
     return isinstance(tree, list) and tree[1].get("class", "").split(" ")[0] == kind
 
 
+def _ghost(tree: Shape) -> Shape:
+    """Return a block that is still to come: its outline and its title."""
+    return group(*(child for child in tree[2:] if is_kind(child, "card") or is_kind(child, "title")), kind="ghost")
+
+
 def _is_idle(child: Any, around: set[str]) -> bool:
     """Return whether a shape is invisible while the enclosing part is in these states."""
     return any(is_kind(child, kind) and not states & around for kind, states in SHOWN_IN.items())
@@ -84,7 +89,7 @@ class GraphViewport:
     Attributes:
         shape: the drawing, at its position in the picture.
         width, height: its size in pixels.
-        anchors: key of a saved tensor → the left end of its row in the picture, for each visible row.
+        anchors: key of a saved tensor → the point at which the arrow to its line leaves the graph, if it is visible.
     """
 
     shape: Shape
@@ -95,23 +100,19 @@ class GraphViewport:
 
 def draw_viewport(view: Drawing, static: StaticFrame, left: float, top: float) -> GraphViewport:
     """Return the graph with its upper left corner at (left, top)."""
+    blocks = {tree[1]["k"]: tree[2][1] for tree in view.shapes if is_kind(tree, "block") and "k" in tree[1]}
+    exits = {tree[1]["k"]: _spots(tree[2][1]["d"], 1)[-1] for tree in view.shapes if is_kind(tree, "exit")}
     rows = {row[1]["k"]: row[2][1] for block in view.shapes for row in block[2:] if is_kind(row, "kept")}
-    blocks = {
-        tree[1]["k"]: tree[2][1] for tree in view.shapes if is_kind(tree, "block") and tree[1].get("k") in static.states
-    }
-    ends = [(card["x"] + card["width"], card["y"] + card["height"]) for card in blocks.values()] or [(150.0, 40.0)]
-    wide, tall = (max(end[axis] for end in ends) - 2 * start for axis, start in enumerate((view.left, view.top)))
     focus = [rows[key] for key in rows if key in static.now] or [blocks[key] for key in blocks if key in static.now]
-    spot = focus[-1] if focus else {"x": 0.0, "y": tall}
-    x, width = _crop(view.left, wide, spot["x"], WIDEST)
-    y, height = _crop(view.top, tall, spot["y"], TALLEST)
+    spot = focus[-1] if focus else {"x": 0.0, "y": view.height}
+    x, width = _crop(view.left, view.width, spot["x"], WIDEST)
+    y, height = _crop(view.top, view.height, spot["y"], TALLEST)
     shapes = [shown for tree in view.shapes if (shown := static.render(tree))]
     inside = [tree for tree in shapes if _overlaps(tree, 0, x, x + width) and _overlaps(tree, 1, y, y + height)]
     field = shape(
         "svg", *inside, x=left, y=top, width=width, height=height, viewBox=f"{x:g} {y:.0f} {width:.0f} {height:.0f}"
     )
-    anchors = {key: (left + row["x"] - x, top + row["y"] - y + 8) for key, row in rows.items()}
-    anchors = {k: (a, b) for k, (a, b) in anchors.items() if left < a < left + width and top < b < top + height}
+    anchors = {key: (left, top + end - y) for key, end in exits.items() if 0 < end - y < height}
     return GraphViewport(group(box(left, top, width, height, 7, kind="pane"), field), width, height, anchors)
 
 
@@ -128,11 +129,16 @@ def _overlaps(tree: Shape, axis: int, start: float, end: float) -> bool:
     if tag == "g":
         return any(_overlaps(child, axis, start, end) for child in children if isinstance(child, list))
     if tag == "path":
-        spots = [float(number) for number in re.findall(r"-?[\d.]+", attributes["d"].split("v")[0])[axis::2]]
+        spots = _spots(attributes["d"], axis)
         return min(spots) < end and max(spots) > start
     size = attributes.get(("width", "height")[axis], 0)
     spot = attributes.get("xy"[axis], attributes.get(("cx", "cy")[axis]))
     return spot is not None and start < spot + size and spot < end
+
+
+def _spots(route: str, axis: int) -> list[float]:
+    """Return the coordinates of a path on an axis (0 horizontal, 1 vertical), up to its first relative command."""
+    return [float(number) for number in re.findall(r"-?[\d.]+", route.split("v")[0])[axis::2]]
 
 
 CODE_LINE, CODE_PAD = 18.0, 8.0
@@ -218,7 +224,7 @@ def _draw_tokens(tokens: list[CodeToken], x: float, y: float, width: float) -> S
 
 
 PAD, GUTTER = 16.0, 24.0
-LEFT = float(memory_lanes.WIDTH)
+LEFT = 380.0
 """Lengths in pixels: the margin, the space between the two columns, and the width of the left one."""
 
 MOST_LANES = 5
@@ -232,8 +238,8 @@ def as_svg(recording: Recording, step: int | None = None) -> str:
 
     Args:
         recording: the recording to draw.
-        step: the step's number as the widget shows it, from 1; None for the timeline. Without a timeline, the graph is that
-            of the last harmful write, else of the error, else of the verdict.
+        step: the step's number as the widget shows it, from 1; of one that a long run leaves out, the step before it.
+            None for the timeline; without a timeline, the graph is that of the decisive step.
 
     Raises:
         ValueError: the recording does not contain this step.
@@ -242,9 +248,11 @@ def as_svg(recording: Recording, step: int | None = None) -> str:
     if timeline is not None:
         return draw_timeline(timeline)
     scene = build_scene(recording)
-    if step is not None and not 1 <= step <= len(scene.frames):
-        raise ValueError(f"This recording has the steps 1 to {len(scene.frames)}; you asked for step {step}.")
-    return draw_picture(scene, scene.decisive if step is None else step - 1)
+    last = scene.frames[-1].number
+    if step is not None and not 1 <= step <= last:
+        raise ValueError(f"This recording has the steps 1 to {last}; you asked for step {step}.")
+    before = scene.decisive if step is None else sum(frame.number <= step for frame in scene.frames) - 1
+    return draw_picture(scene, before)
 
 
 def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
@@ -291,7 +299,8 @@ def _banner(scene: Scene, width: float) -> Shape:
 
 def _memory(scene: Scene, static: StaticFrame, top: float) -> tuple[list[Shape], float]:
     """Return the lanes of this frame, one below the other, and the position of their lower end."""
-    drawn = [(lane, shown) for lane in scene.memory.shapes if (shown := static.render(lane))]
+    lanes = [*scene.memory.shapes, *(scene.others.shapes if scene.others else [])]
+    drawn = [(lane, shown) for lane in lanes if (shown := static.render(lane))]
     harmed = [pair for pair in drawn if "hit" in pair[1][1]["class"] or "unseen" in pair[1][1]["class"]]
     current = [pair for pair in drawn if pair[0][1]["k"] in static.now]
     chosen = {id(pair[0]) for pair in [*harmed, *current, *reversed(drawn)][: MOST_LANES + len(harmed)]}
@@ -308,10 +317,12 @@ def _arrow(line: float | None, row: tuple[float, float] | None, state: str) -> S
     """Return the arrow from the row of a modified saved tensor to the middle of the line that modified it."""
     if line is None or row is None:
         return group()
-    start, (x, y) = PAD + LEFT - 4, row
+    start, (x, y) = PAD + LEFT, row
     return group(
-        path(f"M{x:.0f} {y:.0f}C{x - 60:.0f} {y:.0f} {start + 60:.0f} {line:.0f} {start + 6:.0f} {line:.0f}"),
-        path(f"M{start + 9:.0f} {line - 5:.0f}L{start:.0f} {line:.0f}L{start + 9:.0f} {line + 5:.0f}z", kind="tip"),
+        path(
+            f"M{x:.0f} {y:.0f}L{start + GUTTER / 2:.0f} {y:.0f}L{start + GUTTER / 2:.0f} {line:.0f}L{start + 6:.0f} {line:.0f}"
+        ),
+        path(f"M{start + 8:.0f} {line - 5:.0f}L{start - 1:.0f} {line:.0f}L{start + 8:.0f} {line + 5:.0f}z", kind="tip"),
         kind="pointer silent" if "silent" in state else "pointer",
     )
 

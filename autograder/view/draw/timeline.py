@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.draw.markup import write_style, write_svg
 from autograder.view.playback import list_frames
+from autograder.view.scene.composition import Scene
 from autograder.view.scene.timeline import timeline_of
 from autograder.view.scene.timeline_parts import Column, Kind, Mark, Row, SceneColumn, SceneTimeline, Timeline
 from autograder.view.shapes import BOLD, MONO, Drawing, Shape, box, clip, group, path, shape, text
@@ -195,19 +198,22 @@ class _ColumnDrawing:
         return [group(curve, tip, kind="reads")]
 
 
-def scene_timeline(recording: Recording, graph_first: bool = False) -> SceneTimeline | None:
+def scene_timeline(recording: Recording, scene: Scene, graph_first: bool = False) -> SceneTimeline | None:
     """Return the timeline of a recording for a front end, or None if the recording does not have one.
 
     Args:
         recording: the recording.
+        scene: its scene, which may leave out frames of a long run.
         graph_first: whether the graph is open, too.
     """
     timeline = timeline_of(recording)
     if timeline is None:
         return None
+    numbers = [frame.number for frame in scene.frames]
     frame_of = {
-        frame.step.index: frame.number - 1 for frame in list_frames(recording) if frame.kind == "step" and frame.step
-    }
+        frame.step.index: bisect_right(numbers, frame.number) - 1
+        for frame in list_frames(recording) if frame.kind == "step" and frame.step
+    }  # fmt: skip
     columns = [
         SceneColumn(
             column.name,

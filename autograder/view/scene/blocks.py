@@ -12,10 +12,11 @@ from autograder.view.keys import Key
 from autograder.view.scene.folding import Fold
 from autograder.view.scene.recording_index import RecordingIndex
 from autograder.view.shapes import BOLD, MONO, SMALL, Shape, box, clip, group, path, shape, text
+from autograder.view.text.naming import count_noun
 
-HEAD, ROW, CHANGE, PAD, VALUE = 22, 17, 15, 4, 38
+HEAD, ROW, CHANGE, PAD, VALUE, GRADIENT, PILL = 22, 17, 15, 4, 38, 15, 28
 """Heights in pixels: a block's title, a saved tensor, the line below it with its changed values, the space below all of them,
-and the tensor that the block's node computed.
+the tensor that the block's node computed, one line of a gradient, and a fold.
 """
 
 ROW_MIDDLE, NAME_MIDDLE = 11, 16
@@ -60,6 +61,7 @@ class Block:
         kind: the class name of the block.
         fold: the fold that it represents, if any.
         view: for a fold, the number of the view that it opens.
+        gradient: the node whose gradient it shows when backward visits it; None if backward never does.
     """
 
     key: Key
@@ -70,6 +72,7 @@ class Block:
     kind: str = "node"
     fold: Fold | None = None
     view: int | None = None
+    gradient: int | None = None
 
     @property
     def is_empty_node(self) -> bool:
@@ -90,20 +93,28 @@ class Block:
 
     def height(self, index: RecordingIndex) -> float:
         """Return its height in pixels."""
-        return self.value_top(index) + (VALUE if self.tensor or self.fold else 0)
+        return PILL if self.fold else self.gradient_top(index) + GRADIENT * self.gradient_lines(index)
+
+    def gradient_top(self, index: RecordingIndex) -> float:
+        """Return the position below its tensor, in pixels from the block's top."""
+        return self.value_top(index) + (VALUE if self.tensor else 0)
+
+    def gradient_lines(self, index: RecordingIndex) -> int:
+        """Return the number of lines of its gradient: two if it differs from the right one."""
+        return index.gradients[self.gradient][0] if self.gradient is not None else 0
 
     def width(self, index: RecordingIndex) -> float:
         """Return its width in pixels."""
-        head = columns(self.title) * BOLD + columns(self.side) * 5.6 + 34
+        head = columns(self.title) * (6.6 if self.fold else BOLD) + columns(self.side) * 5.6 + 34
         rows = [columns(row_label(row, index)) * SMALL + 19 * SMALL + 34 for row in self.rows]
         rows += [34 * SMALL + 24 for row in self.rows if row.id in index.harmed]
         value = 0.0
-        if self.fold:
-            value = columns(describe_fold(self.fold)) * SMALL + 24
+        if self.gradient is not None:
+            value = min(index.gradients[self.gradient][1] + 6, LONGEST + 10) * SMALL + 20
         if self.tensor:
             name = min(columns(index.names.get(self.key, "")), LONGEST)
             line = name * MONO + columns(format_size(self.tensor.shape)) * SMALL + CHIP + 34
-            value = max(line, min(index.values.get(self.key, 0), LONGEST + 4) * SMALL + 22)
+            value = max(value, line, min(index.values.get(self.key, 0), LONGEST + 4) * SMALL + 22)
         return max(96.0, head, value, *rows)
 
 
@@ -125,35 +136,38 @@ def node_block(node: Node, index: RecordingIndex, rows: list[SavedEdge]) -> Bloc
     line = translated("line {line}", line=node.place.line) if node.place else ""
     side = ", ".join(filter(None, [layer, line]))
     known = index.playback.tensors.get(tensor) if tensor is not None else None
-    return Block(key, clip(node.name, 34), side, rows, known if key in index.names else None)
+    visited = node.id if node.id in index.gradients else None
+    return Block(key, clip(node.name, 34), side, rows, known if key in index.names else None, gradient=visited)
 
 
-def tensor_block(tensor: Tensor) -> Block:
+def tensor_block(tensor: Tensor, index: RecordingIndex) -> Block:
     """Return the block of a leaf or an input, which does not have a node."""
-    return Block(Key("tensor", tensor.id), translated(TITLES[tensor.kind]), tensor=tensor, kind=tensor.kind)
+    node = index.accumulators.get(tensor.id)
+    visited = node if node in index.gradients else None
+    title = translated(TITLES[tensor.kind])
+    return Block(Key("tensor", tensor.id), title, tensor=tensor, kind=tensor.kind, gradient=visited)
 
 
 def fold_block(number: int, fold: Fold) -> Block:
-    """Return a fold's block; `number` is the view that it opens."""
-    return Block(Key("fold", number), clip(fold.title, 40), kind="fold", fold=fold, view=number)
+    """Return a fold's block, such as "lines 4–7 · 5 nodes ▸"; `number` is the view that it opens, negative without one."""
+    count = count_noun(len(fold.nodes), "{count} node", "{count} nodes")
+    title = f"{clip(fold.title, 36)} · {count}"
+    if number < 0:
+        return Block(Key("fold", number), title, kind="fold", fold=fold)
+    return Block(Key("fold", number), f"{title} ▸", kind="fold", fold=fold, view=number)
 
 
 def draw_block(block: Block, index: RecordingIndex, left: float, top: float, width: float, height: float) -> Shape:
     """Return the block's shapes; all lengths are in pixels."""
+    middle = top + (PILL / 2 + 4 if block.fold else 15)
     rim = f"M{left:g} {top + HEAD}v-15q0 -7 7 -7h{width - 14:g}q7 0 7 7v15z"
-    shapes: list[Shape] = []
-    if block.fold:
-        shapes += [
-            box(left + 6, top + 6, width, height, 7, kind="card"),
-            box(left + 3, top + 3, width, height, 7, kind="card"),
-        ]
-    shapes += [
-        box(left, top, width, height, 7, kind="card"),
-        path(rim, kind="head"),
-        text(left + 10, top + 15, block.title, kind="title"),
+    shapes: list[Shape] = [
+        box(left, top, width, height, PILL / 2 if block.fold else 7, kind="card"),
+        *([] if block.fold else [path(rim, kind="head")]),
+        text(left + (14 if block.fold else 10), middle, block.title, kind="title"),
         text(left + width - 9, top + 15, block.side, kind="side"),
-        text(left + width + 4, top + 15, "✓", kind="tick"),
-        text(left + width + 4, top + 15, "✗", kind="cross"),
+        text(left + width + 4, middle, "✓", kind="tick"),
+        text(left + width + 4, middle, "✗", kind="cross"),
     ]
     shapes += [_row(row, index, left, top + y, width) for row, y in block.row_tops(index)]
     if block.is_empty_node:
@@ -161,8 +175,15 @@ def draw_block(block: Block, index: RecordingIndex, left: float, top: float, wid
     value_top = top + block.value_top(index)
     if block.tensor:
         shapes.append(_value(block, block.tensor, index, left, value_top, width))
-    if block.fold:
-        shapes += _fold_lines(block.fold, left, value_top)
+    if block.gradient is not None:
+        first, last = (
+            top + block.gradient_top(index) + GRADIENT * line - 5 for line in (1, block.gradient_lines(index))
+        )
+        shapes += [
+            text(left + 10, first, k=Key("got", block.gradient), kind="got"),
+            text(left + 10, last, k=Key("right", block.gradient), kind="right"),
+            text(left + 10, last, k=Key("stop", block.gradient), kind="stop"),
+        ]
     key = None if block.kind == "outside" else block.key
     return group(*shapes, kind=f"block {block.kind}", k=key, opens=block.view)
 
@@ -205,16 +226,3 @@ def draw_version(left: float, top: float, counter: int, key: Key) -> Shape:
         text(left + CHIP / 2, top + 12, k=key),
         kind=f"chip f{counter % len(MARKS)}",
     )
-
-
-def describe_fold(fold: Fold) -> str:
-    """Return the size of a fold: "12 nodes, lines 4–7"."""
-    return translated(", ").join(filter(None, [translated("{count} nodes", count=len(fold.nodes)), fold.lines]))
-
-
-def _fold_lines(fold: Fold, left: float, top: float) -> list[Shape]:
-    """Return the two lines in a fold's block."""
-    return [
-        text(left + 10, top + 15, describe_fold(fold), kind="values"),
-        text(left + 10, top + 30, translated("open ▸"), kind="opens"),
-    ]

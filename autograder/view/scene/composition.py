@@ -159,8 +159,11 @@ def _decorators(function: ast.FunctionDef) -> list[ast.expr]:
     return [one for one in function.decorator_list if ast.unparse(one).partition("(")[0] not in names]
 
 
-MOST_HIGHLIGHTS, MOST_LINKS = 6, 6
-"""The maximum number of highlighted parts while backward visits a node, and of arrows from saved tensors to lines."""
+MOST_HIGHLIGHTS, MOST_NOW, MOST_LINKS = 6, 24, 3
+"""The maximum number of highlighted parts while backward visits a node and in other frames, and of arrows to lines."""
+
+MOST_FRAMES, NEAR, ENDS = 400, 150, 25
+"""The number of frames up to which all are shown; of more, those near the decisive one, and those at the start and the end."""
 
 
 class CodeLine(msgspec.Struct):
@@ -190,6 +193,7 @@ class SceneFrame(msgspec.Struct):
         forecast: an outcome and the badge's word for it; None if no loss requires grad yet.
         links: pairs (key of a saved tensor, key of the line that modified it).
         kind: "step" for a statement, "visit" for a visit of backward to a node, "end" for the verdict.
+        number: the number of the step, from 1; some are missing in a long run.
     """
 
     line: str
@@ -200,6 +204,7 @@ class SceneFrame(msgspec.Struct):
     forecast: tuple[str, str] | None = None
     links: list[tuple[str, str]] = []
     kind: str = "step"
+    number: int = 0
 
 
 class Scene(msgspec.Struct):
@@ -213,6 +218,7 @@ class Scene(msgspec.Struct):
         frames: the frames, in order.
         views: the graph; the first one is the whole program, the others are the contents of its folds.
         memory: the memory pane.
+        others: the storages that are folded in the memory pane, with the words of the fold as their title.
         gradients: the gradient panel, if any.
         decisive: 0-based frame of the last harmful write, else of the error, else of the verdict.
         start: 0-based frame at which a live picture opens.
@@ -237,6 +243,7 @@ class Scene(msgspec.Struct):
     frames: list[SceneFrame]
     views: list[Drawing]
     memory: Drawing
+    others: Drawing | None
     gradients: Drawing | None
     decisive: int
     start: int = 0
@@ -264,8 +271,13 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
     """
     index = index_recording(recording)
     graph = NodeGraph(index)
-    frames = _frames(recording, index, graph)
-    decisive = decisive_frame(recording, index.playback.frames) - 1
+    lanes, others = memory_lanes.collect_lanes(index)
+    views = [Drawing(-MARGIN, -MARGIN, v.width, v.height, v.shapes, v.title, v.parent) for v in graph.views]
+    memory = _memory(index, lanes)
+    folded = _memory(index, others, count_noun(len(others), "{count} other", "{count} others")) if others else None
+    point = decisive_frame(recording, index.playback.frames)
+    frames = _frames(recording, index, graph, point, _keys([*views, memory, *([folded] if folded else [])]))
+    decisive = next(i for i, frame in enumerate(frames) if frame.number == point)
     ask = _ask(frames) if predict else _ask_versions(frames) if counters else None
     programs, gradients = _programs(recording), draw_gradients(recording)
     # Hash the shown data, not the recording: bytes that are not shown may be uninitialized memory, which differs between runs.
@@ -277,8 +289,9 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
         is_refused=is_refused(recording.verdict),
         programs=programs,
         frames=frames,
-        views=[Drawing(-MARGIN, -MARGIN, v.width, v.height, v.shapes, v.title, v.parent) for v in graph.views],
-        memory=_memory(index),
+        views=views,
+        memory=memory,
+        others=folded,
         gradients=gradients,
         decisive=decisive,
         start=0 if ask is not None or is_withheld(recording) else decisive,
@@ -300,13 +313,13 @@ def _programs(recording: Recording) -> list[CodeFile]:
     return found
 
 
-def _memory(index: RecordingIndex) -> Drawing:
-    """Return the memory pane."""
+def _memory(index: RecordingIndex, lanes: list[memory_lanes.MemoryLane], title: str = "") -> Drawing:
+    """Return the lanes, one below the other."""
     shapes, top = [], 0.0
-    for lane in memory_lanes.collect_lanes(index):
+    for lane in lanes:
         shapes.append(memory_lanes.draw_lane(lane, index, top))
         top += lane.height + memory_lanes.GAP
-    return Drawing(0, 0, memory_lanes.WIDTH, max(top - memory_lanes.GAP, 20), shapes)
+    return Drawing(0, 0, memory_lanes.WIDTH, max(top - memory_lanes.GAP, 20), shapes, title)
 
 
 def _ask(frames: list[SceneFrame]) -> int:
@@ -328,15 +341,41 @@ def _texts(frames: list[SceneFrame]) -> set[str]:
     return {key for frame in frames for key in frame.changes}
 
 
-def _frames(recording: Recording, index: RecordingIndex, graph: NodeGraph) -> list[SceneFrame]:
-    """Return all frames, each with only the differences from the previous one."""
+def _keys(drawings: list[Drawing]) -> set[str]:
+    """Return the keys of all shapes."""
+    found: set[str] = set()
+    waiting: list[Shape] = [tree for drawing in drawings for tree in drawing.shapes]
+    while waiting:
+        tree = waiting.pop()
+        found.add(tree[1].get("k", ""))
+        waiting += [child for child in tree[2:] if isinstance(child, list)]
+    return found
+
+
+def _frames(
+    recording: Recording, index: RecordingIndex, graph: NodeGraph, decisive: int, keys: set[str]
+) -> list[SceneFrame]:
+    """Return the frames, each with only the differences from the previous one.
+
+    Args:
+        recording, index, graph: the run and its drawings.
+        decisive: the number of the decisive frame.
+        keys: the keys of the parts that are drawn; other changes are left out.
+    """
     tracker = StateTracker(recording, index, graph)
+    count = len(tracker.playback.frames)
     current: States = {}
+    waiting: States = {}
     frames = []
     for frame, changed in tracker.playback.play():
-        changes = {key: value for key, value in tracker.changes(frame, changed).items() if current.get(key) != value}
-        current |= changes
-        frames.append(_frame(tracker, frame, changes))
+        waiting |= tracker.changes(frame, changed)
+        number = frame.number
+        if count <= MOST_FRAMES or abs(number - decisive) <= NEAR or number <= ENDS or number > count - ENDS:
+            changes = {key: value for key, value in waiting.items() if current.get(key) != value}
+            current |= changes
+            drawn = {key: value for key, value in changes.items() if key.part == "line" or str(key) in keys}
+            frames.append(_frame(tracker, frame, drawn))
+            waiting = {}
     return frames
 
 
@@ -347,10 +386,11 @@ def _frame(tracker: StateTracker, frame: Frame, changes: States) -> SceneFrame:
         fact=tracker.sentences.describe(frame),
         effect=tracker.sentences.describe_effect(frame),
         changes={str(key): value for key, value in changes.items()},
-        now=[str(key) for key in _highlights(frame, changes, tracker.versions)],
+        now=[str(key) for key in _highlights(frame, changes, tracker.versions)][:MOST_NOW],
         forecast=_forecast(frame, tracker.sentences),
-        links=_links(tracker) if frame.kind == "step" else [],
+        links=_links(tracker),
         kind=frame.kind,
+        number=frame.number,
     )
 
 
@@ -373,10 +413,10 @@ def _forecast(frame: Frame, sentences: Sentences) -> tuple[str, str] | None:
 
 
 def _links(tracker: StateTracker) -> list[tuple[str, str]]:
-    """Return each modified saved tensor with the line of the last write into it."""
+    """Return each modified saved tensor with the line of the last write into it, the decisive one first."""
     playback = tracker.playback
     return [
-        (str(Key("saved", edge)), str(tracker.line_key(writes[-1].place)))
-        for edge, writes in playback.harmed.items()
-        if playback.condition(playback.saved[edge]) in ("stale", "silent")
+        (str(Key("saved", edge)), str(tracker.line_key(playback.harmed[edge][-1].place)))
+        for edge in tracker.index.focus
+        if edge in playback.harmed and playback.condition(playback.saved[edge]) in ("stale", "silent")
     ][:MOST_LINKS]

@@ -1,21 +1,21 @@
-"""Folds of the graph: iterations of a loop, calls of modules and functions, and long runs of nodes, each shown as one block.
+"""Folds of the graph: backward calls, iterations of a loop, modules, calls of functions, and runs of nodes, each shown as one block.
 
 Nodes that the reader has to see (those that saved a modified tensor, and those that computed it) are never folded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Node
 
-LIMIT = 26
-"""The maximum number of nodes that are shown without folds."""
+LIMIT, PILLS = 8, 5
+"""The maximum number of nodes that are shown without folds, and of blocks next to the nodes to keep."""
 
-CHUNKS = 10
+CHUNKS = 8
 """The number of parts that a long fold opens into."""
 
 
@@ -27,11 +27,13 @@ class Fold:
         title: the title of the block.
         inside: the nodes and further folds that are shown when it is opened.
         round: the number of a loop's iteration, if it is one.
+        is_run: whether it contains neighbors that have no name of their own.
     """
 
     title: str
     inside: list[Node | Fold] = field(default_factory=list)
     round: int = 0
+    is_run: bool = False
 
     @property
     def nodes(self) -> list[Node]:
@@ -56,41 +58,79 @@ class FoldPlanner:
     Attributes:
         keep: ids of nodes that must not be hidden by a fold.
         born: node → index of the step that created it.
+        calls: node → the number of the backward call that follows its creation, from 1.
+        paths: node → the modules around it, such as ("model", "blocks", "0"); the calls around it if it is missing.
     """
 
     keep: set[int]
     born: dict[int, int]
+    calls: Mapping[int, int] = field(default_factory=dict)
+    paths: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def plan(self, nodes: Sequence[Node]) -> list[Node | Fold]:
+        """Return the nodes, in the order of their creation, with folds; the backward call with nodes to keep, else the last, is open."""
+        if len(nodes) <= LIMIT:
+            return list(nodes)
+        calls = [(number, list(run)) for number, run in groupby(nodes, key=lambda node: self.calls.get(node.id, 0))]
+        kept = [number for number, run in calls if any(node.id in self.keep for node in run)] or [calls[-1][0]]
+        entries: list[Node | Fold] = []
+        for is_open, some in groupby(calls, key=lambda call: call[0] in kept):
+            if is_open:
+                entries += [entry for _, run in some for entry in self.fold(run)]
+                continue
+            folds: list[Node | Fold] = [
+                Fold(translated("backward call {number}", number=number), self.fold(run), number)
+                for number, run in some
+            ]
+            many = translated("backward calls {numbers}", numbers=_numbers(folds))
+            entries += folds if len(folds) == 1 else [Fold(many, self._chunks(folds))]
+        return self._merge(entries)
 
     def fold(self, nodes: Sequence[Node], depth: int = 0) -> list[Node | Fold]:
         """Return the nodes; if there are more than LIMIT, some are replaced by folds.
 
         Args:
             nodes: the nodes in the order of their creation.
-            depth: the number of names of the nodes' scope that the enclosing folds already contain.
+            depth: the number of names of the nodes' paths that the enclosing folds already contain.
         """
         if len(nodes) <= LIMIT:
             return list(nodes)
         entries: list[Node | Fold] = []
-        calls = [(name, list(run)) for name, run in groupby(nodes, key=lambda node: node.scope[depth : depth + 1])]
+        calls = [
+            (name, list(run)) for name, run in groupby(nodes, key=lambda node: self._path(node)[depth : depth + 1])
+        ]
         for name, run in calls:
             if not name:
                 entries += self._rounds(run)
             elif len(calls) == 1:
                 entries += self.fold(run, depth + 1)
             else:
-                entries += self._hide(name[0], self.fold(run, depth + 1))
-        return self._chunks(entries) if len(entries) > 2 * LIMIT else entries
+                title = ".".join(self._path(run[0])[: depth + 1]) if run[0].id in self.paths else name[0]
+                entries += self._hide(title, self.fold(run, depth + 1))
+        is_kept = not self.keep.isdisjoint(node.id for node in nodes)
+        return entries if is_kept or len(entries) <= LIMIT + 2 else self._chunks(entries)
+
+    def _path(self, node: Node) -> tuple[str, ...]:
+        """Return the names of the modules, else of the calls, around a node."""
+        return self.paths.get(node.id, node.scope)
 
     def _rounds(self, nodes: list[Node]) -> list[Node | Fold]:
-        """Return the nodes with the iterations of a loop folded, except the first and the last."""
+        """Return the nodes with the iterations of a loop folded, except the first and the last if nothing else is to be seen."""
         rounds = self._split(nodes)
         if len(nodes) <= LIMIT or len(rounds) < 3:
             return list(nodes)
+        ends = int(len(rounds[0]) + len(rounds[-1]) <= LIMIT and self.keep.isdisjoint(node.id for node in nodes))
         middle: list[Node | Fold] = [
-            Fold(translated("round {rounds}", rounds=i), list(run), i) for i, run in enumerate(rounds[1:-1], 2)
+            Fold(translated("round {rounds}", rounds=i), list(run), i)
+            for i, run in enumerate(rounds, 1)
+            if not ends or 1 < i < len(rounds)
         ]
         where = {"rounds": _numbers(middle), "lines": Fold("", middle).lines}
         one, many = translated("round {rounds} of {lines}", **where), translated("rounds {rounds} of {lines}", **where)
+        if not ends:
+            return [
+                part for entry in middle for part in (self._hide(many, [entry]) if self._is_kept(entry) else [entry])
+            ]
         return [*rounds[0], *self._hide(many if len(middle) > 1 else one, self._chunks(middle)), *rounds[-1]]
 
     def _split(self, nodes: list[Node]) -> list[list[Node]]:
@@ -122,22 +162,35 @@ class FoldPlanner:
         return folded
 
     def _hide(self, title: str, inside: list[Node | Fold]) -> list[Node | Fold]:
-        """Return one fold, or its contents if they are few; nodes to keep remain between folds."""
+        """Return one fold; its contents if they are few, or if some are nodes to keep."""
         fold = Fold(title, inside)
         if len(fold.nodes) < 2:
             return inside
         if not self._is_kept(fold):
             return [fold]
-        shown: list[Node | Fold] = []
-        for is_kept, run in groupby(inside, key=self._is_kept):
-            part = list(run)
-            if is_kept:
-                for entry in part:
-                    shown += self._hide(entry.title, entry.inside) if isinstance(entry, Fold) else [entry]
-            else:
-                whole = len(part) < 2 or len(inside) <= 3
-                shown += part if whole else self._hide(f"{title} ({_span(part)})", part)
-        return shown
+        return [
+            one
+            for entry in inside
+            for one in (self._hide(entry.title, entry.inside) if isinstance(entry, Fold) else [entry])
+        ]
+
+    def _merge(self, entries: list[Node | Fold]) -> list[Node | Fold]:
+        """Join neighbors, the smallest first, until at most PILLS remain between the nodes to keep, or a few more without such nodes."""
+        entries, most = list(entries), PILLS if self.keep else LIMIT + 2
+        sizes = [len(Fold("", [entry]).nodes) for entry in entries]
+        free = [not self._is_kept(entry) for entry in entries]
+        while sum(free) > most:
+            pairs = [(sizes[i] + sizes[i + 1], i) for i, pair in enumerate(pairwise(free)) if all(pair)]
+            if not pairs:
+                break
+            total, i = min(pairs)
+            entries[i : i + 2], sizes[i : i + 2], free[i : i + 2] = [_join(*entries[i : i + 2])], [total], [True]
+        return [
+            Fold(entry.title, self._chunks(entry.inside), is_run=True)
+            if isinstance(entry, Fold) and entry.is_run
+            else entry
+            for entry in entries
+        ]
 
     def _is_kept(self, entry: Node | Fold) -> bool:
         """Return whether an entry is or contains a node to keep."""
@@ -145,10 +198,21 @@ class FoldPlanner:
         return not self.keep.isdisjoint(node.id for node in nodes)
 
 
+def _join(*pair: Node | Fold) -> Fold:
+    """Return two neighbors as one fold."""
+    inside: list[Node | Fold] = []
+    for entry in pair:
+        inside += entry.inside if isinstance(entry, Fold) and entry.is_run else [entry]
+    return Fold(_span(inside), inside, is_run=True)
+
+
 def _span(part: list[Node | Fold]) -> str:
-    """Return a title for neighboring nodes: "rounds 2–26", or their lines."""
+    """Return a title for neighbors: "rounds 2–26", the first and the last name, or their lines."""
     if all(isinstance(entry, Fold) and entry.round for entry in part):
         return translated("rounds {rounds}", rounds=_numbers(part))
+    named = [entry for entry in part if isinstance(entry, Fold) and not entry.is_run and "." in entry.title]
+    if 2 * len(Fold("", [*named]).nodes) > len(Fold("", part).nodes):
+        return " … ".join(dict.fromkeys([named[0].title, named[-1].title]))
     return Fold("", part).lines or translated("{count} steps", count=len(part))
 
 

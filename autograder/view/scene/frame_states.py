@@ -88,8 +88,12 @@ class StateTracker:
         made, block = self.playback.made.get(node), Key("node", node)
         state = "on" + self._visited(node)
         new: States = {Key("fold", view): state for view in self.graph.folds_around.get(node, ())}
-        if made:
-            state += "" if self.playback.states[made.tensor].node == node else " past"
+        if made and (later := self.playback.states[made.tensor].node) != node:
+            state += " past"
+            name = clip(self.sentences.names.label(made.tensor), LONGEST_NAME // 2)
+            other = self.playback.nodes[later].name if later is not None else translated("no node")
+            new |= {block.text("name"): "", block.text("values"): clip(f"{name} → {other}", LONGEST)}
+        elif made:
             new[block.text("name")] = clip(self.sentences.names.label(made.tensor), LONGEST_NAME)
             new[block.text("values")] = clip(made.values, LONGEST)
             new |= self._version(block, made.tensor)
@@ -154,7 +158,7 @@ class StateTracker:
         if visit.status == "raised":
             return {Key("stop", visit.node): translated("backward stops here"), got: "", right: ""}
         wrong = bool(visit.true) and visit.got != visit.true
-        fits = min(self.graph.room.get(visit.node, LONGEST), LONGEST + 6)
+        fits = self.graph.room.get(visit.node, LONGEST)
         if not wrong:
             return {got: "", right: clip(translated("grad {got}", got=visit.got), fits)}
         new = {got: clip(translated("got {got}", got=visit.got), fits)}

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from autograder.loading import import_without
 
-GAP_X, GAP_Y = 30.0, 46.0
+GAP_X, GAP_Y = 30.0, 40.0
 """Pixels between two blocks side by side, and between two layers."""
 
 SWEEPS = 6
@@ -22,13 +22,20 @@ Point = tuple[float, float]
 
 @dataclass
 class Placement:
-    """A block's size, its layer, and its position: center (x) and top (y), all in pixels."""
+    """A block's size, its layer, and its position: center (x) and top (y), all in pixels.
+
+    Attributes:
+        floor: the lower end of its layer. Between that and the next layer there are no blocks.
+        is_first: whether no other block of its layer is to the left of it.
+    """
 
     width: float
     height: float
     x: float = 0.0
     y: float = 0.0
     layer: int = 0
+    floor: float = 0.0
+    is_first: bool = True
 
 
 def load_igraph(without_plots: bool = False) -> ModuleType:
@@ -50,7 +57,7 @@ def load_igraph(without_plots: bool = False) -> ModuleType:
 def place_blocks(
     sizes: dict[Name, Point], links: Iterable[tuple[Name, Name]], sources: Iterable[Name]
 ) -> tuple[dict[Name, Placement], dict[tuple[Name, Name], list[Point]]]:
-    """Return the placement of each block, and the bends of each long link.
+    """Return the placement of each block, and the bends of each long link: the ends of its vertical part in each layer.
 
     Args:
         sizes: block → (width, height) in pixels, in the order of creation.
@@ -66,7 +73,10 @@ def place_blocks(
     _columns(blocks, rows, segments)
     _heights(blocks, rows)
     real = {name: blocks[name] for name in sizes}
-    bends = {link: [(blocks[p].x, blocks[p].y) for p in chain[1:-1]] for link, chain in chains.items()}
+    bends = {
+        link: [(blocks[p].x, y) for p in chain[1:-1] for y in (blocks[p].y, blocks[p].floor)]
+        for link, chain in chains.items()
+    }
     return real, bends
 
 
@@ -155,10 +165,12 @@ def _spread(blocks: dict[Hashable, Placement], row: list[Hashable], wish: list[f
 
 
 def _heights(blocks: dict[Hashable, Placement], rows: list[list[Hashable]]) -> None:
-    """Set each top: blocks are aligned at the top of their row, bends in its middle."""
+    """Set each top and floor: blocks and bends are aligned at the top of their row."""
     top = 0.0
     for row in rows:
         height = max(blocks[name].height for name in row)
+        solid = False
         for name in row:
-            blocks[name].y = top if blocks[name].height else top + height / 2
+            blocks[name].y, blocks[name].floor, blocks[name].is_first = top, top + height, not solid
+            solid = solid or blocks[name].height > 0
         top += height + GAP_Y

@@ -13,12 +13,12 @@ from autograder.view.scene.recording_index import RecordingIndex
 from autograder.view.shapes import SMALL, Shape, box, clip, group, shape, text
 from autograder.view.text.naming import count_noun
 
-WIDTH = 380
+WIDTH = 330
 HEAD, ROW, BAR, NOTE, GAP = 22, 21, 9, 17, 10
 """Heights in pixels: a lane's title, a tensor, the bar below it, a line about a node or a write, the space between lanes."""
 
-MOST = 60
-"""The maximum number of lanes."""
+MOST, FEW, OPEN = 40, 6, 4
+"""The maximum number of lanes, the number up to which all are open, and the maximum number of open ones among more."""
 
 MOST_NODES = 4
 """The maximum number of nodes in a lane."""
@@ -34,6 +34,7 @@ class MemoryLane:
         tensors: the tensors.
         saved: the saved tensors in this memory.
         is_harmed: whether a write into it is not counted or harms a saved tensor.
+        is_changed: whether the program modified it after the statement that made it.
     """
 
     storage: Storage
@@ -41,6 +42,7 @@ class MemoryLane:
     tensors: list[Tensor] = field(default_factory=list)
     saved: list[SavedEdge] = field(default_factory=list)
     is_harmed: bool = False
+    is_changed: bool = False
 
     @property
     def has_parts(self) -> bool:
@@ -58,20 +60,23 @@ class MemoryLane:
         return HEAD + len(self.tensors) * self.row + len(self.saved) * NOTE + 6 + NOTE * self.is_harmed
 
 
-def collect_lanes(index: RecordingIndex) -> list[MemoryLane]:
-    """Return a lane for each storage that has a name or was saved by a node, in order of appearance.
+def collect_lanes(index: RecordingIndex) -> tuple[list[MemoryLane], list[MemoryLane]]:
+    """Return a lane for each storage that has a name or was saved by a node: the open ones, and the folded ones.
 
-    If there are more than MOST, the harmed ones are kept, and then the first and the last.
+    Up to FEW lanes are open, in order of appearance. Of more, OPEN are open: the decisive one, and others that a write
+    changed, those that exist by then first; without any, those that the last nodes saved.
     """
     lanes = [lane for lane in _all_lanes(index) if lane.tensors or lane.saved]
     for number, lane in enumerate(lanes):
         lane.title = chr(ord("A") + number) if number < 26 else str(number + 1)
         del lane.saved[MOST_NODES:]
-    if len(lanes) <= MOST:
-        return lanes
-    harmed = [lane for lane in lanes if lane.is_harmed]
-    drawn = {lane.title for lane in [*harmed, *lanes[: MOST // 2], *lanes[-MOST // 2 :]][:MOST]}
-    return [lane for lane in lanes if lane.title in drawn]
+    if len(lanes) <= FEW:
+        return lanes, []
+    first = [index.playback.saved[edge].storage for edge in index.focus[:1]]
+    changed = [lane for lane in lanes if lane.is_changed] or [lane for lane in lanes if lane.saved][-OPEN:]
+    changed.sort(key=lambda lane: (lane.storage.id not in first, [lane.storage.id] > first > [], not lane.is_harmed))
+    drawn = {lane.title for lane in changed[:OPEN]}
+    return changed[:OPEN], [lane for lane in lanes if lane.title not in drawn][: MOST - OPEN]
 
 
 def _all_lanes(index: RecordingIndex) -> list[MemoryLane]:
@@ -86,9 +91,13 @@ def _all_lanes(index: RecordingIndex) -> list[MemoryLane]:
     for edge in index.recording.saved:
         if edge.storage in lanes and (lanes[edge.storage].tensors or edge.id in index.harmed):
             lanes[edge.storage].saved.append(edge)
-    for write in (write for step in steps for write in step.writes):
-        if write.storage in lanes and (not write.counters or write.harmed):
-            lanes[write.storage].is_harmed = True
+    for step in steps:
+        new = {index.playback.tensors[tensor].storage for tensor in step.tensors}
+        for write in step.writes:
+            if write.storage in lanes:
+                lane = lanes[write.storage]
+                lane.is_harmed = lane.is_harmed or not write.counters or bool(write.harmed)
+                lane.is_changed = lane.is_changed or lane.is_harmed or write.storage not in new
     return list(lanes.values())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -22,7 +23,11 @@ from autograder.view.scene.blocks import (
 from autograder.view.scene.folding import Fold, FoldPlanner
 from autograder.view.scene.layout import Placement, Point, place_blocks
 from autograder.view.scene.recording_index import RecordingIndex
-from autograder.view.shapes import SMALL, Shape, group, path, text
+from autograder.view.shapes import SMALL, Shape, group, path
+from autograder.view.text.layers import module_paths
+
+MARGIN = 30
+"""Pixels between the blocks and the ends of a view."""
 
 SIDES = ((1, 1), (-1, -1), (1, 0), (-1, 0))
 """The sides at which the line of a saved tensor may leave its row and enter the block: 1 right, -1 left, 0 from below."""
@@ -31,27 +36,45 @@ Curve = tuple[Point, Point, Point, Point]
 """A cubic Bézier curve: its start, two control points, its end."""
 
 
-def draw_link(key: Key, upper: Placement, lower: Placement, bends: Sequence[Point]) -> Shape:
+def draw_link(key: Key, upper: Placement, lower: Placement, bends: Sequence[Point], kind: str = "link") -> Shape:
     """Return a gradient's path between two blocks, with an arrow upwards, the direction of backward.
+
+    It is vertical next to the blocks of a layer, and turns only between two layers, so that it crosses no text.
 
     Args:
         key: the key of the lower block.
         upper: the upper block.
         lower: the lower block.
-        bends: the points between them.
+        bends: the ends of its vertical part in each layer between them.
+        kind: its class.
     """
     reach = (lower.width - 30) / 2
     end = lower.x + max(-reach, min(reach, (upper.x - lower.x) * 0.4))
     reach = (upper.width - 30) / 2
     start = upper.x + max(-reach, min(reach, (lower.x - upper.x) * 0.2))
     top = upper.y + upper.height
-    points = [(start, top + 5), *bends, (end, lower.y)]
-    route = f"M{points[0][0]:.0f} {points[0][1]:.0f}"
+    points = [(start, top + 5), (start, max(upper.floor, top + 5)), *bends, (end, lower.y)]
+    route = f"M{start:.0f} {top + 5:.0f}"
     for (x1, y1), (x2, y2) in pairwise(points):
         middle = (y1 + y2) / 2
-        route += f"C{x1:.0f} {middle:.0f} {x2:.0f} {middle:.0f} {x2:.0f} {y2:.0f}"
+        route += (
+            f"L{x2:.0f} {y2:.0f}" if x1 == x2 else f"C{x1:.0f} {middle:.0f} {x2:.0f} {middle:.0f} {x2:.0f} {y2:.0f}"
+        )
     arrow = f"M{start - 4:.0f} {top + 9:.0f}L{start:.0f} {top + 2:.0f}L{start + 4:.0f} {top + 9:.0f}z"
-    return group(path(route), path(arrow, kind="arrow"), kind="link", k=key)
+    return group(path(route), path(arrow, kind="arrow"), kind=kind, k=key)
+
+
+def draw_pointer(edge: SavedEdge, block: Placement, height: float) -> Shape:
+    """Return the first part of the arrow to the line that modified a saved tensor: from its row to the left end of the graph.
+
+    It is to the left of its block if no other block is there, else in the space above the layer.
+    """
+    left, turns = block.x - block.width / 2, []
+    if not block.is_first:
+        turns = [(left - 10, height), (left - 10, block.y - 8)]
+    points = [(left + 4, height), *turns, (-MARGIN, turns[-1][1] if turns else height)]
+    route = "M" + "L".join(f"{x:.0f} {y:.0f}" for x, y in points)
+    return group(path(route), kind="exit", k=Key("saved", edge.id))
 
 
 def route_saved(below: Placement, above: Placement, start: float, end: float, others: Collection[Placement]) -> str:
@@ -93,12 +116,13 @@ def _cost(curve: Curve, others: Collection[Placement]) -> float:
     return hidden * 1000 + left + abs(x1 - x2) + abs(x2 - x3) + abs(x3 - x4) + abs(y1 - y4)
 
 
-MARGIN = 30
-
-MOST_LEAVES = 40
+MOST_LEAVES = 20
 """The maximum number of leaves in the view of the whole program, whether a node uses them or not."""
 
-MOST_KEPT = 12
+MOST_DRAWN = 300
+"""The number of nodes from which on no further fold can be opened."""
+
+MOST_KEPT = 4
 """The maximum number of nodes that are kept out of folds."""
 
 Link = tuple[Key, Key]
@@ -128,7 +152,8 @@ class NodeGraph:
 
     Attributes:
         folds_around: node → the folds that contain it, as the numbers of the views that they open.
-        room: node → the number of characters that fit above its block, up to the next block.
+        room: node → the number of characters of a gradient that fit into its block.
+        way: the decisive node and the nodes between it and the loss.
     """
 
     def __init__(self, index: RecordingIndex):
@@ -142,21 +167,41 @@ class NodeGraph:
             (node for node in index.recording.nodes if node.id in index.shown and node.id not in index.leaves),
             key=lambda node: (born.get(node.id, 0), node.id),
         )
-        self.views = [GraphView(translated("whole program"), None, FoldPlanner(self._harmed_nodes(), born).fold(nodes))]
+        calls = [
+            step.index for step in index.recording.steps if step.index in {v.step for v in index.recording.backward}
+        ]
+        planner = FoldPlanner(
+            self._nodes_to_keep(),
+            born,
+            {node.id: bisect_left(calls, born.get(node.id, 0)) + 1 for node in nodes},
+            module_paths(nodes, index.layers),
+        )
+        self.views = [GraphView(translated("whole program"), None, planner.plan(nodes))]
         self.folds_around: dict[int, list[int]] = {}
         self.room: dict[int, int] = {}
+        self.way = self._way_to_loss()
+        self._drawn = self._closed = 0
         for number, view in enumerate(self.views):
             self._draw(number, view)
 
-    def _harmed_nodes(self) -> set[int]:
-        """Return the nodes that must not be hidden by a fold: those that saved a modified tensor, and those that computed it."""
-        found: set[int] = set()
-        for edge in self.index.harmed:
-            found.add(self.index.playback.saved[edge].node)
-            maker = self.index.block_of.get(edge)
-            if maker and maker.part == "node":
-                found.add(maker.number)
-        return set(sorted(found)[:MOST_KEPT])
+    def _nodes_to_keep(self) -> set[int]:
+        """Return the nodes that a fold must not hide: those that saved the decisive memory, that computed it, or that raised."""
+        found: dict[int, None] = {}
+        edges = [self.index.playback.saved[edge] for edge in self.index.focus]
+        for edge in edges:
+            if edge.storage == edges[0].storage:
+                maker = self.index.block_of.get(edge.id)
+                found |= dict.fromkeys([edge.node, *([maker.number] if maker and maker.part == "node" else [])])
+        raised = [visit.node for visit in self.index.recording.backward if visit.status == "raised"]
+        return set([*found, *raised][:MOST_KEPT])
+
+    def _way_to_loss(self) -> set[int]:
+        """Return the nodes between the decisive node and the loss, and the decisive node."""
+        found = {self.index.playback.saved[edge].node for edge in self.index.focus[:1]}
+        for node in sorted(self.index.recording.nodes, key=lambda node: node.id):
+            if not found.isdisjoint(node.inputs):
+                found.add(node.id)
+        return found
 
     def _draw(self, number: int, view: GraphView) -> None:
         """Create a view's blocks, place them and draw them."""
@@ -170,12 +215,32 @@ class NodeGraph:
         order = {key: place for place, key in enumerate(sizes)}
         kept = [(tensor, node) for _, tensor, node in saved if order[tensor] < order[node]]
         placed, bends = place_blocks(sizes, [*links, *kept], sources)
-        shapes = [draw_link(link[1], placed[link[0]], placed[link[1]], bends.get(link, [])) for link in links]
+        way = {owners[Key("node", node.id)] for node in view.nodes if node.id in self.way}
+        shapes = [
+            draw_link(
+                key,
+                placed[upper],
+                placed[key],
+                bends.get((upper, key), []),
+                "link way" if {upper, key} <= way else "link",
+            )
+            for upper, key in links
+        ]
         shapes += [self._draw_saved(line, placed, {block.key: block for block in blocks}) for line in saved]
         for block in blocks:
             spot = placed[block.key]
+            rows = [
+                (edge, spot.y + top + ROW_MIDDLE)
+                for edge, top in block.row_tops(self.index)
+                if edge.id in self.index.harmed
+            ]
+            shapes += [draw_pointer(edge, spot, height) for edge, height in rows]
+            if block.gradient is not None:
+                self.room[block.gradient] = int((spot.width - 20) / SMALL)
+        for block in blocks:
+            spot = placed[block.key]
             shapes.append(draw_block(block, self.index, spot.x - spot.width / 2, spot.y, spot.width, spot.height))
-        view.shapes = [*shapes, *(shape for block in blocks for shape in self._gradient_lines(block.key, placed))]
+        view.shapes = shapes
         view.width = max((p.x + p.width / 2 for p in placed.values()), default=120) + 2 * MARGIN
         view.height = max((p.y + p.height for p in placed.values()), default=40) + 2 * MARGIN
 
@@ -186,7 +251,12 @@ class NodeGraph:
         for entry in view.entries:
             if isinstance(entry, Fold):
                 inner = len(self.views)
-                self.views.append(GraphView(entry.title, number, entry.inside))
+                if self._drawn < MOST_DRAWN:
+                    self._drawn += sum(isinstance(one, Node) for one in entry.inside)
+                    self.views.append(GraphView(entry.title, number, entry.inside))
+                else:
+                    self._closed += 1
+                    inner = -self._closed
                 blocks.append(fold_block(inner, entry))
                 for node in entry.nodes:
                     self.folds_around.setdefault(node.id, []).append(inner)
@@ -197,18 +267,17 @@ class NodeGraph:
         return [*self._tensor_blocks(view), *blocks], owners
 
     def _tensor_blocks(self, view: GraphView) -> list[Block]:
-        """Return the blocks of the leaves and inputs that a view's nodes use; the whole program also shows unused leaves."""
+        """Return the blocks of the leaves and inputs that a view's nodes use; the whole program without folds also shows unused leaves."""
         wanted: dict[int, None] = {}
-        if view.parent is None:
+        if view.parent is None and not any(isinstance(entry, Fold) for entry in view.entries):
             leaves = [t.id for t in self.index.recording.tensors if t.kind in ("leaf", "parameter")]
             wanted |= dict.fromkeys(t for t in leaves[:MOST_LEAVES] if Key("tensor", t) in self.index.names)
         for entry in view.entries:
-            for node in entry.nodes if isinstance(entry, Fold) else [entry]:
-                wanted |= dict.fromkeys(self.index.leaves[i] for i in node.inputs if i in self.index.leaves)
             if isinstance(entry, Node):
+                wanted |= dict.fromkeys(self.index.leaves[i] for i in entry.inputs if i in self.index.leaves)
                 shown = (self.index.block_of.get(edge.id) for edge in self.rows.get(entry.id, []))
                 wanted |= dict.fromkeys(block.number for block in shown if block and block.part == "tensor")
-        return [tensor_block(self.index.playback.tensors[tensor]) for tensor in wanted]
+        return [tensor_block(self.index.playback.tensors[tensor], self.index) for tensor in wanted]
 
     def _links(self, view: GraphView, owners: dict[Key, Key], blocks: list[Block]) -> list[Link]:
         """Return the pairs of blocks between which gradients flow; adds a stub for each node outside the fold."""
@@ -256,21 +325,3 @@ class NodeGraph:
         between = [spot for spot in between if spot.y < start and spot.y + spot.height > above.y]
         route = route_saved(below, above, start, end, between)
         return group(path(route), kind="keep", k=Key("saved", edge.id), s=edge.storage)
-
-    def _gradient_lines(self, key: Key, placed: dict[Key, Placement]) -> list[Shape]:
-        """Return the texts above a block for backward's visit: its gradient, the right one, or that backward stops."""
-        node = self.index.accumulators.get(key.number) if key.part == "tensor" else key.number
-        if key.part not in ("node", "tensor") or node not in {v.node for v in self.index.recording.backward}:
-            return []
-        assert node is not None
-        spot = placed[key]
-        left = spot.x - spot.width / 2 + 2
-        ends = [o.x - o.width / 2 for o in placed.values() if o.y - 24 < spot.y and o.y + o.height > spot.y - 24]
-        edge = max(o.x + o.width / 2 for o in placed.values()) + MARGIN
-        end = min([other for other in ends if other > left] + [edge])
-        self.room[node] = int((end - left - 4) / SMALL)
-        return [
-            text(left, spot.y - 17, k=Key("got", node), kind="got"),
-            text(left, spot.y - 5, k=Key("right", node), kind="right"),
-            text(left, spot.y - 5, k=Key("stop", node), kind="stop"),
-        ]

@@ -26,6 +26,8 @@ class RecordingIndex:
         saved_names: saved edge → the name of its tensor when it was saved.
         counters: version counter → its index in order of appearance.
         harmed: saved edges whose tensor was modified by at least one harmful write.
+        focus: the modified saved edges that explain the outcome, the decisive one first, then the other harmed ones.
+        gradients: node that backward visited → lines of its gradients, and columns of the longest one.
         shown: the nodes that some frame shows; nodes that a check creates around an answer do not belong to a step.
         layers: node → the module whose parameters it uses, such as "critic.0".
     """
@@ -39,6 +41,8 @@ class RecordingIndex:
     saved_names: dict[int, str] = field(default_factory=dict)
     counters: dict[int, int] = field(default_factory=dict)
     harmed: set[int] = field(default_factory=set)
+    focus: list[int] = field(default_factory=list)
+    gradients: dict[int, tuple[int, int]] = field(default_factory=dict)
     shown: set[int] = field(default_factory=set)
     layers: dict[int, str] = field(default_factory=dict)
 
@@ -61,6 +65,10 @@ def index_recording(recording: Recording) -> RecordingIndex:
         if node.name.endswith("AccumulateGrad") and node.tensor is not None:
             index.leaves[node.id] = node.tensor
             index.accumulators.setdefault(node.tensor, node.id)
+    for visit in recording.backward:
+        lines, widest = index.gradients.get(visit.node, (1, 0))
+        is_wrong = bool(visit.true) and visit.got != visit.true
+        index.gradients[visit.node] = (2 if is_wrong else lines, max(widest, columns(visit.got), columns(visit.true)))
     names = TensorNames(index.playback)
     for frame, changed in index.playback.play():
         index.shown |= changed.nodes
@@ -72,6 +80,11 @@ def index_recording(recording: Recording) -> RecordingIndex:
             _add_state(index, index.playback.states.get(number), names)
         for edge in frame.step.saved:
             _add_edge(index, index.playback.saved[edge], names)
+    told = [harm.edge for harm in recording.verdict.harms if harm.edge in index.playback.saved]
+    reached = sorted(
+        index.harmed, key=lambda edge: (not index.playback.is_reached(index.playback.saved[edge].node), edge)
+    )
+    index.focus = list(dict.fromkeys(edge for edge in [*told, *reached] if edge is not None))
     return index
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from autograder.tape.recording.schema import Node, Recording
 
@@ -16,6 +16,24 @@ def layer_names(recording: Recording) -> dict[int, str]:
     owners = _owners(recording)
     found = {node.id: _layer(node, nodes, owners) for node in recording.nodes}
     return {node: name for node, name in found.items() if name}
+
+
+def module_paths(nodes: Sequence[Node], layers: dict[int, str]) -> dict[int, tuple[str, ...]]:
+    """Return the names of the modules around each node, such as ("model", "blocks", "0"); an empty dictionary without modules.
+
+    A node that uses no parameter belongs to the module that contains the previous layer, or to a more distant one if
+    fewer calls are around it.
+    """
+    found: dict[int, tuple[str, ...]] = {}
+    path: tuple[str, ...] = ()
+    depth = 0
+    for node in nodes if layers else ():
+        if node.id in layers:
+            path, depth = tuple(layers[node.id].split(".")), len(node.scope)
+            found[node.id] = path
+        else:
+            found[node.id] = path[: max(len(path) - 1 + len(node.scope) - depth, 0)]
+    return found
 
 
 def _owners(recording: Recording) -> dict[int, str]:

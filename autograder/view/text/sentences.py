@@ -360,15 +360,17 @@ class Sentences:
 def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
     """Return the number of the decisive frame.
 
-    This is the last frame of the last line that a check names and that ran, else of the last harmful write, else of the
-    error in forward, else of the verdict.
+    This is the last frame of the last line that a check names and that ran, else of the last write into the saved tensor
+    of the first harm, else of the last harmful write, else of the error in forward, else of the verdict.
     """
     last = {f.place: f.number for f in frames if f.kind == "step"}
     told = [last[named.place] for named in recording.verdict.named if named.place in last]
     if told:
         return told[-1]
     writes = [f for f in frames if f.kind == "step" and f.step and f.step.writes]
-    harmful = [f.number for f in writes if f.step and any(w.harmed for w in f.step.writes)]
+    hurt = {f.number: {edge for write in f.step.writes for edge in write.harmed} for f in writes if f.step}
+    known = [harm.edge for harm in recording.verdict.harms if any(harm.edge in edges for edges in hurt.values())]
+    harmful = [number for number, edges in hurt.items() if (known[0] in edges if known else edges)]
     # A write that autograd did not record harms no saved tensor, but the verdict or a check may know its line.
     places = [harm.mutated_at[0] for harm in recording.verdict.harms if harm.mutated_at][:1]
     if recording.verdict.refusal and not places:
