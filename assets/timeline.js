@@ -70,7 +70,7 @@ class TimelineViewer {
       if (best === entry.drawn) continue;
       entry.drawn = best;
       const svg = graph.makeDrawing(drawings[best], title || graph.say("timeline"), new Map(), 1);
-      entry.steps = [...svg.querySelectorAll(".step")];
+      entry.steps = [...svg.querySelectorAll(".moment")];
       entry.steps.forEach((step, row) => {
         const values = { tabindex: row ? "-1" : "0", role: "button", "aria-label": labels[row] };
         for (const [name, value] of Object.entries(values)) step.setAttribute(name, value);
@@ -101,7 +101,7 @@ class TimelineViewer {
 
   /** @param {Event} event */
   chosen(event) {
-    const step = /** @type {Element} */ (event.target).closest?.(".step");
+    const step = /** @type {Element} */ (event.target).closest?.(".moment");
     const entry = this.panes.find(({ steps }) => step && steps.includes(step));
     return entry && step ? { entry, row: entry.steps.indexOf(step) } : undefined;
   }

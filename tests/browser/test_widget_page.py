@@ -34,6 +34,7 @@ def opened(page: Page, tmp_path: Path):
         page.goto(file.as_uri())
         page.wait_for_selector(".autograder")
         if not options:
+            page.click(".more > summary")
             page.click("[aria-label='first step']")
         return page
 
@@ -109,6 +110,7 @@ def test_a_refused_program_is_not_praised(page, tmp_path):
     file = tmp_path / "refused.html"
     file.write_text(view.as_html(msgspec.structs.replace(recording, verdict=verdict)), encoding="utf-8")
     page.goto(file.as_uri())
+    page.click(".more > summary")
     page.click("[aria-label='last step']")
 
     assert "The check: ✗ not passed" == page.inner_text(".badge")
@@ -259,6 +261,7 @@ def test_text_can_be_read(browser: Browser, tmp_path: Path, scheme: str):
     context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")
     page = context.new_page()
     page.goto(file.as_uri())
+    page.click(".more > summary")
     page.click("[aria-label='last step']")
     worst = page.evaluate(CONTRAST)
     context.close()
@@ -315,6 +318,7 @@ def test_reduced_motion_is_respected(browser: Browser, tmp_path: Path):
         context = browser.new_context(reduced_motion=motion)
         page = context.new_page()
         page.goto(file.as_uri())
+        page.click(".more > summary")
         page.click("[aria-label='first step']")
         page.click("[aria-label=forward]")
         moving[motion] = page.evaluate(MOVING)
@@ -335,6 +339,7 @@ def test_hostile_names_stay_text(page: Page, tmp_path: Path):
     file = tmp_path / "page.html"
     file.write_text(view.as_html(from_json(text)), encoding="utf-8")
     page.goto(file.as_uri())
+    page.click(".more > summary")
     page.click("[aria-label='last step']")
 
     assert [] == dialogs

@@ -56,7 +56,7 @@ def draw_timeline(timeline: Timeline, width: float = WIDE) -> str:
 
 
 def draw_column(column: Column, tone: str, width: float) -> Drawing:
-    """Return one column as the front end draws it; each row is a group of class "step", in the order of the rows."""
+    """Return one column as the front end draws it; each row is a group of class "moment", in the order of the rows."""
     drawing = _ColumnDrawing(column, width, 0)
     shapes = drawing.shapes()
     return Drawing(0, 0, width, drawing.top + 4, [group(*shapes, kind=f"time {tone}")])
@@ -125,7 +125,7 @@ class _ColumnDrawing:
             shapes += self._glyph(mark, begin + ROW / 2)
         self.top = max(begin + height, below + 4)
         field = box(PAD - 6, begin + 3, self.width - 2 * PAD + 12, self.top - begin - 6, 4, kind="around")
-        return group(field, *shapes, kind="step")
+        return group(field, *shapes, kind="moment")
 
     def _code(self, row: Row, y: float) -> list[Shape]:
         """Return the number of the line, its code, and the remark on it if there is space."""

@@ -105,7 +105,7 @@ class SceneColumn(msgspec.Struct):
 
     Attributes:
         title: the name of its storage, for the line that unfolds it.
-        drawings: the column at several widths, the narrowest first; each row is a group of class "step".
+        drawings: the column at several widths, the narrowest first; each row is a group of class "moment".
         frames: the 0-based frame of the scene for each row; -1 without one.
         labels: each row in words.
     """
