@@ -84,6 +84,7 @@ class TimelineViewer {
   showGraph() {
     if (!this.graph) {
       this.graph = new GraphOfTimeline(this.scene, this.place, this.model);
+      this.graph.root.classList.replace("autograder", "below"); // one figure, inside the timeline's frame
       this.graph.moved = (frame) => this.mark(frame);
     }
     if (this.frame !== undefined) this.graph.go(this.frame);
