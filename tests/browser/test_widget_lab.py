@@ -51,6 +51,7 @@ def notebook(jupyterlab, page):
 def test_a_picture_lives_in_jupyterlab(notebook, jupyterlab, page, tmp_path):
     """Step, predict, change the theme, save, reload, lose the kernel, export: the picture is there at each point."""
     first, second = picture(page, 1), picture(page, 2)
+    first.locator(".more > summary").click()
     first.locator("[aria-label='last step']").click()
     assert "silently-wrong" in first.locator(".badge").inner_text()
 
