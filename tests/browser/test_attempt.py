@@ -61,6 +61,8 @@ def test_a_wrong_answer_shows_its_own_run(page, jupyterlab, theme, request):
     output = page.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea")
     picture = output.locator(".autograder").first
     picture.wait_for(timeout=60_000)
+    picture.locator(".more > summary").click()
+    picture.locator(".below").wait_for()
 
     shown = output.inner_text()
     assert re.search(
@@ -81,6 +83,8 @@ def test_a_right_answer_shows_its_own_run(page, jupyterlab):
     output = page.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea")
     picture = output.locator(".autograder").first
     picture.wait_for(timeout=60_000)
+    picture.locator(".more > summary").click()
+    picture.locator(".below").wait_for()
 
     shown = output.inner_text()
     assert re.match(r"\s*✓ product_and_pixels: correct \(the values; .*the gradients? of ", shown)
