@@ -83,7 +83,7 @@ class TimelineViewer {
   /** Opens the graph at the chosen row; without one, where the scene opens. */
   showGraph() {
     if (!this.graph) {
-      this.graph = new GraphOfTimeline(this.scene, this.place, this.model);
+      this.graph = new GraphOfTimeline({ ...this.scene, is_playable: false }, this.place, this.model);
       this.graph.root.classList.replace("autograder", "below"); // one figure, inside the timeline's frame
       this.graph.moved = (frame) => this.mark(frame);
     }
