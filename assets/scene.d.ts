@@ -108,12 +108,11 @@ export interface CounterRow {
   too_many: { frame: number; sentence: string };
 }
 
-/** One storage of a timeline, drawn at several widths; each of its rows has a frame (-1: none) and a label. */
+/** One storage of a timeline, drawn at several widths; each of its rows has a frame (-1: none). */
 export interface SceneColumn {
   title: string;
   drawings: Drawing[];
   frames: number[];
-  labels: string[];
 }
 
 /** The figure that is shown first (autograder/view/scene/timeline_parts.py). */

@@ -64,7 +64,7 @@ class TimelineViewer {
   fit() {
     const width = this.root.clientWidth - 24;
     for (const entry of this.panes) {
-      const { drawings, labels, title } = entry.column;
+      const { drawings, title } = entry.column;
       const fits = drawings.filter((drawing) => drawing.width <= width).length;
       const best = Math.max(0, fits - 1);
       if (best === entry.drawn) continue;
@@ -72,7 +72,7 @@ class TimelineViewer {
       const svg = graph.makeDrawing(drawings[best], title || graph.say("timeline"), new Map(), 1);
       entry.steps = [...svg.querySelectorAll(".moment")];
       entry.steps.forEach((step, row) => {
-        const values = { tabindex: row ? "-1" : "0", role: "button", "aria-label": labels[row] };
+        const values = { tabindex: row ? "-1" : "0", role: "button" }; // named by its texts
         for (const [name, value] of Object.entries(values)) step.setAttribute(name, value);
       });
       entry.pane.replaceChildren(svg);

@@ -95,7 +95,7 @@ def test_two_columns_only_where_both_can_be_read(opened, page, width, columns):
     """The code is next to the graph if the graph keeps 440 pixels, and above it otherwise; the picture does not overflow."""
     page.set_viewport_size({"width": width, "height": 900})
     opened("raises_backward")
-    code, graph = (page.locator(pane).bounding_box() for pane in (".code", ".graph"))
+    code, graph = (page.locator(pane).bounding_box() for pane in (".pane.code", ".pane.graph"))
     beside = graph["x"] >= code["x"] + code["width"]
     assert columns == 1 + beside
     assert beside or graph["y"] >= code["y"] + code["height"]
@@ -142,7 +142,7 @@ def test_the_arrow_ends_at_the_line_that_wrote(opened):
         end, line = page.evaluate(
             """() => {
                 const path = document.querySelector(".links path");
-                const frame = document.querySelector(".autograder").getBoundingClientRect();
+                const frame = document.querySelector(".below").getBoundingClientRect();
                 const line = document.querySelector(".line.hit").getBoundingClientRect();
                 const tip = path.getPointAtLength(path.getTotalLength() - 9);
                 return [tip.y + frame.top, line.top + line.height / 2];
@@ -183,13 +183,13 @@ def test_same_memory_lights_together(opened):
     page = opened("views")
     page.click("[aria-label='last step']")
     page.hover(".graph .value >> nth=2")
-    lit = page.evaluate("[...document.querySelectorAll('.lit')].map((e) => e.dataset.memory)")
+    lit = page.evaluate("[...document.querySelectorAll('.below .lit')].map((e) => e.dataset.memory)")
     assert len(lit) > 1
     assert 1 == len(set(lit))
 
     page.focus(".memory .lane >> nth=1")
     assert page.get_attribute(".memory .lane >> nth=1", "data-memory") in set(
-        page.evaluate("[...document.querySelectorAll('.lit')].map((e) => e.dataset.memory)")
+        page.evaluate("[...document.querySelectorAll('.below .lit')].map((e) => e.dataset.memory)")
     )
 
 
@@ -289,7 +289,8 @@ CONTRAST = """() => {
   const opaque = (e) => e === root || (getComputedStyle(e).opacity === "1" && opaque(e.parentElement));
   return [...root.querySelectorAll("text, p, li, b")].filter(shown).map((e) => {
     const ink = numbers(getComputedStyle(e)[e.tagName === "text" ? "fill" : "color"]);
-    return [opaque(e) ? Math.min(...grounds.map((g) => ratio(ink, g))) : 0, e.textContent.slice(0, 40)];
+    const own = e.matches(".sign") ? [numbers(getComputedStyle(e.previousElementSibling).fill)] : grounds; // a sign is on its disc
+    return [opaque(e) ? Math.min(...own.map((g) => ratio(ink, g))) : 0, e.textContent.slice(0, 40)];
   });
 }"""
 

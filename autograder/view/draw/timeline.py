@@ -219,7 +219,6 @@ def scene_timeline(recording: Recording, scene: Scene, graph_first: bool = False
             column.name,
             [draw_column(column, timeline.tone, width) for width in LIVE_WIDTHS],
             [frame_of.get(row.step, -1) if row.step is not None else -1 for row in column.rows],
-            [" · ".join(filter(None, (row.line, row.code, row.words))) for row in column.rows],
         )
         for column in timeline.columns
     ]

@@ -107,13 +107,11 @@ class SceneColumn(msgspec.Struct):
         title: the name of its storage, for the line that unfolds it.
         drawings: the column at several widths, the narrowest first; each row is a group of class "moment".
         frames: the 0-based frame of the scene for each row; -1 without one.
-        labels: each row in words.
     """
 
     title: str
     drawings: list[Drawing]
     frames: list[int]
-    labels: list[str]
 
 
 class SceneTimeline(msgspec.Struct):
