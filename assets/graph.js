@@ -151,6 +151,12 @@ function muteShortcuts(root) {
   root.addEventListener("keyup", quiet);
 }
 
+/** Asks for the program as cards; whoever made the picture answers with another scene. @param {Model} model */
+function askForBoard(model) {
+  model.set("arrangement", { number: 0, lines: [], edits: {}, again: true });
+  model.save_changes();
+}
+
 /** One picture: the panes, the controls, and the frame that they show. */
 class Viewer {
   sentence = make("p", { className: "sentence", role: "status" });
@@ -206,7 +212,7 @@ class Viewer {
       iconButton("forward", say("forward"), () => this.go(this.at + 1)), iconButton("last", say("last step"), () => this.go(Infinity)),
       this.slider, this.count);
     if (scene.from_start) controls.append(button(say("the step that decides"), () => this.go(scene.decisive), "decisive"));
-    if (scene.is_playable) controls.append(button(say("change the program"), () => this.askForBoard(), "decisive"));
+    if (scene.is_playable) controls.append(button(say("change the program"), () => askForBoard(this.model), "decisive"));
     this.buildCode();
     this.memory.append(makeDrawing(scene.memory, say("memory"), this.fixed));
     if (scene.others) {
@@ -238,12 +244,6 @@ class Viewer {
         return item;
       })));
     this.code.append(...lists);
-  }
-
-  /** Asks for the program as cards; whoever made the picture answers with another scene. */
-  askForBoard() {
-    this.model.set("arrangement", { number: 0, lines: [], edits: {}, again: true });
-    this.model.save_changes();
   }
 
   legend() {
@@ -592,4 +592,4 @@ function initialize({ model }) {
   };
 }
 
-export default { initialize, render, Viewer, kinds, make, makeDrawing, muteShortcuts, button, say };
+export default { initialize, render, Viewer, kinds, make, makeDrawing, muteShortcuts, button, say, askForBoard };

@@ -44,7 +44,7 @@ class TimelineViewer {
     const notes = rest.map((sentence) => graph.make("p", { className: "aside" }, sentence));
     this.more.append(this.place);
     this.root.append(graph.make("p", { className: `headline ${tone}` }, title), first, ...folded, ...(change ? [graph.make("p", { className: "change" }, change)] : []), ...notes, this.more);
-    if (scene.is_playable) this.root.append(graph.button(graph.say("change the program"), () => this.askForBoard(), "play"));
+    if (scene.is_playable) this.root.append(graph.button(graph.say("change the program"), () => graph.askForBoard(model), "play"));
     host.replaceChildren(this.root);
     this.more.addEventListener("toggle", () => this.more.open && this.showGraph());
     this.watch();
@@ -69,7 +69,7 @@ class TimelineViewer {
       const best = Math.max(0, fits - 1);
       if (best === entry.drawn) continue;
       entry.drawn = best;
-      const svg = graph.makeDrawing(drawings[best], title || graph.say("timeline"), new Map(), 1);
+      const svg = graph.makeDrawing(drawings[best], title || graph.say("timeline"), new Map());
       entry.steps = [...svg.querySelectorAll(".moment")];
       entry.steps.forEach((step, row) => {
         const values = { tabindex: row ? "-1" : "0", role: "button" }; // named by its texts
@@ -138,11 +138,6 @@ class TimelineViewer {
     this.frame = frame;
     if (this.more.open) this.showGraph();
     else this.more.open = true;
-  }
-
-  askForBoard() {
-    this.model.set("arrangement", { number: 0, lines: [], edits: {}, again: true });
-    this.model.save_changes();
   }
 
   close() {

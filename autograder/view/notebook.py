@@ -127,8 +127,9 @@ def widget(
 
     scene = build_scene(recording, predict, place, counters)
     scene.is_playable = is_playable
-    if not (predict or counters):
-        scene.timeline = scene_timeline(recording, scene, graph_first=from_start or graph_first)
+    timeline = None if predict or counters else timeline_of(recording)
+    if timeline is not None:
+        scene.timeline = scene_timeline(timeline, recording, scene, graph_first=from_start or graph_first)
     if from_start:
         scene = msgspec.structs.replace(scene, start=0, from_start=True)
     return PictureWidget(scene=msgspec.to_builtins(scene))

@@ -60,6 +60,27 @@ def test_forecast(program, judgement):
 
 
 @EACH
+def test_the_badge_and_the_rows_agree_with_the_outcome(program):
+    """At a backward call the badge is the outcome of this call, wrong rows are those of a wrong call, and none gives a false alarm.
+
+    What a hook or a custom backward does is not forecast before the call; the timeline shows it below the call's line.
+    """
+    found = recorded(program)
+    calls = {visit.step for visit in found.backward if visit.step is not None}
+    badges = {call: found.steps[call].forecast.outcome for call in calls}
+    raised = {visit.step for visit in found.backward if visit.status == "raised"}
+    wrong = {visit.step for visit in found.backward if visit.true and visit.true != visit.got}
+    assert {call for call, badge in badges.items() if badge == "raises-backward"} == raised
+    assert all(badges[call] != "correct" for call in wrong)
+    assert program.outcome != "correct" or not (wrong or raised)
+    before = {call: found.steps[call - 1].forecast for call in calls if call}
+    if len(calls) == 1 and (earlier := before.get(*calls)) is not None and earlier.outcome != badges[(*calls,)[0]]:
+        rows = timeline_of(found).columns[0].rows
+        assert earlier.outcome == "correct"
+        assert max(row.step for row in rows if row.is_lit) >= min(calls)
+
+
+@EACH
 def test_recording_disturbs_nothing(program, judgement):
     """The recorded run ends in the same error or in equal gradients as a run that nobody watches."""
     assert judgement.undisturbed, recorded(program).verdict

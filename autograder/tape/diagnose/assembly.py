@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Iterator
 
 import torch
 from msgspec import structs
 
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import NAMES, how_it_cuts
+from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.observe.backward_trace import backward_steps
 from autograder.tape.observe.forecast import with_hindsight
 from autograder.tape.observe.gradient_flow import NO_GRAD, Cut
+from autograder.tape.observe.graph.tensors import values_text
 from autograder.tape.observe.state import RunState
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.recording.verdict_types import Outcome, Verdict
 from autograder.tape.run.programs.program import Program
 
+RECOMPUTED = "write before recomputation"  # the kind of harm that no saved tensor shows before backward
 SOURCES = 8  # maximum number of values in a recording that one line takes out of the graph
 
 
@@ -28,7 +32,8 @@ def assemble(program: Program, evidence: Evidence, cloned_saves: ClonedSavesRun)
     state, verdict = evidence.observer.state, verdict_of(evidence)
     steps = tuple(step.record(index) for index, step in enumerate(state.finished_steps))
     steps = _settle_forecasts(with_hindsight(steps, state.backward_calls), evidence, verdict)
-    return freeze(program, state, steps, backward_steps(evidence.trace, cloned_saves.trace, state), verdict)
+    trace = backward_steps(evidence.trace, cloned_saves.trace, state)
+    return freeze(program, state, steps, _agreeing(trace, evidence, verdict), verdict)
 
 
 def freeze(
@@ -78,18 +83,73 @@ def _other_programs(program: Program, state: RunState) -> list[schema.SourceFile
 
 
 def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdict: Verdict) -> tuple[schema.Step, ...]:
-    """Return the steps with forecasts corrected by the verdict.
+    """Return the steps with forecasts that agree with the outcome of the backward call that follows, where it is known.
 
     Only a completed backward shows whether an overwritten value matters, a hook changes a gradient, or a custom
-    backward raises.
+    backward raises. Before the call, a forecast may be better than its outcome, because the harm happens later.
     """
-    right, known = schema.Forecast("correct"), schema.Forecast(verdict.outcome)
+    settled, known, overwritten = [], _outcomes_of_calls(evidence, verdict), False
+    early = {place for harm in verdict.harms if harm.kind == RECOMPUTED for place in harm.mutated_at}
+    calls = iter(sorted(known))
+    ahead = next(calls, None)
+    for step in steps:
+        while ahead is not None and ahead < step.index:
+            ahead = next(calls, None)
+        outcome = known.get(ahead) if ahead is not None else None
+        forecast = step.forecast.outcome if step.forecast else None
+        overwritten = overwritten or step.place in early
+        is_false = outcome in ("correct", "silently-wrong") and forecast not in (outcome, "correct")
+        is_late = forecast == "correct" != outcome and (step.index == ahead or overwritten)
+        if forecast and outcome and (is_false or is_late):
+            step = structs.replace(step, forecast=schema.Forecast(outcome))
+        settled.append(step)
+    return tuple(settled)
+
+
+def _outcomes_of_calls(evidence: Evidence, verdict: Verdict) -> dict[int, Outcome | None]:
+    """Return the outcome of the last backward call of each step; None where it is not known."""
+    known: dict[int, Outcome | None] = {}
+    ran = evidence.plain.calls
+    for number, seen in enumerate(evidence.observer.state.backward_calls):
+        is_last = number == len(ran) - 1 and verdict.outcome == "raises-backward"
+        if is_last or (number < len(ran) and ran[number].error is not None):
+            known[seen.call] = "raises-backward"
+        elif verdict.outcome == "correct":
+            known[seen.call] = "correct"
+        elif verdict.outcome == "silently-wrong" and number == evidence.wrong_call:
+            known[seen.call] = "silently-wrong"
+        elif known.get(seen.call) is None:
+            known[seen.call] = None
+    return known
+
+
+def _agreeing(
+    trace: tuple[schema.BackwardStep, ...], evidence: Evidence, verdict: Verdict
+) -> tuple[schema.BackwardStep, ...]:
+    """Return the visits with right gradients that agree with the verdict.
+
+    Where all gradients of the leaves are right, those inside the graph may differ in a direction that does not matter,
+    such as the half of a symmetric matrix. Copies of saved tensors do not repair what was modified before it was saved:
+    then the right gradient of a leaf is that of the verdict, if one backward call filled it.
+    """
     if verdict.outcome == "correct":
-        alarms = {step.index for step in steps if step.forecast and step.forecast.outcome == "silently-wrong"}
-        return tuple(structs.replace(step, forecast=right) if step.index in alarms else step for step in steps)
-    calls = [backward_call.call for backward_call in evidence.observer.state.backward_calls]
-    number = evidence.wrong_call if verdict.outcome == "silently-wrong" else len(calls) - 1
-    if number is None or not 0 <= number < len(calls):
-        return steps
-    at = calls[number]
-    return tuple(structs.replace(s, forecast=known) if s.index == at and s.forecast == right else s for s in steps)
+        return tuple(structs.replace(visit, true="") if visit.true != visit.got else visit for visit in trace)
+    if verdict.outcome != "silently-wrong" or evidence.wrong_call is None:
+        return trace
+    call = evidence.state.backward_calls[evidence.wrong_call].call
+    right = dict(_right_texts(evidence, evidence.wrong_call))
+    nodes = evidence.state.graph.nodes
+    return tuple(
+        structs.replace(visit, true=right[leaf])
+        if visit.step == call and (leaf := (nodes[visit.node].tensor, visit.got)) in right else visit
+        for visit in trace
+    )  # fmt: skip
+
+
+def _right_texts(evidence: Evidence, call: int) -> Iterator[tuple[tuple[int | None, str], str]]:
+    """Yield, for each leaf with a wrong gradient, the leaf and its gradient, and the right gradient, as text."""
+    for target, leaf in tracked_targets(evidence).items():
+        got = evidence.got.calls[call].get(target)
+        true = evidence.true.calls[call].get(evidence.pairs.get(target, -1))
+        if leaf is not None and got is not None and true is not None and evidence.differs(got, true):
+            yield (leaf.id, values_text(got)), values_text(true)

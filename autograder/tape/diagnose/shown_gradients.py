@@ -80,7 +80,7 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
         seen.add(node.id)
         stack += [evidence.state.graph.nodes[one] for one in node.inputs if one is not None and one not in seen]
     leaves = {node.tensor for node in evidence.state.graph.nodes if node.id in seen}
-    return {index for index, one in _tracked(evidence).items() if one and (one.id in leaves or one.node in seen)}
+    return {index for index, one in tracked_targets(evidence).items() if one and (one.id in leaves or one.node in seen)}
 
 
 def _beside(got: object, true: object, ran: object = None, largest: float = 0.0) -> Gradient:
@@ -91,7 +91,7 @@ def _beside(got: object, true: object, ran: object = None, largest: float = 0.0)
 
 def _in_order_of_appearance(evidence: Evidence) -> list[int]:
     """Return the indices of the targets, in the order in which the program created the tensors."""
-    known = {index: one.id for index, one in _tracked(evidence).items() if one}
+    known = {index: one.id for index, one in tracked_targets(evidence).items() if one}
     return sorted(range(len(evidence.got.targets)), key=lambda index: known.get(index, 1 << 60))
 
 
@@ -161,7 +161,7 @@ def _calls_of(evidence: Evidence) -> list[set[int]]:
 
 def _names(evidence: Evidence) -> list[str]:
     """Return an expression for each target. Loop variables, `self` and numbers are used only without an alternative."""
-    seen, others, loops = _tracked(evidence), evidence.true, _loop_variables(evidence)
+    seen, others, loops = tracked_targets(evidence), evidence.true, _loop_variables(evidence)
     names = []
     for index in range(len(evidence.got.targets)):
         tracked, other = seen.get(index), evidence.pairs.get(index)
@@ -183,7 +183,7 @@ def _loop_variables(evidence: Evidence) -> set[str]:
     return {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
-def _tracked(evidence: Evidence) -> dict[int, TrackedTensor | None]:
+def tracked_targets(evidence: Evidence) -> dict[int, TrackedTensor | None]:
     """Return the observed run's tensor for each target of the plain run."""
     targets = evidence.watched.targets
     return {index: evidence.state.targets.get(targets[other]) for index, other in evidence.appearance.items()}

@@ -22,6 +22,7 @@ from autograder.view.draw.svg import draw_picture
 from autograder.view.draw.timeline import NARROW, WIDE, draw_timeline, scene_timeline
 from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.timeline import timeline_of, timeline_text
+from autograder.view.scene.timeline_parts import Timeline
 from autograder.view.text.report import as_text
 
 WORDS = 120
@@ -67,10 +68,12 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         predict: whether the reader chooses an outcome before the last steps are shown.
     """
     scene = build_scene(recording, predict)
-    image = f'<img alt="{escape(describe_picture(scene), quote=True)}" src="{as_image(scene)}">'
-    if not predict:
-        scene.timeline = scene_timeline(recording, scene)
-        image = timeline_images(recording) or image
+    timeline = None if predict else timeline_of(recording)
+    if timeline is None:
+        image = f'<img alt="{escape(describe_picture(scene), quote=True)}" src="{as_image(scene)}">'
+    else:
+        scene.timeline = scene_timeline(timeline, recording, scene)
+        image = timeline_images(timeline)
     script = pictures("const") + START
     style = read_asset("graph.css") + FRAME
     return PAGE.format(
@@ -87,11 +90,8 @@ def as_html(recording: Recording, predict: bool = False) -> str:
     )
 
 
-def timeline_images(recording: Recording) -> str:
-    """Return the timeline as an image for wide windows and one for narrow windows, of which FRAME shows one; "" without a timeline."""
-    timeline = timeline_of(recording)
-    if timeline is None:
-        return ""
+def timeline_images(timeline: Timeline) -> str:
+    """Return the timeline as an image for wide windows and one for narrow windows, of which FRAME shows one."""
     words = escape(timeline_text(timeline), quote=True)
     return "".join(
         f'<img class="{name}" alt="{words}" src="{_data_url(draw_timeline(timeline, width))}">'

@@ -10,7 +10,6 @@ from autograder.tape.recording.schema import Recording
 from autograder.view.draw.markup import write_style, write_svg
 from autograder.view.playback import list_frames
 from autograder.view.scene.composition import Scene
-from autograder.view.scene.timeline import timeline_of
 from autograder.view.scene.timeline_parts import Column, Kind, Mark, Row, SceneColumn, SceneTimeline, Timeline
 from autograder.view.shapes import BOLD, MONO, Drawing, Shape, box, clip, group, path, shape, text
 from autograder.view.text.naming import join_few
@@ -198,17 +197,15 @@ class _ColumnDrawing:
         return [group(curve, tip, kind="reads")]
 
 
-def scene_timeline(recording: Recording, scene: Scene, graph_first: bool = False) -> SceneTimeline | None:
-    """Return the timeline of a recording for a front end, or None if the recording does not have one.
+def scene_timeline(timeline: Timeline, recording: Recording, scene: Scene, graph_first: bool = False) -> SceneTimeline:
+    """Return the timeline of a recording for a front end.
 
     Args:
-        recording: the recording.
-        scene: its scene, which may leave out frames of a long run.
+        timeline: the timeline.
+        recording: its recording.
+        scene: the scene of the recording, which may leave out frames of a long run.
         graph_first: whether the graph is open, too.
     """
-    timeline = timeline_of(recording)
-    if timeline is None:
-        return None
     numbers = [frame.number for frame in scene.frames]
     frame_of = {
         frame.step.index: bisect_right(numbers, frame.number) - 1

@@ -7,25 +7,26 @@ the line modified it, and how backward reacted. Each storage that explains the o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from autograder.locale.translations import join_names, retold, translatable, translated
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Harm, Problem, place_of_fix
+from autograder.tape.recording.verdict_types import FaultyTensor, Fix, GraphFault, Harm, Place, Problem, place_of_fix
 from autograder.view.scene.timeline_columns import ColumnMaker
-from autograder.view.scene.timeline_parts import Column, Timeline
-from autograder.view.scene.timeline_places import fault_columns, watched_column
+from autograder.view.scene.timeline_parts import VALUES, Column, Mark, Row, Timeline, short_place
 from autograder.view.shapes import clip
-from autograder.view.text.gradient_values import is_wrong, short_values
-from autograder.view.text.harm_sentences import SENTENCES, harmed_tensor, through, where
-from autograder.view.text.headline import title
+from autograder.view.text.gradient_values import is_wrong, percent, short_values
+from autograder.view.text.harm_sentences import WORDS, harm_words, harmed_tensor, through, where
+from autograder.view.text.headline import short_message, title
 from autograder.view.text.naming import count_noun, join_few
 
 COLUMNS, SEARCHED = 4, 40
 """The maximum number of columns, and of modified storages that are looked at to make them."""
 NAMES, CODE = 5, 90
 """The maximum number of names of tensors that were not modified, and of columns of the fix."""
+LINES, MESSAGE = 4, 90
+"""The maximum number of modifications of one tensor without steps, and of columns of an error message."""
 
 RULES = {
     re.compile(r"^a view of a leaf Variable"): translatable(
@@ -64,12 +65,12 @@ def _columns(recording: Recording) -> tuple[list[Column], int]:
     """Return the columns and the number of modified storages that have no column."""
     verdict = recording.verdict
     if not recording.steps:
-        return list(watched_column(recording)), 0
+        return list(_watched_column(recording)), 0
     if verdict.harms:
         return _harmed_columns(recording)
     if verdict.outcome in ("raises-forward", "raises-backward"):
         return [ColumnMaker(recording).of_error()], 0
-    return [*fault_columns(recording)][:COLUMNS] or [ColumnMaker(recording).of_harmless()], 0
+    return [*_fault_columns(recording)][:COLUMNS] or [ColumnMaker(recording).of_harmless()], 0
 
 
 def _harmed_columns(recording: Recording) -> tuple[list[Column], int]:
@@ -101,35 +102,39 @@ def _title(recording: Recording, column: Column) -> str:
     """Return the outcome and its cause, in one line."""
     verdict, file = recording.verdict, recording.programs[0].file
     harm = next(iter(verdict.harms), None)
-    if harm is not None and (cause := _cause(recording, harm)):
-        return f"{verdict.outcome}: {cause}"
-    if harm is None and verdict.error is not None and (place := verdict.error.place(file)) is not None:
+    if harm is not None:
+        return f"{verdict.outcome}: {_cause(recording, harm)}"
+    if verdict.error is not None and (place := verdict.error.place(file)) is not None:
         return f"{verdict.outcome}: {_broken_rule(verdict.error, column.name, where(place, file))}"
     return title(verdict)
 
 
 def _cause(recording: Recording, harm: Harm) -> str:
-    """Return the effect and the cause of a harm; "" for kinds that are not the modification of a tensor after it was saved."""
-    verdict, file = recording.verdict, recording.programs[0].file
-    known = {"line": where(harm.mutated_at[0], file), "tensor": harmed_tensor(harm), "through": through(harm)}
-    wrong = [(name, gradient) for name, gradient in verdict.gradients.items() if is_wrong(gradient)]
-    if harm.kind in ("write into a passed gradient", "shared gradient"):
-        return ""
-    if verdict.outcome == "silently-wrong" and len(wrong) == 1:
-        (name, gradient) = wrong[0]
-        known |= {"name": name, "got": short_values(gradient.got), "right": short_values(gradient.true)}
-        return translated("{name}.grad is {got} instead of {right}, because {line} modified {tensor}{through}", **known)
-    if harm.kind in SENTENCES:
-        return ""
-    known["saved"] = where(harm.saved_at, file)
-    return translated("{line} modified {tensor}{through} after {saved} had saved it", **known)
+    """Return the wrong gradient, if there is one, and the cause of a harm."""
+    cause = harm_words(harm, recording).cause
+    wrong = [(name, gradient) for name, gradient in recording.verdict.gradients.items() if is_wrong(gradient)]
+    if recording.verdict.outcome != "silently-wrong" or len(wrong) != 1:
+        return cause
+    (name, gradient) = wrong[0]
+    if harm.kind not in WORDS:  # that a node had saved the tensor is told by its row
+        line = where(harm.mutated_at[0], recording.programs[0].file)
+        cause = translated(
+            "{line} modified {tensor}{through}", line=line, tensor=harmed_tensor(harm), through=through(harm)
+        )
+    got, right = short_values(gradient.got), short_values(gradient.true)
+    if gradient.off and max(len(got), len(right)) > VALUES:
+        return translated(
+            "{name}.grad is off by {off}, because {cause}", name=name, off=percent(gradient.off), cause=cause
+        )
+    return translated(
+        "{name}.grad is {got} instead of {right}, because {cause}", name=name, got=got, right=right, cause=cause
+    )
 
 
 def _broken_rule(error: Problem, name: str, line: str) -> str:
     """Return the rule that a line breaks, else the type of its error."""
     rules = (words for pattern, words in RULES.items() if pattern.search(error.message))
-    broken = next(rules, None) if name else None
-    return translated(broken or STOPS, line=line, name=name, error=error.type)
+    return translated(next(rules, STOPS), line=line, name=name or translated("a tensor"), error=error.type)
 
 
 def _change(fix: Fix) -> str:
@@ -171,6 +176,76 @@ def _unmodified(recording: Recording) -> list[str]:
         for change in step.names if "." not in change.name and "[" not in change.name
     }  # fmt: skip
     return [name for name, tensor in bound.items() if tensor is not None and storage_of[tensor] not in modified]
+
+
+def _watched_column(recording: Recording) -> Iterator[Column]:
+    """Yield the column of the first harm, else of the error, from its lines alone; nothing without both."""
+    verdict, harm = recording.verdict, next(iter(recording.verdict.harms), None)
+    error = verdict.error.place(recording.programs[0].file) if verdict.error else None
+    if harm is None:
+        if verdict.error is not None and error is not None:
+            message = clip(short_message(verdict.error.message), MESSAGE)
+            rows = _rows_of(recording, [(error, Mark("raised", verdict.error.type, message))], error)
+            yield Column("", "", tuple(rows))
+        return
+    words, is_counted = harm_words(harm, recording), harm.saved_version != harm.version_now
+    marked: list[tuple[Place, Mark]] = (
+        [(harm.saved_at, Mark("saved", words.saved, is_read=True))] if words.saved else []
+    )
+    for place in harm.mutated_at[:LINES]:
+        marked.append((place, Mark("modified" if is_counted else "unseen", words.modified + through(harm))))
+    if error is not None and is_counted:
+        known = {"saved": harm.saved_version, "version": harm.version_now}
+        marked.append((error, Mark("raised", translated("expects version {saved}, finds {version}", **known))))
+    yield Column(harmed_tensor(harm), "", tuple(_rows_of(recording, marked)))
+
+
+def _fault_columns(recording: Recording) -> Iterator[Column]:
+    """Yield a column for each graph fault and each path: from the line that made the tensors to the one that loses them."""
+    for fault in recording.verdict.graph_faults:
+        paths: dict[tuple[Place | None, Place | None], list[FaultyTensor]] = {}
+        for tensor in fault.tensors:
+            paths.setdefault((tensor.lost, tensor.read), []).append(tensor)
+        for (lost, read), tensors in (paths or {(None, None): []}).items():
+            yield _path(recording, fault, tensors, lost, read)
+
+
+def _path(
+    recording: Recording, fault: GraphFault, tensors: list[FaultyTensor], lost: Place | None, read: Place | None
+) -> Column:
+    """Return the column of the tensors that the same lines lose and read."""
+    names = [tensor.name for tensor in tensors]
+    made = {tensor.made: tensor.name for tensor in reversed(tensors) if tensor.made is not None}
+    marked = [(place, Mark("made", translated("makes {tensor}", tensor=name))) for place, name in made.items()]
+    effect, _, detail = retold(fault.sentence).partition(". ")
+    marked.append((lost or fault.place, Mark("lost", effect.removesuffix("."), detail)))
+    if lost is not None and lost != fault.place:
+        marked.append((fault.place, Mark("lost", translated("here"))))
+    if read is not None:
+        words = translated("backward does not reach {tensors}", tensors=join_few(names))
+        marked.append((read, Mark("accepted", words)))
+    note = count_noun(len(names), "{count} tensor", "{count} tensors") if len(names) > 1 else ""
+    return Column(join_few(names), note, tuple(_rows_of(recording, marked, fault.place)))
+
+
+def _rows_of(recording: Recording, marked: Iterable[tuple[Place, Mark]], lit: Place | None = None) -> Iterator[Row]:
+    """Yield a row for each place, in the order given; marks of one place share a row."""
+    rows: dict[Place, list[Mark]] = {}
+    for place, mark in marked:
+        rows.setdefault(place, []).append(mark)
+    file = recording.programs[0].file
+    for place, marks in rows.items():
+        is_lit = place == lit if lit is not None else any(mark.kind in ("modified", "unseen") for mark in marks)
+        last = next((step.index for step in reversed(recording.steps) if step.place == place), None)
+        code = place.text or _code(recording, place)
+        yield Row(short_place(place, file), code, marks=tuple(marks), is_lit=is_lit, step=last)
+
+
+def _code(recording: Recording, place: Place) -> str:
+    """Return the text of a line, without its indentation; "" if the recording does not contain the file."""
+    sources = (program.source for program in recording.programs if program.file == place.file)
+    lines = next(sources, "").splitlines()
+    return lines[place.line - 1].strip() if place.line <= len(lines) else ""
 
 
 def timeline_text(timeline: Timeline) -> str:

@@ -14,7 +14,7 @@ from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.view.playback import Playback, find_backward
 from autograder.view.scene.timeline_parts import VALUES, Column, Kind, Mark, Row, short_place, values_and_version
 from autograder.view.shapes import clip
-from autograder.view.text.harm_sentences import harmed_tensor, how_far_off, keeper
+from autograder.view.text.harm_sentences import WORDS, harm_words, harmed_tensor, how_far_off
 from autograder.view.text.headline import headline, short_message
 from autograder.view.text.naming import TensorNames, count_noun
 
@@ -52,6 +52,7 @@ class ColumnMaker:
         self.edges = {edge.id: edge for edge in recording.saved}
         self.tensors = {tensor.id: tensor for tensor in recording.tensors}
         self.marks: dict[int, list[Mark]] = {}
+        self.at_end: tuple[int, Mark] | None = None
         self.lit: set[int] = set()
 
     def of_harms(self, harms: list[Harm]) -> Column:
@@ -142,10 +143,7 @@ class ColumnMaker:
         step = next((step for step in steps if edge.id in step.saved), None) or self._last_at(harm.saved_at)
         if step is None or step.index > before:
             return
-        words = translated(
-            "{node} saves {tensor}, version {version}",
-            node=keeper(harm, self.recording), tensor=harmed_tensor(harm), version=edge.saved_version,
-        )  # fmt: skip
+        words = harm_words(harm, self.recording).saved
         self._add(step.index, Mark("saved", words, is_read=is_read))
 
     def _count(self, kind: Kind) -> int:
@@ -157,13 +155,18 @@ class ColumnMaker:
         return next((step for step in reversed(self.recording.steps) if step.place == place), None)
 
     def _mark_places(self, harm: Harm) -> None:
-        """Mark the last execution of each line of a harm whose modification the recording does not contain."""
-        saved, modified = self._last_at(harm.saved_at), self._last_at(harm.mutated_at[0])
-        if saved is not None:
-            self._add(saved.index, Mark("saved", harm.saved_by))
+        """Mark the lines of a harm whose saved tensor the recording does not contain."""
+        words, modified = harm_words(harm, self.recording), self._last_at(harm.mutated_at[0])
         if modified is not None:
             self.lit.add(modified.index)
-            self._add(modified.index, Mark("unseen", translated("modifies {tensor}", tensor=harmed_tensor(harm))))
+            self._add(modified.index, Mark("unseen", words.modified))
+        runs = [step.index for step in self.recording.steps if step.place == harm.saved_at]
+        limit = modified.index if modified is not None else math.inf
+        earlier, later = [index for index in runs if index < limit], [index for index in runs if index > limit]
+        computes_later = later and harm.kind == "unrecorded write"
+        index = later[0] if computes_later else next(iter([*earlier[-1:], *runs]), None)
+        if index is not None and words.saved:
+            self._add(index, Mark("saved", words.saved, is_read=not computes_later))
 
     def _mark_write(self, step: Step, write: Write, harm: Harm, edge: SavedEdge) -> None:
         """Mark a step that modified the saved tensor; its version is given if the step left one."""
@@ -187,6 +190,8 @@ class ColumnMaker:
     def _mark_alias(self, step: Step, write: Write, edge: SavedEdge) -> None:
         """Mark the earlier step that made the alias through which a step modified the saved tensor, if it has a name."""
         alias, known = write.through or "", self.tensors.get(write.tensor) if write.tensor is not None else None
+        if known is None and write.counters:
+            return
         if known is None:  # a NumPy array, of which the recording has only the name
             earlier = (each for each in reversed(self.recording.steps[: step.index]) if each.function == step.function)
             made = next((each for each in earlier if re.match(rf"{re.escape(alias)}\s*=[^=]", each.place.text)), None)
@@ -208,12 +213,17 @@ class ColumnMaker:
             mark = Mark("raised", words, translated("so backward() raises an error"))
         else:
             effect = how_far_off(self.verdict.gradients, VALUES)
-            is_same = harm.saved_version is not None and harm.saved_version == harm.version_now
+            is_same = (
+                harm.kind not in WORDS and harm.saved_version is not None and harm.saved_version == harm.version_now
+            )
             words = translated("version {saved} = {version}: accepted", **known) if is_same else ""
-            mark = Mark("accepted", words or translated("reads the new values"), effect)
-        step = self._reading_step(edge)
+            mark = Mark("accepted", words or harm_words(harm, self.recording).read, effect)
+        step, last = self._reading_step(edge), max(self.marks, default=-1)
+        visits = [visit.step for visit in self.recording.backward if visit.step is not None and visit.step < last]
         if step is not None:
             self._add(step, mark)
+        elif visits:  # the modification ran inside a backward call, which goes on with the new values
+            self.at_end = visits[-1], mark
 
     def _reading_step(self, edge: SavedEdge | None) -> int | None:
         """Return the index of the step whose backward call read the tensor: the first one after its modification."""
@@ -314,6 +324,9 @@ class ColumnMaker:
                 yield row if row.remark != remark else replace(row, remark="")
                 remark = row.remark
             last = index
+        if self.at_end is not None:
+            index, mark = self.at_end
+            yield self._row(self.recording.steps[index], (mark,), 0, [])
 
     def _callers(self, step: Step) -> list[Step]:
         """Return the statements that called the function of a step, outermost first.

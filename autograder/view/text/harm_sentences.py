@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from autograder.locale.translations import join_names, join_sentences, retold, translatable, translated
 from autograder.tape.recording.schema import Recording
@@ -39,6 +40,94 @@ SENTENCES: dict[str, str] = {
 """Kind of harm → its sentence, without the full stop; `OVERWRITES` for other kinds."""
 
 
+@dataclass(frozen=True)
+class HarmWords:
+    """The texts on a harm in a timeline.
+
+    Attributes:
+        cause: the cause of the outcome, for the title.
+        saved, modified, read: marks on the line that needs the tensor, on the one that modifies it, and on the backward
+            call.
+    """
+
+    cause: str
+    saved: str
+    modified: str
+    read: str
+
+
+SAVED = HarmWords(
+    cause=translatable("{line} modified {tensor}{through} after {saved} had saved it"),
+    saved=translatable("{node} saves {tensor}"),
+    modified=translatable("modifies {tensor}"),
+    read=translatable("reads the new values"),
+)
+WORDS: dict[str, HarmWords] = {
+    "unrecorded write": HarmWords(
+        cause=translatable("{line} modified {tensor}{through}, and autograd did not record it"),
+        saved=translatable("computes with the new values"),
+        modified=translatable("modifies {tensor}; autograd does not record it"),
+        read=translatable("no node stands for the modification"),
+    ),
+    "write during backward": HarmWords(
+        cause=translatable("{line} modified {tensor}{through} while backward ran"),
+        saved=SAVED.saved,
+        modified=translatable("modifies {tensor} while backward runs"),
+        read=SAVED.read,
+    ),
+    "write into a passed gradient": HarmWords(
+        cause=translatable("{line} modified a gradient that another node received, too"),
+        saved=translatable("{node} passes one gradient to two nodes"),
+        modified=translatable("modifies {tensor}, the gradient that {node} passes"),
+        read=translatable("the other node reads the new values"),
+    ),
+    "shared gradient": HarmWords(
+        cause=translatable("{line} made {other}.grad share memory with {tensor}"),
+        saved="",
+        modified=translatable("{other}.grad shares memory with {tensor}"),
+        read=translatable("adds both gradients to this memory"),
+    ),
+    "write into a kept gradient": HarmWords(
+        cause=translatable("{line} modified {tensor}, which {saved} kept without a copy"),
+        saved=translatable("keeps {tensor} without a copy"),
+        modified=translatable("modifies {tensor}"),
+        read=translatable("the gradient that was kept has the new values"),
+    ),
+    "write before recomputation": HarmWords(
+        cause=translatable("{line} modified {tensor}{through}, which the checkpointed block read again in backward"),
+        saved=translatable("a checkpointed block reads {tensor}"),
+        modified=translatable("modifies {tensor}"),
+        read=translatable("the block reads the new values"),
+    ),
+}
+"""Kind of harm → its texts; `SAVED` for other kinds."""
+
+
+def harm_words(harm: Harm, recording: Recording) -> HarmWords:
+    """Return the texts on a harm in a timeline."""
+    file, templates = recording.programs[0].file, WORDS.get(harm.kind, SAVED)
+    known = {
+        "line": where(harm.mutated_at[0], file),
+        "tensor": harmed_tensor(harm),
+        "through": through(harm),
+        "saved": where(harm.saved_at, file),
+        "node": keeper(harm, recording),
+        "other": _other(harm),
+    }
+    saved = translated(templates.saved, **known) if templates.saved else ""
+    if saved and templates.saved == SAVED.saved and harm.saved_version is not None:
+        saved = translated("{words}, version {version}", words=saved, version=harm.saved_version)
+    return HarmWords(
+        translated(templates.cause, **known), saved, translated(templates.modified, **known),
+        translated(templates.read, **known),
+    )  # fmt: skip
+
+
+def _other(harm: Harm) -> str:
+    """Return the name of the leaf whose gradient shares memory with the harmed one."""
+    return (harm.through or translated("another leaf")).removesuffix(".grad")
+
+
 def sentence_of_harm(harm: Harm, recording: Recording) -> str:
     """Return the description of a harm, in one sentence without a full stop."""
     file = recording.programs[0].file
@@ -48,7 +137,7 @@ def sentence_of_harm(harm: Harm, recording: Recording) -> str:
         code=f"`{clip(harm.mutated_at[0].text, CODE)}`" if len(harm.mutated_at) == 1 else translated("the program"),
         tensor=harmed_tensor(harm),
         through=through(harm),
-        other=(harm.through or translated("another leaf")).removesuffix(".grad"),
+        other=_other(harm),
         keeper=keeper(harm, recording),
         saved=where(harm.saved_at, file),
     )

@@ -52,7 +52,7 @@ def draw(recording: Recording, name: str, counters: bool = False) -> tuple[Pictu
     else:
         svg, words = draw_timeline(timeline), timeline_text(timeline)
     width, height = _size(svg)
-    shown = None if counters else scene_timeline(recording, scene, graph_first=True)
+    shown = timeline and scene_timeline(timeline, recording, scene, graph_first=True)
     opened = msgspec.structs.replace(scene, start=0, from_start=True, timeline=shown)
     return Picture(name, svg, words, width, height, len(scene.frames)), opened
 
