@@ -37,7 +37,7 @@ def draw_timeline(timeline: Timeline, width: float = WIDE) -> str:
         drawing = _ColumnDrawing(column, width, top)
         shapes += drawing.shapes()
         top = drawing.top
-    left = [column.name for column in timeline.columns[shown:]]
+    left = [column.heading for column in timeline.columns[shown:]]
     others = [translated("Also modified after they were saved: {names}.", names=join_few(left))] if left else []
     top += 6
     for words, kind in [(timeline.change, "fix"), *((words, "note") for words in (*others, *timeline.rest))]:
@@ -79,6 +79,14 @@ def _lines(
     return top + height * len(lines), shapes
 
 
+def _wrap_code(code: str, limit: int) -> list[str]:
+    """Return code as at most two lines of `limit` columns, broken after a space, a comma, a bracket or a point."""
+    if len(code) <= limit:
+        return [code]
+    broken = max(code.rfind(sign, limit // 2, limit) + 1 for sign in " ,(.") or limit
+    return [code[:broken].rstrip(), clip(code[broken:], limit - 2)]
+
+
 class _ColumnDrawing:
     """Places the rows of a column from `top` on."""
 
@@ -111,13 +119,20 @@ class _ColumnDrawing:
         if row.fold:
             shapes.append(text(self.code, self.top + 15, row.fold, kind="note"))
             self.top += FOLD
-        begin, height = self.top, ROW if row.marks else CALLER
+        code = self._code(row)
+        begin, height = self.top, ROW + LINE * (len(code) - 1) if row.marks else CALLER
         if row.is_lit:
             right = self.width - PAD if self.is_narrow else self.bar - 22
-            back.append(box(PAD - 6, begin + 3, right - PAD + 6, ROW - 8, 0, kind="lit"))
-            back.append(box(PAD - 6, begin + 3, 3, ROW - 8, 0, kind="cause"))
-        shapes += self._code(row, begin + height / 2 + 3)
-        below = begin + ROW if self.is_narrow else begin
+            back.append(box(PAD - 6, begin + 3, right - PAD + 6, height - 8, 0, kind="lit"))
+            back.append(box(PAD - 6, begin + 3, 3, height - 8, 0, kind="cause"))
+        first = begin + (ROW if row.marks else CALLER) / 2 + 3
+        number = clip(row.line, 14 if ":" in row.line else 6)
+        shapes.append(text(self.code - 12, first, number, kind=RIGHT))
+        for place, (words, remark) in enumerate(code):
+            y, left = first + LINE * place, self._left(row) + INDENT * (place > 0)
+            shapes += [text(left, y, words, kind="code")] if words else []
+            shapes += [text(self._end, y, remark, kind=RIGHT)] if remark else []
+        below = begin + height if self.is_narrow else begin
         for mark in row.marks:
             self.spots.append((begin + ROW / 2, mark))
             below = self._mark(mark, below, shapes)
@@ -126,21 +141,29 @@ class _ColumnDrawing:
         field = box(PAD - 6, begin + 3, self.width - 2 * PAD + 12, self.top - begin - 6, 4, kind="around")
         return group(field, *shapes, kind="moment")
 
-    def _code(self, row: Row, y: float) -> list[Shape]:
-        """Return the number of the line, its code, and the remark on it if there is space."""
-        left = self.code + INDENT * min(row.depth, 4)
-        end = self.width - PAD if self.is_narrow else self.bar - 30
-        free = (end - left - CODE * len(row.code) - 8) / CHARACTER
-        remark = next((words for words in (row.remark, *reversed(row.remark.split(" · "))) if len(words) < free), "")
-        if self.is_narrow:
-            remark = ""
-        end -= CHARACTER * len(remark)
-        number = clip(row.line, 14 if ":" in row.line else 6)
-        shapes = [
-            text(self.code - 12, y, number, kind=RIGHT),
-            text(left, y, clip(row.code, max(int((end - left) / CODE), 8)), kind="code"),
-        ]
-        return [*shapes, text(self.bar - 28, y, remark, kind=RIGHT)] if remark else shapes
+    @property
+    def _end(self) -> float:
+        """The right end of the code."""
+        return self.width - PAD if self.is_narrow else self.bar - 28
+
+    def _left(self, row: Row) -> float:
+        """Return the left end of a row's code."""
+        return self.code + INDENT * min(row.depth, 4)
+
+    def _code(self, row: Row) -> list[tuple[str, str]]:
+        """Return the lines of the code, each with a remark on its right: up to two for a row with marks, else one."""
+        space = self._end - self._left(row) - 2
+        limit = max(int(space / CODE), 8)
+        if not row.marks:
+            free = (space - CODE * len(row.code) - 8) / CHARACTER
+            return [(clip(row.code, limit), row.remark if 0 < len(row.remark) < free else "")]
+        lines = _wrap_code(row.code, limit)
+        for remark in filter(None, dict.fromkeys((row.remark, row.remark.split(" · ")[-1]))):
+            if CODE * (len(lines[-1]) + 3) + CHARACTER * len(remark) < space:
+                return [*((line, "") for line in lines[:-1]), (lines[-1], remark)]
+            if len(lines) == 1 and CHARACTER * len(remark) < space and row.is_repeated:
+                return [(lines[0], ""), ("", remark)]
+        return [(line, "") for line in lines]
 
     def _mark(self, mark: Mark, top: float, shapes: list[Shape]) -> float:
         """Add the words of a mark from `top` on. Return the position below them."""
@@ -160,7 +183,7 @@ class _ColumnDrawing:
         if not self.has_bar or not self.spots:
             return []
         x, tops = self.bar, [middle for middle, _ in self.spots]
-        begin = tops[0] if any(mark.kind == "made" for _, mark in self.spots) else tops[0] - ROW / 2
+        begin = tops[0] if any(mark.kind == "made" for _, mark in self.spots) else tops[0] - ROW / 2 + 4
         causes = [middle for middle, mark in self.spots if mark.kind in ("modified", "unseen", "lost")]
         cause = min(causes, default=tops[-1])
         hidden = any(mark.kind in ("unseen", "lost") for _, mark in self.spots)
@@ -213,7 +236,7 @@ def scene_timeline(timeline: Timeline, recording: Recording, scene: Scene, graph
     }  # fmt: skip
     columns = [
         SceneColumn(
-            column.name,
+            column.heading,
             [draw_column(column, timeline.tone, width) for width in LIVE_WIDTHS],
             [frame_of.get(row.step, -1) if row.step is not None else -1 for row in column.rows],
         )

@@ -26,7 +26,7 @@ def write_table(timeline: Timeline) -> str:
     """Return the timeline as HTML without scripts, classes and ids; columns after the first are folded."""
     first, *others = timeline.columns
     folded = (
-        f"<details><summary>{escape(column.name)}</summary>{_table(column, timeline.tone)}</details>"
+        f"<details><summary>{escape(column.heading)}</summary>{_table(column, timeline.tone)}</details>"
         for column in others
     )
     below = [timeline.change, *timeline.rest]

@@ -50,7 +50,7 @@ def timeline_of(recording: Recording) -> Timeline | None:
         return None
     fix = next(iter(recording.verdict.fixes), None)
     change = _change(fix) if fix else ""
-    rest = tuple(_rest(recording, more))
+    rest = tuple(_rest(recording, columns, more))
     return Timeline(_title(recording, columns[0]), recording.verdict.outcome, tuple(columns), change, rest)
 
 
@@ -146,14 +146,14 @@ def _change(fix: Fix) -> str:
     return translated("Fix in {place}: {code}", place=retold(place_of_fix(fix)), code=code)
 
 
-def _rest(recording: Recording, more: int) -> Iterator[str]:
+def _rest(recording: Recording, columns: list[Column], more: int) -> Iterator[str]:
     """Yield sentences on the storages that have no column, and on graph faults."""
     if more:
         yield count_noun(
             more, "{count} more storage was modified after it was saved.",
             "{count} more storages were modified after they were saved.",
         )  # fmt: skip
-    if recording.verdict.harms and (names := _unmodified(recording)):
+    if recording.verdict.harms and (names := _unmodified(recording, columns)):
         told = join_names(names) if len(names) <= NAMES else count_noun(len(names), "{count} tensor", "{count} tensors")
         yield translated("Not modified: {names}.", names=told)
     if not recording.verdict.harms and recording.verdict.graph_faults:
@@ -166,8 +166,11 @@ def _rest(recording: Recording, more: int) -> Iterator[str]:
         yield translated(words, change=retold(fault.change).removesuffix("."))
 
 
-def _unmodified(recording: Recording) -> list[str]:
-    """Return the variables of the main program whose tensors were not modified, in the order of their lines."""
+def _unmodified(recording: Recording, columns: list[Column]) -> list[str]:
+    """Return the variables of the main program whose tensors were not modified, in the order of their lines.
+
+    Another variable that has the name of a column is left out.
+    """
     modified = {write.storage for step in recording.steps for write in step.writes}
     storage_of = {tensor.id: tensor.storage for tensor in recording.tensors}
     bound = {
@@ -175,7 +178,11 @@ def _unmodified(recording: Recording) -> list[str]:
         for step in recording.steps if step.depth == 0
         for change in step.names if "." not in change.name and "[" not in change.name
     }  # fmt: skip
-    return [name for name, tensor in bound.items() if tensor is not None and storage_of[tensor] not in modified]
+    shown = {column.name for column in columns}
+    return [
+        name for name, tensor in bound.items()
+        if tensor is not None and storage_of[tensor] not in modified and name not in shown
+    ]  # fmt: skip
 
 
 def _watched_column(recording: Recording) -> Iterator[Column]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import zip_longest
 
 from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.schema import Recording, SavedEdge, Step, Tensor, Write
@@ -312,9 +313,13 @@ class ColumnMaker:
         """Yield the marked steps, each preceded by the callers that are not yet shown."""
         shown: list[Step] = []
         last, remark = -1, ""
-        for index in sorted(self.marks):
+        marked = sorted(self.marks)
+        for index, following in zip_longest(marked, marked[1:]):
             step = self.recording.steps[index]
             callers = [caller for caller in self._callers(step) if caller.place not in [each.place for each in shown]]
+            if {mark.kind for mark in self.marks[index]} == {"made"}:  # a constructor's callers are far from the cause
+                later = self._callers(self.recording.steps[following]) if following is not None else []
+                callers = [caller for caller in callers if caller in later]
             shown = [each for each in shown if each.depth < step.depth]
             between = index - last - 1 - len(callers) if last >= 0 else 0
             for number, caller in enumerate([*callers, step]):
@@ -353,7 +358,9 @@ class ColumnMaker:
         line = short_place(step.place, self.file)
         depth = len({each.depth for each in shown if each.depth < step.depth})
         is_lit = bool(marks) and step.index in self.lit
-        return Row(line, step.place.text, depth, " · ".join(remark), marks, before, is_lit, step.index)
+        return Row(
+            line, step.place.text, depth, " · ".join(remark), marks, before, is_lit, step.index, bool(times and marks)
+        )
 
     def _times(self, step: Step) -> tuple[int, int] | None:
         """Return the number of this execution of a line and of all, or None if it ran once or a part was recorded."""

@@ -42,6 +42,7 @@ class Row:
         remark: the function of an inner line, and the number of this execution if the line ran several times.
         before: number of statements that ran between the row above and this row.
         is_lit: whether the line is the cause of the outcome.
+        is_repeated: whether the line ran several times.
         step: index of the recording's step; None if it is not recorded.
     """
 
@@ -53,6 +54,7 @@ class Row:
     before: int = 0
     is_lit: bool = False
     step: int | None = None
+    is_repeated: bool = False
 
     @property
     def fold(self) -> str:
@@ -76,6 +78,12 @@ class Column:
     name: str
     note: str
     rows: tuple[Row, ...]
+
+    @property
+    def heading(self) -> str:
+        """The name, with the line that explains the outcome, for a column that is folded."""
+        lit = next((row.line for row in self.rows if row.is_lit), "")
+        return translated("{tensor} (line {line})", tensor=self.name, line=lit) if lit else self.name
 
 
 @dataclass(frozen=True)
