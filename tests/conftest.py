@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from autograder.cli.parser import TESTS
-from tests.units import EXHAUSTIVE, QUICK, SLOW, THOROUGH, is_slow, part_of, rank, skipped_lines, unit_of
+from tests.units import QUICK, SLOW, THOROUGH, is_slow, part_of, rank, skipped_lines, unit_of
 
 os.environ["AUTOGRADER_PROGRESS"] = str(Path(tempfile.mkdtemp(prefix="autograder-tests-")) / "progress.json")
 # Small tensors gain nothing from threads; threads of kernels and commands that wait for a busy core cost much.
@@ -44,8 +44,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if is_slow(item.nodeid):
             item.add_marker(pytest.mark.slow)
         item.add_marker(pytest.mark.part(number=part_of(unit)))
-        if unit in EXHAUSTIVE:
-            item.add_marker(pytest.mark.exhaustive)
     items.sort(key=lambda item: rank(unit_of(item.nodeid)))
 
 

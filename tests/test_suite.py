@@ -135,12 +135,3 @@ def test_skipped_tests_are_summed_up():
     """Each reason is listed once, with the number of its tests and a way to run them."""
     reasons = ["Skipped: no Chromium: install it", "Skipped: no npm", "Skipped: no Chromium: install it"]
     assert ["skipped: 2 tests (no Chromium: install it)", "skipped: 1 test (no npm)"] == units.skipped_lines(reasons)
-
-
-def test_exhaustive_programs_have_others_of_their_kind():
-    """Every kind of outcome in an exhaustive share of the corpus is in another share as well."""
-    outcomes = {True: set(), False: set()}
-    for one in programs():
-        unit = units.unit_of(f"tests/corpus/test_tape.py::test_outcome[{one.name}]")
-        outcomes[unit in units.EXHAUSTIVE].add(one.outcome)
-    assert outcomes[True] <= outcomes[False]

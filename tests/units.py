@@ -20,7 +20,7 @@ CORPUS = (
     "tape/observe/test_observer_effect.py",
     "watch/test_like_explain.py",
 )
-SHARES = 12
+SHARES = 9
 """Into so many parts the corpus is dealt: small enough to even out the workers at the end."""
 
 QUICK = ("corpus 0",)
@@ -210,9 +210,6 @@ SLOW_TESTS = (
     "watch/test_job_watch.py::test_memory_does_not_grow_with_the_tensors",
 )
 """Slow tests of other files."""
-
-EXHAUSTIVE = ("corpus 9", "corpus 10", "corpus 11")
-"""Shares whose slow tests are in no part of `.ci/run`: others contain programs of the same kinds. The weekly `test --all` runs them."""
 
 PARTS = (
     ("test_package.py", "grade/batch/test_feedback.py", "corpus 0"),

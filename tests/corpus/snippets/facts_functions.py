@@ -98,50 +98,6 @@ def truth():
     return {"a": [8.0, 16.0]}
 
 
-# %% stash_unwritten · a tensor stashed on ctx and left alone
-# correct
-import torch
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.x = x
-        return x * x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return 2 * ctx.x * grad
-
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-h = a * 2
-y = Square.apply(h).sum()
-y.backward()
-h.detach().zero_()
-
-# %% stash_clone · a clone stashed on ctx, and the original written
-# correct
-import torch
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.x = x.clone()
-        return x * x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return 2 * ctx.x * grad
-
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-h = a * 2
-y = Square.apply(h).sum()
-h.zero_()
-y.backward()
-
 # %% saved_properly · the same with save_for_backward is refused
 # raises-backward, tensor=h
 import torch

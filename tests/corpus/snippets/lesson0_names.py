@@ -42,17 +42,6 @@ a = i @ w  # saves
 i[0] = 2  # harm
 a.sum().backward()
 
-# %% N4_counters_no_save · writes through every alias of a tensor that nobody saved
-# correct, oracle=clone
-import torch
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-d = a * 2
-d.data.add_(0.5)
-d.detach().add_(0.5)
-loss = d.sum()
-loss.backward()
-
 # %% N4_counters · the same two writes where d is saved
 # raises-backward, tensor=d
 import torch

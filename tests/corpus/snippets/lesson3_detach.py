@@ -76,26 +76,6 @@ c = out.detach()
 mean = c.mean()
 out.sum().backward()
 
-# %% D6_cloned · the detached copy is written
-# correct
-import torch
-
-a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-out = a.sigmoid()
-c = out.detach().clone()
-c.zero_()
-out.sum().backward()
-
-# %% D6_data_cloned · the same from .data
-# correct
-import torch
-
-a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-out = a.sigmoid()
-c = out.data.clone()
-c.zero_()
-out.sum().backward()
-
 # %% D7 · backward from the detached tensor
 # raises-backward
 import torch
@@ -150,16 +130,6 @@ loss.backward()
 def truth():
     return {"a": None, "b": [1.0, 4.0]}
 
-
-# %% D9_baseline · a detached baseline beside the branch that learns
-# correct, oracle=clone
-import torch
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-value = w * 3
-advantage = 5 - value.detach()
-loss = -(advantage * value).sum()
-loss.backward()
 
 # %% D10 · detach_() before y is built
 # raises-backward

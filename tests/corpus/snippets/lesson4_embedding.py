@@ -37,16 +37,6 @@ a = embedding.weight @ W.t()
 loss = (a.unsqueeze(0) + b.unsqueeze(1)).sigmoid().prod()
 loss.backward()
 
-# %% E4 · max_norm=True means 1.0
-# raises-backward, tensor=weight
-import torch
-
-embedding = torch.nn.Embedding(3, 5, max_norm=True)
-W = torch.randn((7, 5), requires_grad=True)
-a = embedding.weight @ W.t()  # saves
-b = embedding(torch.tensor([0, 2])) @ W.t()  # harm
-(a.sum() + b.sum()).backward()
-
 # %% E5 · nothing is rescaled, and the counter moves all the same
 # raises-backward, tensor=weight
 import torch
@@ -65,15 +55,6 @@ embedding = torch.nn.Embedding(3, 5, max_norm=1)
 W = torch.randn((7, 5), requires_grad=True)
 b = embedding(torch.tensor([1, 2, 1])) @ W.t()
 b.sigmoid().sum().backward()
-
-# %% E6_twice · two lookups, the second of other rows
-# correct, oracle=clone
-import torch
-
-embedding = torch.nn.Embedding(3, 5, max_norm=1)
-first = embedding(torch.tensor([1]))
-second = embedding(torch.tensor([2]))
-(first * second).sum().backward()
 
 # %% E_no_max_norm · without max_norm a lookup writes nothing
 # correct
