@@ -9,12 +9,13 @@ import torch
 from autograder.tape import explain_program
 from autograder.tape.diagnose.record import record, record_program
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict
-from autograder.tape.repair import candidates, search
+from autograder.tape.repair import candidates, search, suggestions
 from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.repair.source.fix_text import apply_fix
 from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
 from autograder.tape.run import budget
 from tests.repair.plain import flat, plain, slopes
+from tests.tape.graph_fault_programs import PROGRAMS
 
 HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n"
 BROKEN = HEAD + "h = w.exp()\nh += 1\nh.sum().backward()\n"
@@ -472,3 +473,16 @@ def test_what_vmap_maps_over_has_no_values_to_compare():
 
     assert first.proven
     assert [3.0, 3.0] == space["w"].grad.tolist()
+
+
+RAISING = [program for program in PROGRAMS if program.outcome != "correct"]
+
+
+@pytest.mark.parametrize("program", RAISING, ids=lambda program: program.name)
+def test_no_fix_is_denied_if_a_change_was_run_with_success(monkeypatch, program):
+    """A change for a graph fault counts like a fix of a modification; without any change, the screen gives the reason."""
+    for changes in (suggestions.CHANGES, {}):
+        monkeypatch.setattr(suggestions, "CHANGES", changes)
+        verdict = explain_program(factory_of_text(program.source, "bug.py")).verdict
+        is_found = bool(verdict.fixes) or any(fault.was_run for fault in verdict.graph_faults)
+        assert is_found != any(note.startswith("No fix was found") for note in verdict.notes)

@@ -43,8 +43,7 @@ class Repairs:
     @property
     def notes(self) -> tuple[str, ...]:
         """The changes of meaning and the warnings, as sentences for a report."""
-        told = [note_on_change(fix) for fix in self.fixes if fix.changes]
-        return (*told, *self.warnings, *([self.reason] if self.reason else []))
+        return (*(note_on_change(fix) for fix in self.fixes if fix.changes), *self.warnings)
 
 
 def find_repairs(factory: ProgramFactory, verdict: Verdict, *, prove: Prove | None = None) -> Repairs:

@@ -56,8 +56,7 @@ def explain_program(
         has_repairs = repair and recording.verdict.outcome != "correct" and not _is_beyond_search(recording)
         if first is not None and (has_repairs or (repair and recording.verdict.graph_faults)):
             first(told(recording))
-        found = with_repairs(recording, part) if has_repairs else recording
-        return told(with_suggestions(found, part, scope, run=repair))
+        return told(with_changes(recording, part, scope, run=repair, has_repairs=has_repairs))
 
 
 def _with_cells(factory: ProgramFactory, recording: Recording) -> Recording:
@@ -74,12 +73,28 @@ def _is_beyond_search(recording: Recording) -> bool:
     return is_of_a_formula or is_foreign_error(recording)
 
 
-def with_repairs(recording: Recording, factory: ProgramFactory) -> Recording:
-    """Return the recording with the fixes of its program, and the notes on them, in its verdict."""
-    verdict = recording.verdict
-    found = find_repairs(factory, verdict)
-    notes, runs = (*verdict.notes, *found.notes), budget_in_force().runs
-    return structs.replace(recording, verdict=structs.replace(verdict, fixes=found.fixes, notes=notes, runs=runs))
+def with_changes(
+    recording: Recording, factory: ProgramFactory, scope: Scope, *, has_repairs: bool, run: bool = True
+) -> Recording:
+    """Return the recording with the fixes of its program, the changes for its graph faults, and the notes on them.
+
+    Args:
+        recording: the recording.
+        factory: the program, and a constructor for its changed versions.
+        scope: the length of each run of a change for a graph fault.
+        has_repairs: whether to search for fixes.
+        run: whether to run the changes for graph faults.
+    """
+    if not has_repairs:
+        return with_suggestions(recording, factory, scope, run=run)
+    found = find_repairs(factory, recording.verdict)
+    notes, runs = (*recording.verdict.notes, *found.notes), budget_in_force().runs
+    verdict = structs.replace(recording.verdict, fixes=found.fixes, notes=notes, runs=runs)
+    known = with_suggestions(structs.replace(recording, verdict=verdict), factory, scope, run=run)
+    # A change for a graph fault that was run is a fix, so the reason why there is no fix would be false.
+    if not found.reason or any(fault.was_run for fault in known.verdict.graph_faults):
+        return known
+    return structs.replace(known, verdict=structs.replace(known.verdict, notes=(*notes, found.reason)))
 
 
 def explain_cell(source: str, space: dict, *, repair: bool = True) -> tuple[Recording, object]:
@@ -104,7 +119,7 @@ def _explain_cell(source: str, space: dict, *, repair: bool) -> tuple[Recording,
     done.before.restore()
     try:
         factory = factory_of_cell(source, space)
-        found = done.recording if verdict.outcome == "correct" else with_repairs(done.recording, factory)
-        return with_suggestions(found, factory, WHOLE), done.value
+        has_repairs = verdict.outcome != "correct"
+        return with_changes(done.recording, factory, WHOLE, has_repairs=has_repairs), done.value
     finally:
         after.restore()
