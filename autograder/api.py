@@ -24,6 +24,7 @@ from autograder.tape.repair.trial.program_factory import (
 )
 from autograder.tape.run.programs.command_line import CommandLine
 from autograder.tape.run.programs.scratch_folder import ScratchFolder
+from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.watch.error_recording import recording_of_error
 from autograder.view.text.first_screen import MORE_IN_PYTHON
 
@@ -141,7 +142,8 @@ def explain(
             copies.
 
     Raises:
-        ProgramError: the program could not be run; the message gives the reason in one sentence.
+        ProgramError: the program could not be run, or is the name of a file as a text; the message gives the reason in
+            one sentence.
         InputError: `program` is an exception that was not raised under a watch.
     """
     if isinstance(program, BaseException):
@@ -151,6 +153,12 @@ def explain(
         return Explanation(explain_program(factory, repair=repair, scope=Scope(check_gradients=check_gradients)))
 
     if isinstance(program, str):
+        if program.endswith((".py", ".ipynb")) and "\n" not in program:
+            raise ProgramError(
+                in_english(
+                    "{file!r} is the name of a file. Pass pathlib.Path({file!r}) to explain the file.", file=program
+                )
+            )
         return explained(factory_of_text(program, names=names, function=function))
     if not isinstance(program, os.PathLike):
         return explained(factory_of_function(program, names))

@@ -1,6 +1,8 @@
 """A script runs in a copy of the working folder: the folder stays as it was, and each run finds the same."""
 
+import json
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 
 import autograder
 from autograder.cli import main
+from autograder.errors import InputError
 from autograder.tape.run.once import run_once
 from autograder.tape.run.programs import scratch_folder
 from autograder.tape.run.programs.command_line import CommandLine
@@ -66,7 +69,7 @@ def copied(root: Path, file: str = "train.py"):
 
 
 def test_the_folder_stays_as_it_was(project, capfd, monkeypatch):
-    """The command and the function run it many times; it finds the line, and no file is new, changed or gone, nor is a copy left."""
+    """The command and the function run it many times; it finds the line, and only the file above the folder is new."""
     copies = project.parent.parent / f"{project.parent.name}-copies"
     copies.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(copies))
@@ -79,6 +82,8 @@ def test_the_folder_stays_as_it_was(project, capfd, monkeypatch):
     assert "raises-backward" == found.outcome
     assert {20} == {place.line for harm in found.harms for place in harm.mutated_at}
     assert {"train.py"} == {place.file for harm in found.harms for place in harm.mutated_at}
+    assert (project.parent / "made_beside.txt").read_text() == "new"
+    (project.parent / "made_beside.txt").unlink()
     assert before == listing(project.parent)
     assert [] == list(copies.iterdir())
     assert str(project) == os.getcwd()
@@ -90,7 +95,7 @@ def test_each_run_finds_what_the_first_one_found(project, tmp_path):
     errors = [type(run_once(program).error).__name__ for _ in range(3)]
 
     assert ["RuntimeError"] * 3 == errors, "the script's own assertions hold in each run, and backward refuses"
-    assert [] == list(scratch.notes())
+    assert [str(project.parent / "made_beside.txt")] == re.findall(r"project: (.*)\.$", "".join(scratch.notes()))
 
 
 def test_a_large_file_is_a_link_and_a_write_into_it_is_told(project, tmp_path, monkeypatch):
@@ -213,6 +218,98 @@ def test_a_write_outside_of_the_project_is_listed(project, capfd):
         capfd.readouterr().out.split()
     )
     assert "line" in (project.parent / "beside/log").read_text()
+
+
+ABOVE = """
+import os
+from pathlib import Path
+with open("../log.txt", "a") as log:
+    log.write("line")
+assert Path("../log.txt").read_text().startswith("line")
+Path("../made/deep").mkdir(parents=True, exist_ok=True)
+Path("../made/deep/file.txt").write_text("deep")
+Path("../passing.txt").write_text("gone")
+os.remove("../passing.txt")
+"""
+
+
+def test_a_write_above_the_project_is_one_outside(project, capfd):
+    """New files above the project are where a plain run writes them, and are listed; temporary ones are gone."""
+    (project / "train.py").write_text(TRAINS + ABOVE)
+    before = listing(project)
+    assert main(["explain", "train.py"]) == 0
+    above, told = project.parent, " ".join(capfd.readouterr().out.split())
+    assert f"outside of the copy of the project: {above}/log.txt, {above}/made/deep/file.txt." in told
+    assert set((above / "log.txt").read_text().split("line")) == {""}
+    assert (above / "made/deep/file.txt").read_text() == "deep"
+    assert not (above / "passing.txt").exists()
+    assert before == listing(project)
+
+
+@pytest.mark.parametrize("removal", ["os.remove('../kept.txt')", "os.rename('../kept.txt', '../moved.txt')"])
+def test_a_removal_above_the_project_is_refused(project, capfd, removal):
+    """The file stays, as in any other folder outside of the project."""
+    (project.parent / "kept.txt").write_text("kept")
+    (project / "train.py").write_text(TRAINS + "import os\n" + removal)
+    assert main(["explain", "train.py"]) == 2
+    assert f"train.py, line 5: the program removes {project.parent}/kept.txt" in capfd.readouterr().err
+    assert (project.parent / "kept.txt").read_text() == "kept"
+
+
+def test_a_child_process_removes_the_copy(project):
+    """The working folder of a child is the copy, so a relative name does not reach the user's files."""
+    (project / "train.py").write_text(TRAINS + "import subprocess\nassert subprocess.call(['rm', 'notes.txt']) == 0\n")
+    before = listing(project)
+    assert main(["explain", "train.py"]) == 0
+    assert before == listing(project)
+
+
+PATH = """
+import sys, importlib
+from pathlib import Path
+import helper
+here = Path(sys.path[0])
+assert here == Path(__file__).parent == Path(helper.__file__).parent, sys.path
+(here / "notes.txt").write_text("new")
+(here / "generated.py").write_text("VALUE = 3")
+importlib.invalidate_caches()
+import generated
+assert generated.VALUE == 3
+"""
+
+
+def test_the_path_of_modules_names_the_copy(project, capfd):
+    """`sys.path[0]` is the folder of the script's copy; the program imports its own files and files that it writes."""
+    (project / "helper.py").write_text("")
+    (project / "train.py").write_text(TRAINS + PATH)
+    before = listing(project)
+    assert main(["explain", "train.py"]) == 0, capfd.readouterr()
+    assert before == listing(project)
+
+
+FAILS = """
+from pathlib import Path
+def stop():
+    assert "/project" in __file__
+    raise ValueError(f"no data in {Path(__file__).parent}: {Path.cwd()}")
+"""
+
+
+def test_the_answer_names_the_paths_of_the_user(project, capfd):
+    """Neither JSON nor progress contains the folder of the copy, also if the error's message does."""
+    (project / "helper.py").write_text(FAILS)
+    (project / "train.py").write_text("import helper\n" + TRAINS + "helper.stop()\n")
+    assert main(["explain", "--json", "train.py"]) == 1
+    printed = capfd.readouterr()
+    error = json.loads(printed.out)["error"]
+    assert (f"no data in {project}: {project}", 5, "helper.py") == (error["message"], error["line"], error["file"])
+    assert f"{tempfile.gettempdir()}/autograder-" not in printed.out + printed.err
+
+
+def test_the_name_of_a_file_is_not_taken_for_source_text(project):
+    """One sentence says how to name the file."""
+    with pytest.raises(InputError, match=r"^'train.py' is the name of a file\. Pass pathlib\.Path"):
+        autograder.explain("train.py")
 
 
 def test_a_folder_of_6000_files_is_copied(project, tmp_path):

@@ -30,12 +30,20 @@ class CommandLine:
     scratch: ScratchFolder | None = field(default=None, compare=False)
 
     @contextlib.contextmanager
-    def given_to(self, first: str) -> Iterator[None]:
-        """Set `sys.argv` and the working directory for the program in the block. `first` is the first argument."""
+    def given_to(self, first: str, folders: list[str]) -> Iterator[None]:
+        """Set `sys.argv`, the working directory and `sys.path` for the program in the block.
+
+        Args:
+            first: the first argument.
+            folders: the entries of `sys.path` from which the program imports its own files.
+        """
         before, sys.argv = sys.argv, [self.path_of(first), *self.arguments]
         try:
-            with self.scratch.entered() if self.scratch else contextlib.nullcontext():
+            if self.scratch is None:
                 yield
+            else:
+                with self.scratch.entered(), self.scratch.importable(folders):
+                    yield
         finally:
             sys.argv = before
 

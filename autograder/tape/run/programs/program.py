@@ -75,7 +75,7 @@ def from_source(
     def call(backwards: Callable[[], int]) -> object:
         module = types.ModuleType("__main__" if function is None else "program")
         module.__dict__.update(fresh_names(names))
-        with importable(module, folders), started.given_to("-c") if started else nullcontext():
+        with importable(module, folders), started.given_to("-c", folders) if started else nullcontext():
             run_module(code, module, file, guarded=function is not None)
             return run_chosen(module, function, file, backwards)
 
@@ -148,7 +148,7 @@ def from_file_text(
         module = types.ModuleType("__main__" if function is None else name)
         module.__dict__.update(names)
         place_in_package(module, name, absolute)
-        with importable(module, folders), started.given_to(absolute if started.module else shown):
+        with importable(module, folders), started.given_to(absolute if started.module else shown, folders):
             module.__dict__["__file__"] = started.path_of(absolute)
             run_module(code, module, shown, guarded=function is not None)
             return run_chosen(module, function, shown, backwards)

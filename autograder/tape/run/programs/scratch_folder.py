@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pkgutil
 import shutil
 import stat
 import sys
@@ -11,10 +12,11 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import islice
 from pathlib import Path
 from tempfile import gettempdir
+from types import ModuleType
 
 from torch import serialization
 
@@ -97,8 +99,24 @@ class ScratchFolder:
         finally:
             self._is_running = False
             os.chdir(self.original)
+            self._deliver()
             if self._refused:
                 raise self._refused from None
+
+    @contextlib.contextmanager
+    def importable(self, folders: list[str]) -> Iterator[None]:
+        """Let these entries of `sys.path` name the copies in the block. Modules are still imported from the originals."""
+        copies = {folder: self.path_of(folder) for folder in folders if self.path_of(folder) != folder}
+        for folder, copy in copies.items():
+            sys.path_importer_cache[copy] = _ProjectFinder(folder, copy)  # type: ignore[assignment]
+        sys.path[:] = [copies.get(entry, entry) for entry in sys.path]
+        try:
+            yield
+        finally:
+            originals = {copy: folder for folder, copy in copies.items()}
+            sys.path[:] = [originals.get(entry, entry) for entry in sys.path]
+            for copy in copies.values():
+                sys.path_importer_cache.pop(copy, None)
 
     def path_of(self, file: str) -> str:
         """Return the path of the copy of a file, or `file` if it is not in the project."""
@@ -155,6 +173,18 @@ class ScratchFolder:
             self._make_folder(project)
         for path, is_copied in self._listed.items():
             (self._make_folder if is_copied else self._make_file)(path)
+
+    def _deliver(self) -> None:
+        """Move new files above the project, such as `../log`, to the places where a plain run writes them."""
+        above = (
+            {str(parent) for folder in self._folders for parent in Path(folder).parents} if self.is_copied else set()
+        )
+        for entry in [entry for folder in above for entry in os.scandir(self.root + folder)]:
+            target = entry.path.removeprefix(self.root)
+            if self._looks.get(entry.path) != look_at(entry.path):
+                with contextlib.suppress(OSError):  # a plain run cannot write there either
+                    shutil.move(entry.path, target)
+                    self._written.update(dict.fromkeys([target, *map(str, Path(target).rglob("*"))]))
 
     def _make_folder(self, path: str) -> None:
         made = self.root + path
@@ -290,7 +320,10 @@ class ScratchFolder:
             if os.path.islink(place):
                 self._replace_link(place)
                 place = os.path.realpath(place)
-        return os.path.normpath(os.path.join(place, name))
+        place = os.path.normpath(os.path.join(place, name))
+        # The copy has folders above the project, too, but these files are not a part of it.
+        original = place.removeprefix(self.root)
+        return place if self._is_in_project(original) else original
 
     def _replace_link(self, link: str, *, keeps: bool = True) -> None:
         """Replace a link of the copy to a file of the project by a copy, and one to a directory by links to its contents.
@@ -311,6 +344,18 @@ class ScratchFolder:
             os.unlink(link)
             if keeps:
                 shutil.copyfile(original, link)
+
+
+class _ProjectFinder:
+    """Finds modules in a folder of the project, then those that the program wrote into its copy."""
+
+    def __init__(self, folder: str, copy: str):
+        self._finders = [pkgutil.get_importer(folder), pkgutil.get_importer(copy)]
+
+    def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return the spec of a module, or None."""
+        specs = (finder.find_spec(name, target) for finder in self._finders if finder is not None)
+        return next((spec for spec in specs if spec is not None), None)
 
 
 def _opened_folder(descriptor: int) -> str:
