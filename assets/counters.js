@@ -18,9 +18,9 @@ class CounterViewer extends graph.Viewer {
     return this.asking && value !== undefined ? (this.counters.hidden[key] ?? value) : value;
   }
 
-  /** @param {SceneFrame} frame */
-  fact(frame) {
-    return this.asking ? this.counters.facts[this.at] : frame.fact;
+  /** @param {SceneFrame} frame @returns {[event: string, meaning: string, details: string]} */
+  caption(frame) {
+    return this.asking ? [this.counters.facts[this.at], "", ""] : super.caption(frame);
   }
 
   ask() {

@@ -160,6 +160,8 @@ function askForBoard(model) {
 /** One picture: the panes, the controls, and the frame that they show. */
 class Viewer {
   sentence = make("p", { className: "sentence", role: "status" });
+  rest = make("p");
+  details = make("details", { className: "details" }, make("summary", {}, say("Details")), this.rest);
   badge = make("p", { className: "badge" });
   count = make("span", { className: "step" });
   slider = make("input", { type: "range", min: 0, value: 0, className: "slider", "aria-label": say("step") });
@@ -168,7 +170,7 @@ class Viewer {
   memory = make("div", { className: "pane memory" });
   trail = make("nav", { className: "trail", "aria-label": say("opened folds") });
   graph = make("div", { className: "pane graph", tabIndex: 0, role: "group", "aria-label": say("graph") });
-  gradients = make("div", { className: "gradients" });
+  gradients = make("div", { className: "gradients", tabIndex: 0, role: "group", "aria-label": say("gradients: got and right") });
   question = make("div", { className: "question" });
   links = document.createElementNS(SVG, "svg");
   root = make("section", { className: "autograder", role: "group", "aria-label": say("autograd, step by step") }); // a page has many: no landmark
@@ -225,7 +227,7 @@ class Viewer {
     this.links.setAttribute("class", "links");
     this.links.setAttribute("aria-hidden", "true");
     const picture = make("div", { className: "picture" }, this.trail, this.graph);
-    this.root.append(make("div", { className: "top" }, controls, this.badge), this.sentence, this.question,
+    this.root.append(make("div", { className: "top" }, controls, this.badge), this.sentence, this.details, this.question,
       make("div", { className: "panes" }, this.code, picture, this.memory), this.gradients, this.legend(), this.links);
     this.root.classList.toggle("bare", scene.views[0].shapes.length === 0); // nothing that requires grad: no graph at any step
     if (this.asking) this.ask();
@@ -291,9 +293,13 @@ class Viewer {
     return value;
   }
 
-  /** Returns what a frame says first. @param {SceneFrame} frame */
-  fact(frame) {
-    return frame.fact;
+  /**
+   * Returns the event, its meaning, and the details. While the reader predicts, effects are left out.
+   * @param {SceneFrame} frame
+   * @returns {[event: string, meaning: string, details: string]}
+   */
+  caption({ fact, meaning, others, details }) {
+    return [fact, meaning, [this.asking ? "" : others, details].filter(Boolean).join(" ")];
   }
 
   repaint() {
@@ -359,8 +365,13 @@ class Viewer {
     this.count.textContent = count;
     const problem = scene.board?.problem;
     this.root.classList.toggle("stopped", Boolean(problem));
+    this.details.hidden = Boolean(problem);
     if (problem) return this.sentence.replaceChildren(problem);
-    this.sentence.replaceChildren(this.fact(frame), ...(frame.effect && !this.asking ? [" ", make("strong", {}, frame.effect)] : []));
+    const [event, meaning, rest] = this.caption(frame);
+    const second = frame.effect && !this.asking ? make("strong", {}, frame.effect) : meaning;
+    this.sentence.replaceChildren(event, ...(second ? [make("br"), second] : []));
+    this.rest.textContent = rest;
+    this.details.hidden = !rest;
     /** @type {[Outcome, string] | null} */
     const shown = frame.kind === "end" ? [scene.outcome, scene.outcome] : frame.forecast;
     const refused = frame.kind === "end" && scene.is_refused;

@@ -18,7 +18,10 @@ export interface Drawing {
 export interface SceneFrame {
   line: string;
   fact: string;
+  meaning: string;
   effect: string;
+  others: string;
+  details: string;
   changes: Record<string, string>;
   now: string[];
   forecast: [outcome: Outcome, word: string] | null;

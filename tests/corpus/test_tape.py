@@ -1,14 +1,17 @@
 """The tape agrees with the proven truth of every program of the corpus."""
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
+from math import isfinite
 from xml.etree import ElementTree
 
 import pytest
 
 from autograder.view.draw.timeline import draw_timeline
+from autograder.view.playback import Playback
 from autograder.view.scene.timeline import timeline_of, timeline_text
 from autograder.view.text.first_screen import LINES, WIDTH, as_screen
 from autograder.view.text.headline import is_compared
+from autograder.view.text.sentences import Sentences
 from tests.corpus.judgement import judged
 from tests.corpus.once import recorded
 from tests.corpus.programs import programs
@@ -113,3 +116,23 @@ def test_the_timeline(program):
         assert saving & program.saves
     assert ElementTree.fromstring(draw_timeline(timeline))
     assert timeline_text(timeline).startswith(timeline.title)
+
+
+@EACH
+def test_captions_are_short_and_complete(program):
+    """The two lines of a caption have at most four numbers, and caption and details have each sentence of the step's text."""
+    playback = Playback(recorded(program))
+    sentences = Sentences(playback)
+    for frame, _ in playback.play():
+        caption = sentences.caption(frame)
+        words = f"{caption.event} {caption.meaning} {caption.effect}".split()
+        assert sum(is_number(word.strip("[](),.:;")) for word in words) <= 4, words
+        assert set(sentences.describe(frame).split()) <= set(" ".join(astuple(caption)).split())
+
+
+def is_number(word: str) -> bool:
+    """Returns whether Python reads a word as a finite number."""
+    try:
+        return isfinite(float(word))
+    except ValueError:
+        return False

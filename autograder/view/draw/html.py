@@ -125,5 +125,5 @@ def describe_picture(scene: Scene) -> str:
     if scene.counters is not None:
         return scene.counters.question
     if scene.ask is not None:
-        return join_sentences([frame.fact, translated("What will this program do?")])
-    return join_sentences([translated("{sentence}.", sentence=scene.title), frame.fact, frame.effect])
+        return join_sentences([frame.fact, frame.meaning, translated("What will this program do?")])
+    return join_sentences([translated("{sentence}.", sentence=scene.title), frame.fact, frame.meaning, frame.effect])

@@ -283,7 +283,7 @@ def _words(scene: Scene, number: int, verdict: bool) -> str:
     frame = scene.frames[number]
     if scene.counters is not None and number < len(scene.counters.facts):
         return scene.counters.facts[number]
-    return join_sentences([frame.fact, frame.effect if verdict else ""])
+    return join_sentences([frame.fact, frame.meaning, frame.effect if verdict else ""])
 
 
 def _banner(scene: Scene, width: float) -> Shape:

@@ -16,7 +16,7 @@ from autograder.view.text.naming import join_few
 
 WIDE, NARROW = 880.0, 360.0
 """Widths of the two static forms in pixels; below 600 pixels the bar is to the left of the code, and the words are below it."""
-LIVE_WIDTHS = (340.0, 460.0, 620.0, 760.0, 880.0, 1080.0)
+LIVE_WIDTHS = (308.0, 360.0, 460.0, 620.0, 760.0, 880.0, 1080.0)
 """Widths of the drawings from which the front end chooses the largest one that fits into its pane."""
 MOST_ROWS = 11
 """The maximum number of rows of a static picture with several columns."""

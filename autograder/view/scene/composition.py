@@ -186,8 +186,7 @@ class SceneFrame(msgspec.Struct):
 
     Attributes:
         line: key of the running line; may be "".
-        fact: the event of the frame.
-        effect: its effect on backward, which is hidden while the reader predicts.
+        fact, meaning, effect, others, details: the caption; effects are hidden while the reader predicts.
         changes: key → new class name or text.
         now: keys to highlight in this frame.
         forecast: an outcome and the badge's word for it; None if no loss requires grad yet.
@@ -198,9 +197,12 @@ class SceneFrame(msgspec.Struct):
 
     line: str
     fact: str
-    effect: str
     changes: dict[str, str]
     now: list[str]
+    meaning: str = ""
+    effect: str = ""
+    others: str = ""
+    details: str = ""
     forecast: tuple[str, str] | None = None
     links: list[tuple[str, str]] = []
     kind: str = "step"
@@ -381,12 +383,16 @@ def _frames(
 
 def _frame(tracker: StateTracker, frame: Frame, changes: States) -> SceneFrame:
     """Return one frame, its keys as text."""
+    caption = tracker.sentences.caption(frame)
     return SceneFrame(
         line=str(tracker.line_key(frame.place)) if frame.place else "",
-        fact=tracker.sentences.describe(frame),
-        effect=tracker.sentences.describe_effect(frame),
+        fact=caption.event,
         changes={str(key): value for key, value in changes.items()},
         now=[str(key) for key in _highlights(frame, changes, tracker.versions)][:MOST_NOW],
+        meaning=caption.meaning,
+        effect=caption.effect,
+        others=caption.others,
+        details=caption.details,
         forecast=_forecast(frame, tracker.sentences),
         links=_links(tracker),
         kind=frame.kind,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Literal
 
 from autograder.locale.translations import join_names, join_sentences, retold, translatable, translated
@@ -58,7 +60,8 @@ class WriteSentences:
         # an optimizer's step may leave some parameters unchanged; they need not have a separate sentence
         if "counted" in groups:
             groups["counted"] += groups.pop("unchanged", [])
-        return [*self._describe_initialised(filled), *(self._group(kind, writes) for kind, writes in groups.items())]
+        told = (sentence for kind, writes in groups.items() for sentence in self._group(kind, writes))
+        return [*self._describe_initialised(filled), *told]
 
     def _is_initialisation(self, write: Write, step: Step) -> bool:
         """Return whether a write only initializes a new parameter or buffer of a module."""
@@ -90,19 +93,20 @@ class WriteSentences:
             return "miscounted"
         return "counted" if write.bytes_changed else "unchanged"
 
-    def _group(self, kind: Kind, writes: list[Write]) -> str:
+    def _group(self, kind: Kind, writes: list[Write]) -> list[str]:
         """Return the sentences about all writes of one kind."""
         targets = dict.fromkeys(self._target(write) for write in writes)
         if len(targets) > 1 and len({write.storage for write in writes}) > 1:
             written = translated("It writes into {names}.", names=join_few(list(targets)))
-            return join_sentences([written, translated(MANY[kind])])
-        return join_sentences([*dict.fromkeys(map(self._one, writes)), ONE[kind] and translated(ONE[kind])])
+            return [written, translated(MANY[kind])]
+        told = dict.fromkeys(sentence for write in writes for sentence in self._one(write))
+        return [*told, *([translated(ONE[kind])] if ONE[kind] else [])]
 
     def _target(self, write: Write) -> str:
         """Return the name of the modified tensor."""
         return write.through or self.names.name(write.tensor)
 
-    def _one(self, write: Write) -> str:
+    def _one(self, write: Write) -> list[str]:
         """Return the sentences about one write: its target, the names that share that memory, the new versions."""
         target = self._target(write)
         same = [name for name in self.names.in_storage(write.storage) if self.playback.names[name] != write.tensor]
@@ -112,8 +116,7 @@ class WriteSentences:
             same_as = join_few(owners)
             sentence = translated("It writes into {name}, the same memory as {owners}.", name=target, owners=same_as)
         counted = [self._version(counter, write) for counter in write.counters]
-        moved = translated("{sentence}.", sentence=join_names(counted)) if counted else ""
-        return join_sentences([sentence, moved])
+        return [sentence, *([translated("{sentence}.", sentence=join_names(counted))] if counted else [])]
 
     def _version(self, counter: int, write: Write) -> str:
         """Return the sentence about one counter that a write incremented."""
@@ -140,6 +143,36 @@ def forecast_word(outcome: Outcome) -> str:
     return translated(FORECAST[outcome])
 
 
+NUMBERS = 4
+"""The maximum number of numbers in the first two lines of a caption."""
+NUMBER = re.compile(r"(?<![\w.])(?<!\w\[)-?\d[\d.e+-]*")
+"""A number that is not a part of a name."""
+
+
+@dataclass(frozen=True)
+class Caption:
+    """The words on a frame below its picture; `event` and the line after it have at most NUMBERS numbers.
+
+    Attributes:
+        event: the event.
+        meaning: its meaning for backward; "" if there is an effect.
+        effect, others: the effects of a harmful modification, the first one and the others, which are hidden while the
+            reader predicts; "" in other frames.
+        details: the other sentences on the event.
+    """
+
+    event: str
+    meaning: str
+    effect: str
+    others: str
+    details: str
+
+
+def _count_numbers(*sentences: str) -> int:
+    """Return the number of numbers in the sentences."""
+    return sum(len(NUMBER.findall(sentence)) for sentence in sentences)
+
+
 class Sentences:
     """The sentences about the last played frame."""
 
@@ -159,34 +192,63 @@ class Sentences:
 
     def describe(self, frame: Frame) -> str:
         """Return the description of the frame."""
+        return join_sentences(self._facts(frame))
+
+    def caption(self, frame: Frame) -> Caption:
+        """Return the caption of the frame: the first sentences that have few numbers, and the others as details."""
+        first, *facts = self._facts(frame)
+        effect, *effects = self._effects(frame) or [""]
+        if not effect and _count_numbers(first) > NUMBERS:
+            return Caption(self._short(frame), "", "", "", join_sentences([first, *facts]))
+        event, meaning, left = [first], "", NUMBERS - _count_numbers(effect, first)
+        if not effect and len(facts) > (frame.kind == "step"):
+            meaning = next((told for told in reversed(facts) if _count_numbers(told) <= left), "")
+            left -= _count_numbers(meaning)
+        if frame.kind == "step" and frame.step:
+            event += [told for told in facts[:2] if told != meaning and _count_numbers(told) <= left][:1]
+            given = [change.name for change in frame.step.names if change.tensor is not None]
+            is_told = meaning in self.names.describe_changes(frame.step)
+            if len(event) == 1 and 0 < len(given) <= MOST and not is_told:
+                event.append(translated("It assigns {names}.", names=join_few(given)))
+        details = [told for told in facts if told != meaning and told not in event]
+        return Caption(*map(join_sentences, (event, [meaning], [effect], effects, details)))
+
+    def _short(self, frame: Frame) -> str:
+        """Return the first line of a caption whose first sentence has too many numbers."""
+        error = self.playback.recording.verdict.error
+        if frame.place is None or error is None:
+            return translated("The run ends.")
+        return translated("Line {line} stops with {error}.", line=frame.place.line, error=error.type)
+
+    def _facts(self, frame: Frame) -> list[str]:
+        """Return the sentences on the event of the frame, at least one."""
         if frame.kind == "end":
             return self._verdict()
         if frame.kind == "visit":
             return self._visit(frame)
         assert frame.step
         step = frame.step
-        parts = [
-            *self._writes.describe(step),
-            *self.names.describe_changes(step),
-            self._nodes(step),
-            self._rebased(step),
-        ]
-        parts = [part for part in [*parts, self._freed(step)] if part]
+        parts = [*self._writes.describe(step), *self.names.describe_changes(step)]
+        parts += filter(None, [self._nodes(step), self._rebased(step), self._freed(step)])
         if self._stops(step):
-            return join_sentences([*parts, self._stop(step)])
+            return [self._stop(step), *parts]
         if not parts:
-            return translated("Line {line} runs. No tensor changes.", line=step.place.line)
-        return join_sentences([translated("Line {line} runs.", line=step.place.line), *parts])
+            return [translated("Line {line} runs. No tensor changes.", line=step.place.line)]
+        return [translated("Line {line} runs.", line=step.place.line), *parts]
 
     def describe_effect(self, frame: Frame) -> str:
         """Return the effect of a harmful write on backward, which is hidden while the reader predicts; "" for other frames."""
+        return join_sentences(self._effects(frame))
+
+    def _effects(self, frame: Frame) -> list[str]:
+        """Return the effects of a frame's harmful modifications, the first MOST and the number of others."""
         if frame.kind != "step" or not frame.step:
-            return ""
+            return []
         hurt = dict.fromkeys(edge for write in frame.step.writes for edge in write.harmed)
         parts = [told for told in [self._named(frame.step)] if told]
         parts += dict.fromkeys(self._harm(self.playback.saved[edge]) for edge in hurt)
         more = [translated("The same holds for {count} more.", count=len(parts) - MOST)] if len(parts) > MOST else []
-        return join_sentences(parts[:MOST] + more)
+        return parts[:MOST] + more
 
     def _stops(self, step: Step) -> bool:
         """Return whether the program ended in an error at this statement, unless the statement ran backward."""
@@ -303,21 +365,24 @@ class Sentences:
             return translated("Backward starts, frees {freed}, and stops with an error.", freed=freed)
         return translated("Backward runs, and then frees {freed}.", freed=freed)
 
-    def _visit(self, frame: Frame) -> str:
-        """Return the sentence about backward's visit to a node."""
+    def _visit(self, frame: Frame) -> list[str]:
+        """Return the sentences about backward's visit to a node."""
         assert frame.visit
         visit, node = frame.visit, self.playback.nodes[frame.visit.node]
         leaf = node.name.endswith("AccumulateGrad")
         who = self.names.short(node.tensor)
         if visit.status == "raised":
-            stopped = translated("Backward reaches {node} and stops.", node=node.name)
-            return join_sentences([stopped, self._refusal(visit.node)])
+            return [translated("Backward reaches {node} and stops.", node=node.name), self._refusal(visit.node)]
         got = visit.got or translated("nothing")
-        if visit.got != visit.true and visit.true:
+        is_wrong_here = visit.got != visit.true and visit.true
+        if is_wrong_here:
             got = translated("{got}; the right value is {right}", got=got, right=visit.true)
+        wrong = [translated("The gradient is wrong here.")] if is_wrong_here else []
         if leaf:
-            return translated("Backward arrives at {leaf}: {leaf}.grad gets {got}.", leaf=who, got=got)
-        return translated("Backward reaches {node} and passes on {got}.", node=node.name, got=got)
+            reached = translated("Backward arrives at {leaf}.", leaf=who)
+            return [reached, *wrong, translated("{leaf}.grad gets {got}.", leaf=who, got=got)]
+        reached = translated("Backward reaches {node}.", node=node.name)
+        return [reached, *wrong, translated("It passes on {got}.", got=got)]
 
     def _refusal(self, node: int) -> str:
         """Return the reason why backward stops at a node: the saved tensor at another version, else PyTorch's message."""
@@ -335,26 +400,26 @@ class Sentences:
             return join_sentences(dict.fromkeys(parts))
         return self._error(240)
 
-    def _verdict(self) -> str:
-        """Return the outcome, the error, the wrong gradients and a fix."""
+    def _verdict(self) -> list[str]:
+        """Return the outcome, a fix, the error and the wrong gradients."""
         verdict = self.playback.recording.verdict
         if is_refused(verdict):
             told = translated("The check fails: {reason}.", reason=verdict.refusal)
-            return join_sentences([told, about_refused(verdict)])
+            return [told, about_refused(verdict)]
         parts = [translated("Outcome: {outcome}, {meaning}.", outcome=verdict.outcome, meaning=headline(verdict))]
-        if verdict.error:
-            parts.append(f"{verdict.error.type}: {self._error(220)}")
-        for name, gradient in verdict.gradients.items():
-            if gradient.got is not None and is_wrong(gradient):
-                got, right = short_values(gradient.got), short_values(gradient.true)
-                parts.append(
-                    translated("{name}.grad is {got}; the right value is {right}.", name=name, got=got, right=right)
-                )
         proven = next((fix for fix in verdict.fixes if fix.proven), None)
         if proven:
             after = clip(proven.after, 90)
             parts.append(translated("A proven repair, line {line}: {code}", line=proven.line, code=after))
-        return join_sentences(parts)
+        if verdict.error:
+            parts.append(f"{verdict.error.type}: {self._error(220)}")
+        wrong = [(name, one) for name, one in verdict.gradients.items() if one.got is not None and is_wrong(one)]
+        for name, gradient in reversed(wrong):
+            got, right = short_values(gradient.got), short_values(gradient.true)
+            parts.append(
+                translated("{name}.grad is {got}; the right value is {right}.", name=name, got=got, right=right)
+            )
+        return parts
 
 
 def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
