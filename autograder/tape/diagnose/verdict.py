@@ -144,6 +144,9 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     if excerpt.last > excerpt.first:
         known = {"first": excerpt.first, "last": excerpt.last}
         shown = in_english("numbers {first} to {last} are recorded line by line.", **known)
+    if excerpt.checked == excerpt.calls > 1:
+        yield in_english("{calls}. All gradients were compared; {shown}", calls=calls, shown=shown)
+        return
     yield counted_in_english(
         excerpt.checked, "{calls}. The gradients of the first one were compared; {shown}",
         "{calls}. The gradients of the first {count} were compared; {shown}", calls=calls, shown=shown,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Verdict
+from autograder.view.text.naming import count_noun
 
 MEANING: dict[Outcome, str] = {
     "raises-forward": translatable("a line of the program stops with an error"),
@@ -71,8 +72,14 @@ def headline(verdict: Verdict) -> str:
     seen = sorted({fault.place.line for fault in verdict.graph_faults})
     if seen:
         return translated("no write broke backward; but see line {line}", line=seen[0])
-    if verdict.excerpt is not None and not verdict.excerpt.ended:
-        return translated("no write broke backward before the time was up")
+    excerpt = verdict.excerpt
+    if excerpt is not None and (not excerpt.ended or excerpt.checked < excerpt.calls):
+        return count_noun(
+            excerpt.checked,
+            "no write broke backward in the first call, which was compared before the time was up",
+            "no write broke backward in the first {calls} calls, which were compared before the time was up",
+            calls=f"{excerpt.checked:,}",
+        )
     return translated("no write broke backward")
 
 

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
+from msgspec import structs
 
 from autograder.tape.diagnose import excerpt
 from autograder.tape.diagnose.excerpt import FEW, Scope
@@ -24,6 +25,7 @@ from autograder.tape.run.programs.program import from_source
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.time_limit import TimeUp
 from autograder.view.text.first_screen import as_screen
+from autograder.view.text.headline import headline
 from tests.commands import autograder
 
 TRAINING = """
@@ -137,7 +139,10 @@ def test_a_right_loop_is_compared_to_its_end():
         verdict.excerpt.first,
         verdict.excerpt.last,
     )
-    assert any("12 backward calls" in note for note in verdict.notes)
+    assert any("12 backward calls. All gradients were compared;" in note for note in verdict.notes)
+    assert "no write broke backward" == headline(verdict)
+    part = structs.replace(verdict, excerpt=structs.replace(verdict.excerpt, checked=7))
+    assert "no write broke backward in the first 7 calls, which were compared before the time was up" == headline(part)
 
 
 def test_a_run_that_is_cut_after_its_first_backward_says_so():
@@ -145,7 +150,8 @@ def test_a_run_that_is_cut_after_its_first_backward_says_so():
     found = record_program(from_source(training(2, "== 1", "mul_(2)")), scope=Scope(calls=1))
 
     assert ("correct", 1, False) == (found.verdict.outcome, found.verdict.excerpt.calls, found.verdict.excerpt.ended)
-    assert "correct: no write broke backward before the time was up" == as_screen(found).splitlines()[0]
+    told = "no write broke backward in the first call, which was compared before the time was up"
+    assert f"correct: {told}" == as_screen(found).splitlines()[0]
     assert any("before the program's end; backward calls until then: 1" in note for note in found.verdict.notes)
 
 
