@@ -80,6 +80,7 @@ def test_the_versions_are_those_that_pytorch_counts(program):
 def test_each_number_that_is_too_small_has_its_write(program):
     """There is a hint for every smaller number, and the frame that it leads to comes before the question."""
     scene = asked(program)
+    assert scene.counters.rows
     for row in scene.counters.rows:
         assert row.version == len(row.too_few)
         assert all(0 <= hint.frame < scene.ask for hint in (*row.too_few, row.too_many))

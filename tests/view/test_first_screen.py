@@ -8,8 +8,11 @@ import pytest
 from autograder import view
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Check, Fix, Gradient, Harm, Place, Verdict
-from autograder.view.text.first_screen import LINES, WIDTH, changed_lines
+from autograder.view.text.first_screen import changed_lines
 from autograder.view.text.headline import headline
+
+LINES, WIDTH = 25, 100
+"""The size of the screen that the documentation promises."""
 
 COPIES, DIFFERENCES = "copies of saved tensors", "finite differences"
 
@@ -124,7 +127,7 @@ def test_right_is_said_only_where_it_was_checked(checks, words):
 def test_a_page_opens_with_the_timeline_and_the_fix(recorded):
     """A page and a notebook's saved output begin with the cause; the fix follows the lines. Before a prediction neither is there."""
     base = recorded("raises_backward")
-    fixed = with_verdict(base, fixes=(Fix("out of place", 9, "d += 1", "d = d + 1", True),))
+    fixed = with_verdict(base, fixes=(Fix("out of place", 9, "a = 1\nd += 1", "a = 1\nd = d + 1", True),))
 
     for page in (view.as_html(fixed), view.mimebundle(fixed)["text/html"]):
         shown = page.partition("<details")[0]

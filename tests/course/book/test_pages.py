@@ -134,12 +134,10 @@ def test_a_preview_shows_the_question_and_not_the_answer(book):
 
 def test_pages_ask_nobody_else(book):
     """No page loads a script, a style, a picture or a font from another place."""
-    for path, text in book.items():
-        if path.endswith(".html"):
-            loaded = re.findall(
-                r'<(?:script|img|iframe|link rel="(?:stylesheet|icon|preload)")[^>]*?(?:src|href)="([^"]+)"', str(text)
-            )
-            assert [] == [url for url in loaded if re.match(r"(https?:)?//", url)], path
+    loads = r'<(?:script|img|iframe|link rel="(?:stylesheet|icon|preload)")[^>]*?(?:src|href)="([^"]+)"'
+    loaded = {url for path, text in book.items() if path.endswith(".html") for url in re.findall(loads, str(text))}
+    assert "book.css" in {url.rpartition("/")[2] for url in loaded}
+    assert [] == [url for url in loaded if re.match(r"(https?:)?//", url)]
 
 
 def test_links_of_notebooks_lead_to_pages():

@@ -334,7 +334,7 @@ def test_a_forged_recording_is_drawn_harmlessly_or_not_at_all():
     """Markup in any field is text in the picture; a damaged recording is replaced by a note and does not stop the grading."""
     drawn = 0
     for text in hostile_recordings():
-        output = harmless_output(nbformat.v4.new_output("display_data", {RECORDING_TYPE: text}), Drawings())
+        output = harmless_output(nbformat.v4.new_output("display_data", {RECORDING_TYPE: text}), Drawings(seconds=1))
         page = BeautifulSoup(output.data.get("text/html", ""), "html.parser")
         drawn += bool(page.img or page.table)
         assert SAVED_TAGS >= {element.name for element in page.find_all(True)}
