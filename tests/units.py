@@ -298,7 +298,6 @@ THOROUGH = {
     "tape/run/test_modules.py",
     "tape/run/test_notebook.py",
     "tape/run/test_one_meaning.py",
-    "test_explain.py",
     "test_house.py",
     "test_prose.py",
     "view/test_fold.py",

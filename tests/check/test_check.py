@@ -230,6 +230,17 @@ def test_an_untouched_answer_is_recognised_by_its_code():
         check("task", like=given, d=result("n", 3), w=leaf(3))
 
 
+def test_an_answer_that_still_raises_the_stubs_error_is_not_attempted():
+    """A line above the `raise NotImplementedError` of a released cell does not make an attempt."""
+
+    def begun(d, w):
+        f = d * w
+        raise NotImplementedError(f)
+
+    with use_names(Names(task=begun)), pytest.raises(NotAttempted):
+        check("task", like=given, d=result("n", 3), w=leaf(3))
+
+
 def test_a_missing_answer_is_told_in_words():
     """A cell that was not run, was deleted or ended in an error is reported as such."""
     with use_names(Names()), pytest.raises(Missing, match="nothing to check"):
