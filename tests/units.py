@@ -245,7 +245,6 @@ THOROUGH = {
     "classroom/test_policy_names.py",
     "classroom/test_reading.py",
     "classroom/test_report.py",
-    "classroom/test_similar.py",
     "classroom/test_written_time.py",
     "corpus/test_generated.py",
     "course/book/test_own_programs.py",

@@ -91,6 +91,8 @@ def test_fingerprints_lead_to_lines_of_the_code():
     assert set(lines.values()) <= set(range(len(code.splitlines())))
     assert len(lines) > 5
     assert lines.keys() == fingerprints([code, code]).lines.keys()
+    later = fingerprints(["first = 1", code]).lines  # two lines below: one of the first answer, and an empty one
+    assert {mark: line + 2 for mark, line in lines.items()} == later
 
 
 def test_the_command_writes_a_page(tmp_path, capsys):
