@@ -102,18 +102,6 @@ PROGRAMS = (
         (("torch.tensor(net(torch.ones(3, 2)), requires_grad=True)", "net(torch.ones(3, 2))"),),
     ),
     FaultyProgram(
-        "variable_of_data", "graph cut", "correct",
-        """
-        net = nn.Linear(2, 1)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        scores = net(torch.ones(3, 2))
-        scores = torch.autograd.Variable(scores.data, requires_grad=True)  # fault
-        scores.pow(2).mean().backward()
-        optimizer.step()
-        """,
-        (("torch.autograd.Variable(scores.data, requires_grad=True)", "scores * 1"),),
-    ),
-    FaultyProgram(
         "output_made_a_parameter", "graph cut", "correct",
         """
         net, head = nn.Linear(2, 3), nn.Linear(3, 1)
@@ -159,17 +147,6 @@ PROGRAMS = (
         (("float(net.weight.abs().sum())", "net.weight.abs().sum()"),),
     ),
     FaultyProgram(
-        "detached_features", "graph cut", "correct",
-        """
-        body, head = nn.Linear(2, 3), nn.Linear(3, 1)
-        optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
-        features = torch.relu(body(torch.ones(4, 2))).detach()  # fault
-        head(features).pow(2).mean().backward()
-        optimizer.step()
-        """,
-        ((".detach()", ""),),
-    ),
-    FaultyProgram(
         "forward_without_recording", "graph cut", "correct",
         """
         body, head = nn.Linear(2, 3), nn.Linear(3, 1)
@@ -203,16 +180,6 @@ PROGRAMS = (
         (("    loss.backward()", "    optimizer.zero_grad()\n    loss.backward()"),),
     ),
     FaultyProgram(
-        "gradients_add_up_by_hand", "gradient not cleared", "correct",
-        """
-        w = torch.ones(2, requires_grad=True)
-        for _ in range(3):
-            w.pow(2).sum().backward()  # fault
-            w.data -= 0.1 * w.grad
-        """,
-        (("w.data -= 0.1 * w.grad", "w.data -= 0.1 * w.grad\n    w.grad.zero_()"),),
-    ),
-    FaultyProgram(
         "cleared_too_early", "gradient cleared before the step", "correct",
         """
         net = nn.Linear(2, 1)
@@ -223,18 +190,6 @@ PROGRAMS = (
             optimizer.step()  # fault
         """,
         (("    optimizer.zero_grad()\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),),
-    ),
-    FaultyProgram(
-        "an_array_and_back", "graph cut", "correct",
-        """
-        body, head = nn.Linear(2, 3), nn.Linear(3, 1)
-        optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()])
-        hidden = body(torch.ones(4, 2))
-        array = hidden.detach().numpy()  # fault
-        head(torch.from_numpy(array)).pow(2).mean().backward()
-        optimizer.step()
-        """,
-        (("hidden.detach().numpy()", "hidden"), ("torch.from_numpy(array)", "array")),
     ),
     FaultyProgram(
         "optimizer_of_the_original", "optimizer of other parameters", "correct",
@@ -310,27 +265,6 @@ PROGRAMS = (
         (("first.backward()\nsecond.backward()", "(first + second).backward()"),),
     ),
     FaultyProgram(
-        "loss_before_the_loop", "graph used again", "raises-backward",
-        """
-        w = torch.ones(2, requires_grad=True)
-        loss = w.exp().sum()  # fault
-        for _ in range(2):
-            loss.backward()
-        """,
-        (("    loss.backward()", "    w.exp().sum().backward()"),),
-    ),
-    FaultyProgram(
-        "optimizer_of_the_old_head", "optimizer of other parameters", "correct",
-        """
-        net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        net[1] = nn.Linear(3, 1)
-        net(torch.ones(4, 2)).pow(2).mean().backward()
-        optimizer.step()  # fault
-        """,
-        (("optimizer.step()", "torch.optim.SGD(net.parameters(), lr=0.1).step()"),),
-    ),
-    FaultyProgram(
         "scaled_leaf", "gradient of a tensor that is not a leaf", "raises-forward",
         """
         w = 0.1 * torch.ones(2, requires_grad=True)
@@ -375,15 +309,6 @@ PROGRAMS = (
         (along,) = torch.autograd.grad(u.sum(), x[:, 0])  # fault
         """,
         (("x[:, 0])", "x)"),),
-    ),
-    FaultyProgram(
-        "one_of_two_is_not_used", "target not in the graph", "raises-backward",
-        """
-        a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-        loss = a.pow(2).sum()
-        torch.autograd.grad(loss, (a, b))  # fault
-        """,
-        (("(a, b)", "(a, b), allow_unused=True"),),
     ),
     FaultyProgram(
         "deepcopy_of_a_module_that_keeps_its_output", "tensor that a later line cannot use", "raises-forward",
@@ -554,18 +479,6 @@ PROGRAMS = (
         """,
         (("    if step % 3 == 2:", "    optimizer.step()\n    if step % 3 == 2:"),
          ("[0] = p\n    optimizer.step()", "[0] = p")),
-    ),
-    FaultyProgram(
-        "cleared_to_zeros", "gradient cleared before the step", "correct",
-        """
-        net = nn.Linear(2, 1)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(2):
-            net(torch.ones(3, 2)).pow(2).mean().backward()
-            optimizer.zero_grad(set_to_none=False)
-            optimizer.step()  # fault
-        """,
-        (("    optimizer.zero_grad(set_to_none=False)\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),),
     ),
     FaultyProgram(
         "eval_before_the_second_round", "mode left on", "correct",

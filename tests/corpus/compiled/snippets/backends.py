@@ -39,24 +39,6 @@ x.add_(1)  # [bug] harm
 x = x + 1  # [fixed]
 loss.backward()
 
-# %% view_of_input_eager · the same with the backend that compiles nothing
-# bug: raises-backward, tensor=x
-# fixed: correct
-import torch
-
-
-@torch.compile(backend="eager")
-def forward(x, w):
-    return (x @ w).sum()  # saves
-
-
-x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-w = torch.ones(2, 2, requires_grad=True)
-loss = forward(x, w)
-x.add_(1)  # [bug] harm
-x = x + 1  # [fixed]
-loss.backward()
-
 # %% view_data_inductor · the same write through .data, which no backend would notice
 # bug: silently-wrong, tensor=x
 # fixed: correct
@@ -82,22 +64,6 @@ def truth():
     w = torch.ones(2, 2, requires_grad=True)
     return {"w": torch.autograd.grad(torch.tanh(x @ w).sum(), w)[0]}
 
-
-# %% result_written_aot · what a compiled function returns is written outside of it
-# bug: raises-backward, tensor=h
-# fixed: correct
-import torch
-
-
-def forward(w):
-    return torch.exp(w * 2)  # saves
-
-
-w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
-h = torch.compile(forward, backend="aot_eager")(w)
-h.mul_(2)  # [bug] harm
-h = h * 2  # [fixed]
-h.sum().backward()
 
 # %% result_data_aot · what a compiled function returns is written through .data
 # bug: silently-wrong, tensor=h
@@ -187,20 +153,6 @@ def forward(x, w):
 
 w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
 forward(torch.ones(3), w).backward()
-
-# %% inside_eager · the backend that compiles nothing makes nothing out of place
-# raises-backward, tensor=h
-import torch
-
-
-def forward(w):
-    h = torch.exp(w * 2)  # saves
-    h.mul_(3)  # harm
-    return h.sum()
-
-
-w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
-torch.compile(forward, backend="eager")(w).backward()
 
 # %% own_backend · a backend of the program's own
 # correct

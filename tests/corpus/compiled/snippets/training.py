@@ -64,56 +64,6 @@ def forward(w):
 forward(w).backward()
 w.grad = (w.grad > 0).float() * 0
 
-# %% dropout_aot · the same random numbers
-# correct
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 1))
-torch.compile(model, backend="aot_eager")(torch.randn(3, 4)).sum().backward()
-
-# %% target_network · the target follows by a write under no_grad inside a compiled function
-# correct
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-online, target = nn.Linear(3, 1), nn.Linear(3, 1)
-
-
-@torch.compile(backend="aot_eager")
-def follow(new, old):
-    with torch.no_grad():
-        old.mul_(0.9).add_(new, alpha=0.1)
-
-
-x = torch.randn(5, 3)
-for _ in range(2):
-    loss = (online(x) - target(x).detach()).pow(2).mean()
-    follow(online.weight, target.weight)
-    loss.backward()
-
-# %% ema_of_online · the same into the network that is trained, before backward
-# bug: raises-backward, tensor=hidden
-# fixed: correct
-import torch
-
-torch.manual_seed(0)
-
-
-@torch.compile(backend="eager")
-def decay(weight):
-    with torch.no_grad():
-        weight.mul_(0.9)  # [bug] harm
-        weight.mul(0.9)  # [fixed]
-
-
-weight, x = torch.randn(3, 3, requires_grad=True), torch.randn(2, 3, requires_grad=True)
-loss = torch.tanh(x @ weight).sum()  # saves
-decay(weight)
-loss.backward()
-
 # %% custom_function · a custom Function in a compiled part
 # correct
 import torch

@@ -16,26 +16,6 @@ def closure():
 optimizer.step(closure)
 w.grad = None
 
-# %% lbfgs_waiting · a loss waits while LBFGS steps
-# bug: raises-backward, tensor=w
-# fixed: correct
-import torch
-
-w = torch.tensor([0.5, 1.0], requires_grad=True)
-optimizer = torch.optim.LBFGS([w], lr=0.1, max_iter=2)
-penalty = (w**2).sum()  # saves
-
-
-def closure():
-    optimizer.zero_grad()
-    loss = (w**4).sum()
-    loss.backward()
-    return loss
-
-
-optimizer.step(closure)  # [bug] harm
-penalty.backward()
-
 # %% amp · autocast on the CPU, a GradScaler, and a clamp in place
 # bug: raises-backward, tensor=probability
 # fixed: correct, oracle=clone
@@ -76,25 +56,6 @@ for _ in range(2):
     nn.utils.clip_grad_norm_(net.parameters(), 1.0)
     scaler.step(optimizer)
     scaler.update()
-
-# %% fused_before_backward · a fused step moves no counter
-# bug: silently-wrong, tensor=w
-# fixed: correct
-import torch
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-optimizer = torch.optim.SGD([w], lr=0.1, fused=True)
-first, second = (w * w).sum(), (w**3).sum()  # saves
-first.backward(retain_graph=True)
-optimizer.step()  # [bug] harm
-optimizer.zero_grad()
-second.backward()
-
-
-# truth
-def truth():
-    return {"w": [3.0, 12.0]}
-
 
 # %% ddp_batch_norm · two forwards of one DistributedDataParallel with a batch norm, then one backward
 # correct, oracle=clone

@@ -36,18 +36,6 @@ out = forward(h)  # [bug] harm
 out = forward(h)  # [fixed]
 out.sum().backward()
 
-# %% traced · a traced function, and a write beside it
-# bug: raises-backward, tensor=h
-# fixed: correct
-import torch
-
-w = torch.tensor([0.5, 1.0], requires_grad=True)
-traced = torch.jit.trace(lambda t: torch.sigmoid(t) * 2, torch.ones(2))
-h = torch.exp(traced(w))  # saves
-h.add_(1)  # [bug] harm
-h = h + 1  # [fixed]
-h.sum().backward()
-
 # %% func_grad · torch.func.grad of a function that writes into its own intermediate
 # bug: raises-backward, tensor=h
 # fixed: correct
@@ -112,11 +100,3 @@ with fwAD.dual_level():
     h.mul_(2)
     slope = fwAD.unpack_dual(h).tangent
 (w * slope.detach()).sum().backward()
-
-# %% jvp · torch.func.jvp beside backward
-# correct
-import torch
-
-w = torch.tensor([0.5, 1.0], requires_grad=True)
-_, slope = torch.func.jvp(torch.sin, (torch.ones(2),), (torch.ones(2),))
-(torch.sin(w) * slope).sum().backward()

@@ -20,27 +20,6 @@ worker.start()
 worker.join()
 loss.backward()
 
-# %% data_in_thread · the same through .data
-# bug: silently-wrong, tensor=h
-# fixed: correct
-import threading
-
-import torch
-
-
-def smooth(values):
-    values.data.mul_(0.5)  # [bug] harm
-    values.detach() * 0.5  # [fixed]
-
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-h = torch.exp(w)  # saves
-loss = h.sum()
-worker = threading.Thread(target=smooth, args=(h,))
-worker.start()
-worker.join()
-loss.backward()
-
 # %% whole_step_in_thread · forward, write and backward in one thread
 # bug: silently-wrong, tensor=h
 # fixed: correct
@@ -87,36 +66,6 @@ h = torch.exp(w)  # saves
 with ThreadPoolExecutor(max_workers=1) as pool:
     clipped = pool.submit(clip, h).result()
 clipped.sum().backward()
-
-# %% pool_forward · branches are computed in a pool, and one of them is written through .data
-# bug: silently-wrong, tensor=hidden
-# fixed: correct
-from concurrent.futures import ThreadPoolExecutor
-
-import torch
-
-w = torch.tensor([[0.5, 1.0], [1.5, 2.0]], requires_grad=True)
-
-
-def branch(index):
-    hidden = torch.sigmoid(w[index] * 2)  # saves
-    loss = hidden.sum()
-    if index:
-        hidden.data.zero_()  # [bug] harm
-        hidden = hidden * 0  # [fixed]
-    return loss
-
-
-with ThreadPoolExecutor(max_workers=1) as pool:
-    losses = list(pool.map(branch, range(2)))
-sum(losses).backward()
-
-
-# truth
-def truth():
-    s = torch.sigmoid(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    return {"w": 2 * s * (1 - s)}
-
 
 # %% pool_raises · backward in a pool raises where the result is asked for
 # bug: raises-backward, tensor=hidden
@@ -268,30 +217,6 @@ other.start()
 other.join()
 loss.backward()
 
-# %% low_level · a thread without a Thread object
-# bug: silently-wrong, tensor=h
-# fixed: correct
-import _thread
-import threading
-
-import torch
-
-done = threading.Event()
-
-
-def smooth():
-    h.data.mul_(0.5)  # [bug] harm
-    h.clone().mul_(0.5)  # [fixed]
-    done.set()
-
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-h = torch.exp(w)  # saves
-loss = h.sum()
-_thread.start_new_thread(smooth, ())
-done.wait()
-loss.backward()
-
 # %% low_level_step · forward, write and backward in such a thread
 # bug: silently-wrong, tensor=h
 # fixed: correct
@@ -321,28 +246,6 @@ done.wait()
 def truth():
     return {"w": torch.exp(torch.tensor([1.0, 2.0]))}
 
-
-# %% timer · a timer that fires while the loss waits
-# bug: raises-backward, tensor=scale
-# fixed: correct
-import threading
-
-import torch
-
-scale = torch.tensor([2.0, 3.0])
-
-
-def anneal():
-    scale.mul_(0.9)  # [bug] harm
-    scale.mul(0.9)  # [fixed]
-
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-loss = (w * scale).sum()  # saves
-timer = threading.Timer(0.01, anneal)
-timer.start()
-timer.join()
-loss.backward()
 
 # %% subclass · a Thread with a run of its own, and a write by a library
 # bug: raises-backward, tensor=weight
