@@ -54,6 +54,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_file_that_cannot_be_used_is_refused",
         "test_the_lowest_is_dropped",
         "test_a_step_begins_after_its_hours",
+        "test_a_penalty_takes_no_more_than_the_points",
     ),
     "grade/batch/test_what_decides.py": (),
     "grade/classes/test_like_nbgrader.py": (),

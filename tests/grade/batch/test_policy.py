@@ -12,7 +12,7 @@ from nbgrader.plugins import CsvExportPlugin
 from autograder.classroom.collect.collection import collect
 from autograder.classroom.roster import Roster
 from autograder.grade.batch.classroom import open_class
-from autograder.grade.batch.gradebook import GradingRecords
+from autograder.grade.batch.gradebook import GradingRecords, Score
 from autograder.grade.policy import (
     AssignmentPolicy,
     CoursePolicy,
@@ -210,6 +210,11 @@ def test_a_step_begins_after_its_hours():
     """Exactly 24 hours are not more than 24 hours; a second more is."""
     rule = LateRule(percent_a_day=10)
     assert [10, 10, 20] == [rule.percent(seconds) for seconds in (1, 86_400, 86_401)]
+
+
+def test_a_penalty_takes_no_more_than_the_points():
+    """A late penalty of the maximum can exceed the points; `nbgrader export` (0.9.6) writes 0 then, not a negative number."""
+    assert [0.0, 0.0, 1.5] == [Score(2.0, lost, 0).total for lost in (2.5, 2.0, 0.5)]
 
 
 def test_the_best_of_several_submissions_counts_after_its_penalty(tmp_path, bubblewrap):
