@@ -1,6 +1,6 @@
 """Measures the picture and prints each figure with its target: `python tests/benchmarks/view.py`.
 
-Sizes are exact. Times are medians in the page, from the rendering call to the frame after layout, and are valid for the
+The scenes have a timeline with an open graph. Sizes are exact. Times are medians in the page, from the rendering call to the frame after layout, and are valid for the
 machine on which they were measured. The exit code is 1 if a target is missed.
 """
 
@@ -20,9 +20,15 @@ sys.path.insert(0, str(ROOT))
 
 from autograder import tape, view  # noqa: E402
 from autograder.tape.recording.schema import Recording, from_json  # noqa: E402
-from autograder.view.assets import read_asset  # noqa: E402
-from autograder.view.scene.composition import build_scene  # noqa: E402
+from autograder.view.assets import (
+    pictures,
+    read_asset,
+)
+from autograder.view.draw.timeline import scene_timeline  # noqa: E402
+from autograder.view.scene.composition import Scene, build_scene  # noqa: E402
+from autograder.view.scene.timeline import timeline_of  # noqa: E402
 
+SCRIPTS = sorted((ROOT / "tests" / "benchmarks" / "programs").glob("*.py"))
 SNIPPETS = ["raises_backward", "silently_wrong", "correct", "raises_forward", "views"]
 
 LOOP = """\
@@ -92,16 +98,30 @@ def stored(name: str) -> Recording:
 
 
 def sizes() -> list[bool]:
-    """Print the size of the saved output of each lesson snippet."""
-    return [
-        row(
-            f"saved output of {name}, all forms",
-            sum(len(f.encode()) for f in view.mimebundle(stored(name)).values()),
-            "B",
-            30_000,
-        )
-        for name in SNIPPETS
-    ]
+    """Print the size of the saved output of each lesson snippet, and of the output and the page of each whole script."""
+    good = [size(name, stored(name)) for name in SNIPPETS]
+    for script in SCRIPTS:
+        recording = tape.record_file(script, function=None)
+        good += [size(script.name, recording), page_size(script.name, recording)]
+    return good
+
+
+def size(name: str, recording: Recording) -> bool:
+    """Print the size of a saved output."""
+    forms = view.mimebundle(recording).values()
+    return row(f"saved output of {name}, all forms", sum(len(form.encode()) for form in forms), "B", 30_000)
+
+
+def page_size(name: str, recording: Recording) -> bool:
+    """Print the size of a page of `--html`."""
+    return row(f"self-contained page of {name}", len(view.as_html(recording).encode()) / 1000, "kB", 300)
+
+
+def whole_scene(recording: Recording) -> Scene:
+    """Return a scene with its timeline, below which the graph is open."""
+    scene, timeline = build_scene(recording), timeline_of(recording)
+    scene.timeline = timeline and scene_timeline(timeline, recording, scene, graph_first=True)
+    return scene
 
 
 def python_side(recording: Recording, what: str, target: float) -> bool:
@@ -109,7 +129,7 @@ def python_side(recording: Recording, what: str, target: float) -> bool:
     times = []
     for _ in range(3):
         began = time.perf_counter()
-        build_scene(recording)
+        whole_scene(recording)
         times.append(1000 * (time.perf_counter() - began))
     return row(f"scene of {what} (Python)", median(times), "ms", target)
 
@@ -121,7 +141,7 @@ def measure(page: Page) -> list[bool]:
         tape.record(LOOP.format(rounds=15)),
         tape.record(LOOP.format(rounds=250)),
     )
-    scenes = [msgspec.to_builtins(build_scene(recording)) for recording in (lesson, sixty, thousand)]
+    scenes = [msgspec.to_builtins(whole_scene(recording)) for recording in (lesson, sixty, thousand)]
     walked = page.evaluate(STEPS, scenes[1])
     return [
         python_side(lesson, "a lesson snippet", 50),
@@ -133,12 +153,7 @@ def measure(page: Page) -> list[bool]:
         row(f"a step at {len(sixty.nodes)} nodes, 95 of 100", walked["worst"], "ms", 16),
         row("memory over 1,000 steps, after collection", walked["heap"] / 1000, "kB", 50),
         row("elements over 1,000 steps", walked["elements"], "", 0),
-        row(
-            f"self-contained page of {len(thousand.nodes)} nodes",
-            len(view.as_html(thousand).encode()) / 1000,
-            "kB",
-            500,
-        ),
+        page_size(f"{len(thousand.nodes)} nodes", thousand),
     ]
 
 
@@ -151,7 +166,7 @@ def main() -> int:
         page = browser.new_page(viewport={"width": 1200, "height": 900})
         page.set_content("<main></main>")
         page.add_style_tag(content=read_asset("graph.css"))
-        page.add_script_tag(content=read_asset("graph.js").replace("export default", "window.graph ="), type="module")
+        page.add_script_tag(content=pictures("var") + "\nwindow.graph = graph;", type="module")
         page.wait_for_function("window.graph")
         good += measure(page)
         browser.close()

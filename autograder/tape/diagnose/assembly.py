@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Iterator
 
+import msgspec
 import torch
 from msgspec import structs
 
@@ -56,6 +57,7 @@ def freeze(
         backward=trace,
         verdict=verdict,
         lost=tuple(_lost_history(cut, state) for cut in state.flow.cuts.values() if _loses(cut)),
+        unlisted=state.skipped or msgspec.UNSET,
     )
 
 

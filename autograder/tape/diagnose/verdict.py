@@ -121,7 +121,7 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
         yield in_english("Storages over 64 MiB were only sampled; a small modification of one may have been missed.")
     if state.skipped:
         yield in_english(
-            "{count} statements that did not use a tensor of the autograd graph are not listed.",
+            "{count} statements that autograd did not record are not listed.",
             count=f"{state.skipped:,}",
         )
     if len(state.finished_steps) >= STEPS:

@@ -222,7 +222,11 @@ class LostHistory(msgspec.Struct, frozen=True):
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """The full record of a run: input of pictures, reports and lessons."""
+    """The full record of a run: input of pictures, reports and lessons.
+
+    Attributes:
+        unlisted: number of statements that ran and are not a step; unset if all of them are.
+    """
 
     version: int
     torch: str
@@ -235,6 +239,7 @@ class Recording(msgspec.Struct, frozen=True):
     backward: tuple[BackwardStep, ...]
     verdict: Verdict
     lost: tuple[LostHistory, ...] = ()
+    unlisted: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class RecordingError(InputError):

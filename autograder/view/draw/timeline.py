@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tokenize
 from bisect import bisect_right
 
 from autograder.locale.line_breaks import wrap_text
@@ -81,10 +83,23 @@ def _lines(
 
 def _wrap_code(code: str, limit: int) -> list[str]:
     """Return code as at most two lines of `limit` columns, broken after a space, a comma, a bracket or a point."""
+    if len(code) > limit:
+        code = _without_comment(code)
     if len(code) <= limit:
         return [code]
     broken = max(code.rfind(sign, limit // 2, limit) + 1 for sign in " ,(.") or limit
     return [code[:broken].rstrip(), clip(code[broken:], limit - 2)]
+
+
+def _without_comment(line: str) -> str:
+    """Return a line of code without the comment at its end; a comment alone stays."""
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(line).readline):
+            if token.type == tokenize.COMMENT and token.start[0] == 1:
+                return line[: token.start[1]].rstrip() or line
+    except (tokenize.TokenError, SyntaxError):  # a part of a statement
+        pass
+    return line
 
 
 class _ColumnDrawing:

@@ -156,7 +156,7 @@ def _rest(recording: Recording, columns: list[Column], more: int) -> Iterator[st
     if recording.verdict.harms and (names := _unmodified(recording, columns)):
         told = join_names(names) if len(names) <= NAMES else count_noun(len(names), "{count} tensor", "{count} tensors")
         yield translated("Not modified: {names}.", names=told)
-    if not recording.verdict.harms and recording.verdict.graph_faults:
+    if recording.verdict.graph_faults and not (recording.verdict.harms or recording.verdict.fixes):
         fault = recording.verdict.graph_faults[0]
         words = (
             translatable("This change was run: {change}.")

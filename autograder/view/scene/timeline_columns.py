@@ -21,8 +21,11 @@ from autograder.view.text.naming import TensorNames, count_noun
 
 MESSAGE = 90
 """The maximum number of columns of an error message in a mark."""
-MOST_ROWS = 9
-"""The maximum number of rows with marks; more modifications of one storage are folded."""
+MOST_WRITES = 4
+"""The maximum number of modifications of one storage that have a row: the first ones and the last."""
+
+MOST_CALLERS = 5
+"""The maximum number of rows of callers above a row."""
 
 SAVES = 2
 """The maximum number of nodes that saved one storage."""
@@ -68,7 +71,7 @@ class ColumnMaker:
                 saved = self.edges.get(other.edge) if other.edge is not None else None
                 if saved is not None and self._count("saved") < SAVES:
                     self._mark_saving(saved, other, is_read=other is harm, before=before)
-            for step, write in writes[: MOST_ROWS - 3]:
+            for step, write in writes if len(writes) <= MOST_WRITES else [*writes[: MOST_WRITES - 1], writes[-1]]:
                 self._mark_write(step, write, harm, edge)
         if not writes:
             self._mark_places(harm)
@@ -235,7 +238,10 @@ class ColumnMaker:
         first = next(iter([*own, *raised]), None)
         if first is not None:
             return first.step
-        return self._error_step() if self.verdict.error else next((visit.step for visit in visits), None)
+        if self.verdict.error:
+            return self._error_step()
+        freed = (step.index for step in self.recording.steps[last + 1 :] if edge is not None and edge.id in step.freed)
+        return next((visit.step for visit in visits), next(freed, None))  # a trace has a limited number of visits
 
     def _error_step(self) -> int | None:
         """Return the index of the last step at the line of the error."""
@@ -316,22 +322,36 @@ class ColumnMaker:
         marked = sorted(self.marks)
         for index, following in zip_longest(marked, marked[1:]):
             step = self.recording.steps[index]
-            callers = [caller for caller in self._callers(step) if caller.place not in [each.place for each in shown]]
+            known = {step.place, *(each.place for each in shown)}
+            callers = [caller for caller in self._callers(step) if caller.place not in known]
             if {mark.kind for mark in self.marks[index]} == {"made"}:  # a constructor's callers are far from the cause
                 later = self._callers(self.recording.steps[following]) if following is not None else []
                 callers = [caller for caller in callers if caller in later]
             shown = [each for each in shown if each.depth < step.depth]
             between = index - last - 1 - len(callers) if last >= 0 else 0
-            for number, caller in enumerate([*callers, step]):
+            calls = [*{caller.place: caller for caller in callers}.values()]  # a recursive call is one row
+            calls = calls if len(calls) <= MOST_CALLERS else [calls[0], *calls[1 - MOST_CALLERS :]]
+            folds = [self._fold(between, 0), self._fold(0, len(callers) - len(calls))]
+            for number, caller in enumerate([*calls, step]):
+                fold = folds[number] if number < len(folds) else ""
                 shown.append(caller)
-                marks = () if caller is not step else tuple(self.marks[index])
-                row = self._row(caller, marks, max(between, 0) if number == 0 else 0, shown)
+                row = self._row(caller, () if caller is not step else tuple(self.marks[index]), fold, shown)
                 yield row if row.remark != remark else replace(row, remark="")
                 remark = row.remark
             last = index
         if self.at_end is not None:
             index, mark = self.at_end
-            yield self._row(self.recording.steps[index], (mark,), 0, [])
+            yield self._row(self.recording.steps[index], (mark,), "", [])
+
+    def _fold(self, statements: int, calls: int) -> str:
+        """Return the words on statements and calls that are left out above a row; "" without them."""
+        if statements > 0 and self.recording.unlisted:
+            return translated("… {count} or more statements", count=f"{statements:,}")
+        parts = [
+            count_noun(statements, "{count} statement", "{count} statements") if statements > 0 else "",
+            count_noun(calls, "{count} more call", "{count} more calls") if calls else "",
+        ]
+        return f"… {''.join(parts)}" if any(parts) else ""
 
     def _callers(self, step: Step) -> list[Step]:
         """Return the statements that called the function of a step, outermost first.
@@ -349,7 +369,7 @@ class ColumnMaker:
                 callers.append(found)
         return callers[::-1]
 
-    def _row(self, step: Step, marks: tuple[Mark, ...], before: int, shown: list[Step]) -> Row:
+    def _row(self, step: Step, marks: tuple[Mark, ...], fold: str, shown: list[Step]) -> Row:
         """Return the row of a step; a caller has no marks."""
         times = self._times(step)
         remark = [step.function] if step.depth and step.function != "<module>" else []
@@ -359,12 +379,12 @@ class ColumnMaker:
         depth = len({each.depth for each in shown if each.depth < step.depth})
         is_lit = bool(marks) and step.index in self.lit
         return Row(
-            line, step.place.text, depth, " · ".join(remark), marks, before, is_lit, step.index, bool(times and marks)
+            line, step.place.text, depth, " · ".join(remark), marks, fold, is_lit, step.index, bool(times and marks)
         )
 
     def _times(self, step: Step) -> tuple[int, int] | None:
         """Return the number of this execution of a line and of all, or None if it ran once or a part was recorded."""
-        if self.verdict.excerpt is not None:
+        if self.verdict.excerpt is not None or self.recording.unlisted:
             return None
         began = [
             each.index for before, each in zip((None, *self.recording.steps), self.recording.steps, strict=False)

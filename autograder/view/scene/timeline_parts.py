@@ -10,7 +10,6 @@ import msgspec
 from autograder.locale.translations import translated
 from autograder.tape.recording.verdict_types import Outcome, Place
 from autograder.view.shapes import Drawing, tone_of
-from autograder.view.text.naming import count_noun
 
 Kind = Literal["made", "shared", "saved", "modified", "unseen", "lost", "raised", "accepted", "fine"]
 
@@ -40,7 +39,7 @@ class Row:
         line: the line number, with the file's name if that is not the program's own.
         depth: number of calls that the line is inside of, of those that the timeline shows.
         remark: the function of an inner line, and the number of this execution if the line ran several times.
-        before: number of statements that ran between the row above and this row.
+        fold: the words on the statements and calls that are left out above the row; "" without them.
         is_lit: whether the line is the cause of the outcome.
         is_repeated: whether the line ran several times.
         step: index of the recording's step; None if it is not recorded.
@@ -51,15 +50,10 @@ class Row:
     depth: int = 0
     remark: str = ""
     marks: tuple[Mark, ...] = ()
-    before: int = 0
+    fold: str = ""
     is_lit: bool = False
     step: int | None = None
     is_repeated: bool = False
-
-    @property
-    def fold(self) -> str:
-        """The words on the statements before the row; "" if none are left out."""
-        return f"… {count_noun(self.before, '{count} statement', '{count} statements')}" if self.before else ""
 
     @property
     def words(self) -> str:
