@@ -1,7 +1,8 @@
 """Measures the picture and prints each figure with its target: `python tests/benchmarks/view.py`.
 
-The scenes have a timeline with an open graph. Sizes are exact. Times are medians in the page, from the rendering call to the frame after layout, and are valid for the
-machine on which they were measured. The exit code is 1 if a target is missed.
+The scenes have a timeline with an open graph. Sizes are exact. Times are medians in the page, from the rendering call to
+the frame after layout, and are valid for the machine on which they were measured. The exit code is 1 if a target is
+missed.
 """
 
 from __future__ import annotations
@@ -20,10 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from autograder import tape, view  # noqa: E402
 from autograder.tape.recording.schema import Recording, from_json  # noqa: E402
-from autograder.view.assets import (
-    pictures,
-    read_asset,
-)
+from autograder.view.assets import pictures, read_asset  # noqa: E402
 from autograder.view.draw.timeline import scene_timeline  # noqa: E402
 from autograder.view.scene.composition import Scene, build_scene  # noqa: E402
 from autograder.view.scene.timeline import timeline_of  # noqa: E402
@@ -62,6 +60,7 @@ PAINT = """async (data) => {
 STEPS = """async (data) => {
   const el = document.querySelector("main");
   const stop = graph.render({ model: { get: () => data, on() {}, off() {} }, el });
+  await new Promise((done) => setTimeout(done, 100)); // the graph below the timeline opens
   const [next, first] = ["forward", "first step"].map((name) => el.querySelector(`[aria-label="${name}"]`));
   const times = [];
   const walk = (count) => {
