@@ -260,7 +260,6 @@ THOROUGH = {
     "grade/classes/test_own_notebooks.py",
     "grade/clean/test_clean.py",
     "grade/sandbox/test_hostile.py",
-    "grade/sandbox/test_isolation.py",
     "grade/sandbox/test_namespace_obstacles.py",
     "grade/sandbox/test_secrets.py",
     "grade/sandbox/test_taken_over_judge.py",

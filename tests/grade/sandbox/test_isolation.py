@@ -122,3 +122,11 @@ def test_doctor_says_what_a_machine_refuses(monkeypatch):
     (wall,) = [wall for wall in doctor._walls() if wall.what == "namespaces"]
     assert "refused" == wall.found
     assert wall.advice.startswith("unshare: Operation not permitted; allow user namespaces")
+
+
+@pytest.mark.parametrize("level", LEVELS.values(), ids=LEVELS)
+def test_no_variable_of_the_teacher_reaches_a_server(level, monkeypatch):
+    """A token in the teacher's environment is not among the variables of the host, at any level."""
+    monkeypatch.setenv("COURSE_TOKEN", "secret")
+    assert {"PATH", "PYTHONHASHSEED"} <= level.environment().keys()
+    assert "COURSE_TOKEN" not in level.environment()
