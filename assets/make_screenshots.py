@@ -1,45 +1,29 @@
 """Makes the images in screenshots/ with Chromium: `python assets/make_screenshots.py`.
 
-timeline.svg, picture-light.png and picture-dark.png show a write that autograd cannot see; steps.gif shows each step of
-one that it can.
+timeline.svg, preview.png (the repository's social preview), picture-light.png and picture-dark.png show a write that
+autograd cannot see.
 """
 
 from __future__ import annotations
 
-import io
 import sys
 import tempfile
+from base64 import b64encode
 from pathlib import Path
 from shutil import which
 
-from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "assets" / "screenshots"
 sys.path.insert(0, str(ROOT))
 
-from autograder import tape, view  # noqa: E402
-from autograder.tape.recording.schema import Recording  # noqa: E402
+from autograder import view  # noqa: E402
+from autograder.tape.recording.schema import Recording, from_json  # noqa: E402
 from autograder.view.draw.timeline import draw_timeline  # noqa: E402
 from autograder.view.scene.timeline import timeline_of  # noqa: E402
 
-MATMULS = """\
-import torch
-
-x = torch.tensor([[1.0, 2.0]])
-w1 = torch.tensor([[2.0], [1.0]], requires_grad=True)
-w2 = torch.tensor([3.0], requires_grad=True)
-
-d = x @ w1
-f = d * w2
-{write}
-f.sum().backward()
-"""
-
 WIDTH = 1000
-SECONDS = 1.6
-"""Time that the animation shows each step."""
 
 
 def open_page(browser: Browser, recording: Recording, scheme: str, scale: int) -> Page:
@@ -50,7 +34,8 @@ def open_page(browser: Browser, recording: Recording, scheme: str, scale: int) -
         file.write(view.as_html(recording))
         file.flush()
         page.goto(Path(file.name).as_uri())
-        page.wait_for_selector(".autograder")
+        page.click(".more > summary")
+        page.wait_for_selector(".below .line")
     return page
 
 
@@ -65,28 +50,15 @@ def write_images(browser: Browser, recording: Recording) -> None:
         page.close()
 
 
-def write_animation(browser: Browser, recording: Recording) -> None:
-    """Writes all steps as one animation."""
-    page = open_page(browser, recording, "light", scale=1)
-    frames = []
-    count = int(page.get_attribute(".slider", "max") or 0) + 1
-    for _ in range(count):
-        frames.append(Image.open(io.BytesIO(page.locator(".autograder").screenshot())).convert("RGB"))
-        page.keyboard.press("ArrowRight") if frames[1:] else page.click("[aria-label=forward]")
-        page.locator(".sentence").hover()
-    size = (frames[0].width, max(frame.height for frame in frames))
-    padded = [Image.new("RGB", size, "white") for _ in frames]
-    for sheet, frame in zip(padded, frames, strict=True):
-        sheet.paste(frame)
-    drawn = [sheet.quantize(64, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE) for sheet in padded]
-    drawn[0].save(
-        FOLDER / "steps.gif",
-        save_all=True,
-        append_images=drawn[1:],
-        duration=int(1000 * SECONDS),
-        loop=0,
-        optimize=True,
+def write_preview(browser: Browser) -> None:
+    """Writes the timeline below the project's name, in the size that GitHub asks for."""
+    page = browser.new_page(viewport={"width": 1280, "height": 640}, color_scheme="light")
+    page.set_content(
+        "<body style='margin:0;padding:64px 96px;font:700 40px DejaVu Sans,sans-serif;color:#1b1f24'>Autograder"
+        "<p style='font:24px DejaVu Sans,sans-serif;margin:12px 0 28px'>Find out why a PyTorch gradient is wrong</p>"
+        f"<img width=1088 src='data:image/svg+xml;base64,{b64encode((FOLDER / 'timeline.svg').read_bytes()).decode()}'>"
     )
+    page.screenshot(path=FOLDER / "preview.png")
     page.close()
 
 
@@ -96,10 +68,10 @@ def main() -> None:
     with sync_playwright() as playwright:
         program = which("chromium") or which("google-chrome")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        unseen = tape.record(MATMULS.format(write="d.data[:] = 1"))
+        unseen = from_json((ROOT / "tests" / "view" / "recordings" / "silently_wrong.json").read_bytes())
         (FOLDER / "timeline.svg").write_text(draw_timeline(timeline_of(unseen)), "utf-8")
+        write_preview(browser)
         write_images(browser, unseen)
-        write_animation(browser, tape.record(MATMULS.format(write="d[:] = 1")))
         browser.close()
 
 

@@ -219,14 +219,10 @@ def test_the_wheel_holds_the_released_course_and_no_answers(wheel):
     notebooks = {name.removeprefix("autograder/course/") for name in contents if name.endswith(".ipynb")}
     released = {str(path.relative_to(ROOT)) for path in (ROOT / "notebooks").glob("*/*.ipynb")}
     assert released == notebooks
-    assert {
-        "autograder/assets/graph.js",
-        "autograder/assets/board.js",
-        "autograder/assets/counters.js",
-        "autograder/assets/answer.js",
-        "autograder/assets/graph.css",
-        "autograder/py.typed",
-    } <= set(contents)
+    front_end = {
+        f"autograder/assets/{path.name}" for path in (ROOT / "assets").glob("*") if path.suffix in (".js", ".css")
+    }
+    assert {*front_end, "autograder/assets/screenshots/timeline.svg", "autograder/py.typed"} <= set(contents)
     assert f"autograder/course/lessons/{LESSON}.toml" in contents
     assert not [name for name in contents if name.endswith((".md", ".png"))]
     # the reason of a model answer, and the tags of the author's cells as a notebook stores them

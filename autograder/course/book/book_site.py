@@ -23,6 +23,7 @@ from autograder.tape.atlas.answers import whole_table
 from autograder.tape.atlas.atlas_table import load_atlas
 from autograder.tape.atlas.atlas_text import sentence
 from autograder.tape.recording.verdict_types import OUTCOMES
+from autograder.view.assets import read_asset
 from autograder.view.draw.plot_words import font_families
 
 WIDTH, HEIGHT, DPI = 1200, 630, 100
@@ -176,6 +177,7 @@ class BookSite:
 
     def _write_index(self, lessons: list[Lesson], written: list[list[Section]], started: bool) -> None:
         questions = [[question for section in sections for question in section.questions] for sections in written]
+        self.files["timeline.svg"] = read_asset("screenshots/timeline.svg")
         self._page(
             "index.html", "index.html", translated("See what autograd holds"),
             lessons=list(zip(lessons, questions, strict=True)), teaser=self._teaser(),
