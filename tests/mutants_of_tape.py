@@ -1,6 +1,6 @@
 """Prints which mutants of `autograder/tape` the corpus notices, and the programs that notice them.
 
-    python -m tests.mutants_of_tape [--count 100] [--seed 0] [--only TEXT] [--corpus FOLDER]
+    python -m tests.mutants_of_tape [--count 100] [--seed 0] [--every]
 
 A mutant is one change in a function that some program executes: a comparison, a condition, a number, an operator or a
 dropped call. A program notices it if its declared outcome, lines or gradients are no longer found, or if the first fix is
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import torch  # noqa: F401 - loaded once, before the processes are forked
 
-from tests.corpus.programs import HERE, Program, programs
+from tests.corpus.programs import Program, programs
 
 TAPE = Path(__file__).parents[1] / "autograder" / "tape"
 SILENCE = 90.0
@@ -114,8 +114,8 @@ def is_judged_right(program: Program) -> bool:
     from tests.corpus.judgement import judged
 
     found = judged(program)
-    wrong = (found.line, found.saved, found.forecast)
-    return found.outcome and found.undisturbed and not (found.alarm or found.innocent or False in wrong)
+    wrong = found.alarm or found.innocent or False in (found.line, found.saved, found.forecast)
+    return found.outcome and found.undisturbed and not wrong
 
 
 def observe(chosen: list[Program], send: Callable[[object], None]) -> None:
@@ -173,26 +173,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants_of_tape", description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100, help="the number of mutants (100)")
     parser.add_argument("--seed", type=int, default=0, help="chooses the mutants (0)")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only modules whose name contains TEXT")
-    parser.add_argument("--corpus", type=Path, default=HERE, metavar="FOLDER", help="another corpus than tests/corpus")
     parser.add_argument("--every", action="store_true", help="run all programs, not only until one notices the mutant")
     options = parser.parse_args()
-    chosen = {program.name: program for program in programs(options.corpus)}
-    seen = {name: (recorded, fix, every) for name, recorded, fix, every in answers(observe, [*chosen.values()])}
+    chosen = {program.name: program for program in programs()}
+    seen = {name: rest for name, *rest in answers(observe, [*chosen.values()])}
     executed = set().union(*(every for _, _, every in seen.values()))
-    found = []
+    found: list[Site] = []
     for path in sorted(TAPE.rglob("*.py")):
         module = ".".join(path.relative_to(TAPE.parents[1]).with_suffix("").parts).removesuffix(".__init__")
-        found += [site for site, _ in sites(module, ast.parse(path.read_bytes())) if options.only in module]
+        found += [site for site, _ in sites(module, ast.parse(path.read_bytes()))]
     reached = [site for site in found if site.block in executed]
     print(f"{len(seen)} of {len(chosen)} programs are judged right; {len(reached)} of {len(found)} sites are executed")
     counts: Counter[str] = Counter()
-    noticed = 0
     for site in random.Random(options.seed).sample(reached, min(options.count, len(reached))):
         fixes = {name: fix for name, (recorded, fix, _) in seen.items() if site.block not in recorded}
         asked = [chosen[name] for name, (_, _, every) in seen.items() if site.block in every]
-        by: list[str] = []
-        waiting = [one.name for one in asked]
+        waiting, by = [one.name for one in asked], []
         for name, same in answers(try_mutant, site, asked, fixes):
             waiting.remove(name)
             by += [] if same else [name]
@@ -200,10 +196,9 @@ def main() -> None:
                 break
         else:
             by += waiting  # the first of them ended the process, or did not answer
-        noticed += bool(by)
-        counts.update(by)
+        counts.update(by or ["(no program)"])
         print(f"{site.told}: {', '.join(by) or 'not noticed'} ({len(asked)} programs)", flush=True)
-    print(f"{noticed} mutants are noticed", *(f"{count:4} {name}" for name, count in counts.most_common()), sep="\n")
+    print(*(f"{count:4} {name}" for name, count in counts.most_common()), sep="\n")
 
 
 if __name__ == "__main__":
