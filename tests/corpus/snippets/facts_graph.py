@@ -67,6 +67,20 @@ w = torch.tensor([1.0, 2.0], requires_grad=True)
 (w * w).sum().backward()
 (w * 3).sum().backward()
 
+# %% grad_scaled · .grad is scaled after backward, as clipping does
+# correct, oracle=clone
+import torch
+
+w = torch.tensor([3.0, 4.0], requires_grad=True)
+(w * w).sum().backward()
+torch.nn.utils.clip_grad_norm_([w], max_norm=1.0)
+
+
+# truth
+def truth():
+    return {"w": [0.6, 0.8]}
+
+
 # %% create_graph · a gradient penalty differentiates the gradient
 # correct, oracle=clone
 import torch
