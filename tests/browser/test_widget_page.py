@@ -125,7 +125,8 @@ def test_the_harm_is_shown_and_described(opened):
     page.locator(".slider").fill("5")
 
     assert "silently wrong" in page.inner_text(".badge")
-    assert "cannot detect this write" in sentence(page)
+    assert "the gradient will be wrong" in sentence(page)
+    assert "cannot detect this write" in (page.text_content(".details p") or "")
     assert "saved v0, now v0" in page.text_content(".graph .kept.silent")
     assert "did not count it" in page.text_content(".memory .lane.unseen")
     assert 1 == page.locator(".links path.silent").count()
