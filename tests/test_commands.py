@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from autograder.cli import main
+from autograder.cli import doctor, main
+from autograder.cli.doctor import Finding
 from autograder.cli.explain_command import PartialAnswer
 from autograder.cli.run_command import run_command
 from autograder.errors import InputError
@@ -80,3 +81,11 @@ def test_the_last_answer_that_was_left_whole_is_found():
 
         answer._file.truncate(5)
         assert answer.found() is None
+
+
+@pytest.mark.parametrize(("advice", "code"), [("", 0), ("sudo apt install chromium", 1)])
+def test_doctor_ends_with_1_if_something_is_missing(monkeypatch, capsys, advice, code):
+    """A script can tell from the exit code whether the machine meets every requirement; the advice is printed."""
+    monkeypatch.setattr(doctor, "examine", lambda: [Finding("Python", "3.11", ""), Finding("Chromium", "none", advice)])
+    assert code == main(["doctor"])
+    assert ["Chromium     none", *([f"{'':13}{advice}"] if advice else [])] == capsys.readouterr().out.splitlines()[1:]
