@@ -116,6 +116,7 @@ export interface SceneColumn {
   title: string;
   drawings: Drawing[];
   frames: number[];
+  movable: string[];
 }
 
 /** The figure that is shown first (autograder/view/scene/timeline_parts.py). */
@@ -131,7 +132,7 @@ export interface SceneTimeline {
 /** What anywidget and a page hand to the module. */
 export interface Model {
   get(name: "scene"): Scene;
-  set(name: "arrangement", value: { number: number; lines: { card: string; form: number }[]; edits: Record<string, string>; again: boolean }): void;
+  set(name: "arrangement", value: { number: number; lines: { card: string; form: number }[]; edits: Record<string, string>; again: boolean; moved?: string; by?: number }): void;
   save_changes(): void;
   on(event: "change:scene", listener: () => void): void;
   off(event: "change:scene", listener: () => void): void;

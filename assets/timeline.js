@@ -17,8 +17,12 @@ class GraphOfTimeline extends graph.Viewer {
   }
 }
 
+/** The height of a row in pixels. */
+const ROW = 32;
+
 /** One timeline: the title, the columns, the fix, and the graph. */
 class TimelineViewer {
+  static moves = 0;
   root = graph.make("section", { className: "autograder story", role: "group", "aria-label": graph.say("timeline") });
   more = graph.make("details", { className: "more" }, graph.make("summary", {}, graph.say("Show the graph, step by step")));
   place = graph.make("div");
@@ -44,7 +48,11 @@ class TimelineViewer {
     const notes = rest.map((sentence) => graph.make("p", { className: "aside" }, sentence));
     this.more.append(this.place);
     this.root.append(graph.make("p", { className: `headline ${tone}` }, title), first, ...folded, ...(change ? [graph.make("p", { className: "change" }, change)] : []), ...notes, this.more);
-    if (scene.is_playable) this.root.append(graph.button(graph.say("change the program"), () => graph.askForBoard(model), "play"));
+    if (scene.is_playable) {
+      if (columns.some(({ movable }) => movable.some(Boolean))) this.root.append(graph.make("p", { className: "aside" }, graph.say("Drag the line with the pencil to another place, or press Alt+↑ or Alt+↓ there, to see the outcome.")));
+      this.root.append(graph.button(graph.say("change the program"), () => graph.askForBoard(model), "play"));
+      this.watchDrag();
+    }
     host.replaceChildren(this.root);
     this.more.addEventListener("toggle", () => this.more.open && this.showGraph());
     this.watch();
@@ -74,6 +82,7 @@ class TimelineViewer {
       entry.steps.forEach((step, row) => {
         const values = { tabindex: row ? "-1" : "0", role: "button" }; // named by its texts
         for (const [name, value] of Object.entries(values)) step.setAttribute(name, value);
+        step.classList.toggle("movable", this.scene.is_playable && Boolean(entry.column.movable[row]));
       });
       entry.pane.replaceChildren(svg);
     }
@@ -110,19 +119,52 @@ class TimelineViewer {
   watch() {
     graph.muteShortcuts(this.root);
     this.root.addEventListener("click", (event) => {
-      const found = this.chosen(event);
+      const found = this.root.classList.contains("waiting") ? undefined : this.chosen(event); // a line that was just moved
       if (found) this.choose(found.entry.column.frames[found.row]);
     });
     this.root.addEventListener("keydown", (event) => {
       const found = this.chosen(event);
-      if (!found || event.altKey || event.ctrlKey || event.metaKey) return;
+      if (!found || event.ctrlKey || event.metaKey) return;
       const { entry: { column, steps }, row } = found;
-      if (event.key === "Enter" || event.key === " ") this.choose(column.frames[row]);
+      if (event.altKey) {
+        if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+        this.move(column.movable[row], event.key === "ArrowDown" ? 1 : -1);
+      } else if (event.key === "Enter" || event.key === " ") this.choose(column.frames[row]);
       else if (event.key === "ArrowDown" || event.key === "ArrowUp") this.focus(steps, row + (event.key === "ArrowDown" ? 1 : -1));
       else return;
       event.preventDefault();
       event.stopPropagation();
     });
+  }
+
+  /** Asks the kernel to run the program with one line at another place. @param {string} line @param {number} by */
+  move(line, by) {
+    if (!this.scene.is_playable || !line || !by) return;
+    this.root.classList.add("waiting");
+    this.model.set("arrangement", { number: ++TimelineViewer.moves, lines: [], edits: {}, again: false, moved: line, by });
+    this.model.save_changes();
+  }
+
+  /** A line that modifies the storage follows the pointer, and is moved by the rows that it passed. */
+  watchDrag() {
+    /** @type {{ step: SVGElement, line: string, start: number } | null} */
+    let dragged = null;
+    this.root.addEventListener("pointerdown", (event) => {
+      const found = this.chosen(event);
+      const line = found && !event.button ? found.entry.column.movable[found.row] : "";
+      if (found && line) dragged = { step: /** @type {SVGElement} */ (found.entry.steps[found.row]), line, start: event.clientY };
+    });
+    this.root.addEventListener("pointermove", (event) => {
+      if (dragged) dragged.step.style.translate = `0 ${event.clientY - dragged.start}px`;
+    });
+    const drop = (/** @type {PointerEvent} */ event) => {
+      if (!dragged) return;
+      const { step, line, start } = dragged, distance = event.clientY - start;
+      dragged = null;
+      step.style.removeProperty("translate");
+      if (event.type === "pointerup" && Math.abs(distance) > 8) this.move(line, Math.round(distance / ROW) || Math.sign(distance));
+    };
+    for (const name of ["pointerup", "pointercancel", "pointerleave"]) this.root.addEventListener(name, (event) => drop(/** @type {PointerEvent} */ (event)));
   }
 
   /** @param {Element[]} steps @param {number} wanted */

@@ -21,7 +21,7 @@ from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.assets import front_end_words
 from autograder.view.draw.html import as_image, describe_picture
-from autograder.view.draw.timeline import scene_timeline
+from autograder.view.draw.timeline import live_scene
 from autograder.view.draw.timeline_table import write_table
 from autograder.view.scene.board import Choices
 from autograder.view.scene.composition import build_scene
@@ -125,11 +125,11 @@ def widget(
     """
     from autograder.view.live import PictureWidget
 
-    scene = build_scene(recording, predict, place, counters)
-    scene.is_playable = is_playable
-    timeline = None if predict or counters else timeline_of(recording)
-    if timeline is not None:
-        scene.timeline = scene_timeline(timeline, recording, scene, graph_first=from_start or graph_first)
+    if predict or counters:
+        scene = build_scene(recording, predict, place, counters)
+        scene.is_playable = is_playable
+    else:
+        scene = live_scene(recording, place, is_playable=is_playable, graph_first=from_start or graph_first)
     if from_start:
         scene = msgspec.structs.replace(scene, start=0, from_start=True)
     return PictureWidget(scene=msgspec.to_builtins(scene))

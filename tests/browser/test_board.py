@@ -6,11 +6,13 @@ import msgspec
 import pytest
 from playwright.sync_api import Page, expect
 
+from autograder import tape
 from autograder.check.playground.arrangement import arrangements
 from autograder.check.playground.arrangement_run import run
 from autograder.check.playground.board_scene import board_scene
 from autograder.check.playground.play_program import program_from_lines, program_from_text
 from autograder.view.assets import front_end, read_asset
+from autograder.view.draw.timeline import live_scene
 from tests.browser.late_write import LATE_WRITE
 from tests.browser.test_attempt import contrast
 
@@ -196,3 +198,32 @@ def test_the_buttons_beside_a_line_are_seen_before_the_pointer_is_there(board, s
     )
     seen = [opacity * over + (1 - opacity) * under for over, under in zip(sign, ground, strict=True)]
     assert contrast(seen, ground) >= 3
+
+
+@pytest.mark.parametrize("way", ["keys", "mouse"])
+def test_a_modification_is_moved_in_the_timeline(page, way):
+    """Alt and an arrow, or dragging the row of the pencil by two rows, asks for the line at another place; the graph stays closed."""
+    scene = live_scene(tape.record("import torch\n" + TEXT), is_playable=True)
+    page.set_content('<main id="here"></main>')
+    page.add_style_tag(content=read_asset("graph.css"))
+    page.add_script_tag(content=front_end().replace("export default", "window.graph ="), type="module")
+    page.wait_for_function("window.graph")
+    page.evaluate(
+        "(s) => { window.asked = []; graph.render({ model: { get: () => s, set: (n, v) => asked.push(v), save_changes() {},"
+        " on() {}, off() {} }, el: document.querySelector('#here') }); }",
+        msgspec.to_builtins(scene),
+    )
+    row = page.locator(".moment.movable")
+    expect(row).to_have_count(1)
+    if way == "keys":
+        row.focus()
+        page.keyboard.press("Alt+ArrowUp")
+    else:
+        box = row.bounding_box()
+        page.mouse.move(box["x"] + 60, box["y"] + 10)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 60, box["y"] - 54, steps=4)
+        page.mouse.up()
+    asked = page.evaluate("asked")
+    assert [("h.mul_(2)", -1 if way == "keys" else -2)] == [(one["moved"], one["by"]) for one in asked]
+    assert not page.locator("details.more").evaluate("(one) => one.open")

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from msgspec import structs
+
 from autograder.check.playground.cards import Arrangement, PlacedCard, PlayProgram
 
 MOST = 300
@@ -51,6 +53,25 @@ def placed_texts(program: PlayProgram, arrangement: Arrangement) -> list[tuple[s
         (placed.card, arrangement.edits.get(placed.card, forms[placed.card][placed.form].text))
         for placed in arrangement.lines
     ]
+
+
+def shifted(program: PlayProgram, arrangement: Arrangement, code: str, by: int) -> Arrangement:
+    """Return the arrangement with one statement moved by `by` places, past no fixed card.
+
+    Args:
+        program: the program.
+        arrangement: an arrangement of its cards.
+        code: a line of the statement to move; the arrangement is returned unchanged if no statement has it.
+        by: the number of places, negative for earlier ones.
+    """
+    lines, fixed = list(arrangement.lines), {card.id for card in program.cards if card.is_fixed}
+    texts = [as_run(text).splitlines() for _, text in placed_texts(program, arrangement)]
+    at = next((place for place, text in enumerate(texts) if code in map(str.strip, text)), None)
+    if at is None or lines[at].card in fixed:
+        return arrangement
+    movable = [place for place, line in enumerate(lines) if line.card not in fixed]
+    lines.insert(min(max(at + by, movable[0]), movable[-1]), lines.pop(at))
+    return structs.replace(arrangement, lines=tuple(lines))
 
 
 def as_run(text: str) -> str:

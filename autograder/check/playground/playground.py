@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import torch
 
+from autograder.check.playground.arrangement import shifted
 from autograder.check.playground.arrangement_run import run
 from autograder.check.playground.board_scene import board_scene
 from autograder.check.playground.cards import Arrangement, PlayProgram
@@ -23,6 +24,7 @@ from autograder.check.playground.play_program import Unplayable, program_from_fu
 from autograder.errors import message_of
 from autograder.locale.translations import translatable, translated
 from autograder.tape import ProgramError
+from autograder.view.draw.timeline import live_scene
 from autograder.view.notebook import draws_here, show_forms
 from autograder.view.scene.composition import Scene
 
@@ -66,6 +68,7 @@ class ArrangementWorker:
             self._process.join(1)
             problem = translated("The program ended the process that ran it. Undo the last change.")
         self.close()
+        options.pop("as_timeline", None)
         return board_scene(self.program, arrangement, None, problem=problem, **options)
 
     def close(self) -> None:
@@ -108,10 +111,13 @@ def judged_scene(
     program: PlayProgram, arrangement: Arrangement, names: dict[str, Any], options: dict[str, Any]
 ) -> Scene:
     """Return the scene of an arrangement that runs in this process; `options` are those of `board_scene`."""
+    as_timeline = options.pop("as_timeline", False)
     try:
         judged = run(program, arrangement, names, ONE_RUN)
     except ProgramError as error:
         return board_scene(program, arrangement, None, problem=message_of(error), **options)
+    if as_timeline:
+        return live_scene(judged.recording, options["place"], is_playable=True)
     return board_scene(program, arrangement, judged.recording, **options)
 
 
@@ -136,12 +142,16 @@ class ArrangementRequest(msgspec.Struct):
         lines: the cards and their forms.
         edits: card id → the edited text.
         again: whether to start again with the given program.
+        moved: a line that the reader moved in the timeline, which is the answer; "" if the program is shown as cards.
+        by: number of places by which it was moved.
     """
 
     number: int
     lines: list[dict[str, Any]] = []
     edits: dict[str, str] = {}
     again: bool = False
+    moved: str = ""
+    by: int = 0
 
 
 class Playground:
@@ -156,17 +166,20 @@ class Playground:
     def __init__(self, program: PlayProgram, names: dict[str, Any] | None = None, place: str = ""):
         self.program, self.names, self.place = program, names or {}, place
         self._worker = ArrangementWorker(program, self.names)
+        self._shown = program.as_given
 
     def attach(self, picture: Any) -> None:
         """Answer a reader's changes in this live picture."""
         self.place = picture.scene.get("place", "")
         picture.observe(lambda change: self._answer(picture, change.new), "arrangement")
 
-    def scene(self, arrangement: Arrangement, number: int = 0) -> Scene:
-        """Return the scene of an arrangement; an empty one is not run."""
+    def scene(self, arrangement: Arrangement, number: int = 0, *, as_timeline: bool = False) -> Scene:
+        """Return the scene of an arrangement, with a board or as a timeline; an empty one is not run."""
         options: dict[str, Any] = {"number": number, "is_editable": not self.program.header, "place": self.place}
         if self.program.spare and arrangement.key == self.program.as_given.key:
             return board_scene(self.program, arrangement, None, problem=translated(START), **options)
+        if as_timeline:
+            options["as_timeline"] = True
         return self._worker.scene(arrangement, options)
 
     def warm_up(self) -> None:
@@ -176,8 +189,12 @@ class Playground:
     def _answer(self, picture: Any, sent: dict[str, Any]) -> None:
         request = msgspec.convert(sent, ArrangementRequest)
         made = msgspec.convert({"lines": request.lines, "edits": request.edits}, Arrangement)
-        arrangement = self.program.as_given if request.again else made
-        picture.scene = msgspec.to_builtins(self.scene(arrangement, request.number))
+        if request.moved:
+            self._shown = shifted(self.program, self._shown, request.moved, request.by)
+        else:
+            self._shown = self.program.as_given if request.again else made
+        scene = self.scene(self._shown, request.number, as_timeline=bool(request.moved))
+        picture.scene = msgspec.to_builtins(scene)
 
 
 def open_playground(playground: Playground) -> None:

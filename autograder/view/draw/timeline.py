@@ -11,7 +11,8 @@ from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.draw.markup import write_style, write_svg
 from autograder.view.playback import list_frames
-from autograder.view.scene.composition import Scene
+from autograder.view.scene.composition import Scene, build_scene
+from autograder.view.scene.timeline import timeline_of
 from autograder.view.scene.timeline_parts import Column, Kind, Mark, Row, SceneColumn, SceneTimeline, Timeline
 from autograder.view.shapes import BOLD, MONO, Drawing, Shape, box, clip, group, path, shape, text
 from autograder.view.text.naming import join_few
@@ -235,6 +236,22 @@ class _ColumnDrawing:
         return [group(curve, tip, kind="reads")]
 
 
+def live_scene(recording: Recording, place: str = "", *, is_playable: bool = False, graph_first: bool = False) -> Scene:
+    """Return the scene of a recording with its timeline, for a live picture.
+
+    Args:
+        recording: the recording.
+        place: class name of the page element that the picture replaces; "" if it is displayed itself.
+        is_playable: whether the kernel answers changes of the program.
+        graph_first: whether the graph is open below the timeline.
+    """
+    scene, timeline = build_scene(recording, place=place), timeline_of(recording)
+    scene.is_playable = is_playable
+    if timeline is not None:
+        scene.timeline = scene_timeline(timeline, recording, scene, graph_first)
+    return scene
+
+
 def scene_timeline(timeline: Timeline, recording: Recording, scene: Scene, graph_first: bool = False) -> SceneTimeline:
     """Return the timeline of a recording for a front end.
 
@@ -254,6 +271,7 @@ def scene_timeline(timeline: Timeline, recording: Recording, scene: Scene, graph
             column.heading,
             [draw_column(column, timeline.tone, width) for width in LIVE_WIDTHS],
             [frame_of.get(row.step, -1) if row.step is not None else -1 for row in column.rows],
+            [row.code if {mark.kind for mark in row.marks} & {"modified", "unseen"} else "" for row in column.rows],
         )
         for column in timeline.columns
     ]

@@ -109,11 +109,13 @@ class SceneColumn(msgspec.Struct):
         title: the name of its storage, for the line that unfolds it.
         drawings: the column at several widths, the narrowest first; each row is a group of class "moment".
         frames: the 0-based frame of the scene for each row; -1 without one.
+        movable: for each row, its code if the line modifies the storage, so that a reader may move it; else "".
     """
 
     title: str
     drawings: list[Drawing]
     frames: list[int]
+    movable: list[str] = []
 
 
 class SceneTimeline(msgspec.Struct):

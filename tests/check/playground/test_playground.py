@@ -95,6 +95,16 @@ def test_an_arrangement_is_answered_with_its_picture(picture, program):
     assert "raises-backward" == picture.scene["outcome"]
 
 
+def test_a_line_that_is_moved_in_the_timeline_is_run_at_its_new_place(picture):
+    """PyTorch raises where the write is before backward and not after it; moves add up, and end at the program's ends."""
+    for by, expected in [(1, "correct"), (5, "correct"), (-1, "raises-backward"), (-9, "raises-forward")]:
+        picture.listener(types.SimpleNamespace(new={"number": 1, "moved": "h.mul_(2)", "by": by}))
+        assert picture.scene["outcome"] == expected
+        if expected != "raises-forward":  # a name that is not bound yet has no timeline of a storage
+            assert picture.scene["timeline"]["title"].startswith(expected)
+            assert "h.mul_(2)" in picture.scene["timeline"]["columns"][0]["movable"]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
