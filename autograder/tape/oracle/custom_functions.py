@@ -66,11 +66,6 @@ def check_custom_functions(
     return [CheckedFunction(one.__name__, _place(program, one), answer) for one, answer in found.items()]
 
 
-def backwards_are_slopes(program: Program, seconds: float) -> bool:
-    """Return whether finite differences of every custom forward, called alone, agree with its backward."""
-    return all(one.found.answer == "slope" for one in check_custom_functions(program, seconds))
-
-
 def _place(program: Program, function: type[torch.autograd.Function]) -> Place:
     code = getattr(function.backward, "__code__", None)
     if code is None or not program.owns(code.co_filename):
