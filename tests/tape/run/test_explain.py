@@ -126,6 +126,27 @@ def test_a_script_runs_as_main(tmp_path):
     assert "neighbour_of_bug" not in sys.modules
 
 
+@pytest.mark.parametrize("has_init", [True, False])
+def test_a_folder_without_an_init_file_can_be_imported_in_each_run(tmp_path, monkeypatch, has_init):
+    """A namespace package is forgotten with its parent, also if the path of modules is relative."""
+    part = tmp_path / "outermost_of_bug" / "part"
+    part.mkdir(parents=True)
+    if has_init:
+        (tmp_path / "outermost_of_bug/__init__.py").write_text("")
+    (part / "numbers_of_bug.py").write_text("TWO = 2\n")
+    (part / "bug.py").write_text(
+        "import sys\nsys.path.append('../..')\nfrom outermost_of_bug.part.numbers_of_bug import TWO\nimport torch\n"
+        "w = torch.ones(2, requires_grad=True)\n(w * TWO).sum().backward()\n"
+    )
+    monkeypatch.chdir(part)
+
+    found = autograder.explain(Path("bug.py"))
+
+    assert ("correct", [2.0, 2.0]) == (found.outcome, found.gradients["w"].got)
+    assert not [note for note in found.notes if "differ" in note]
+    assert not [name for name in sys.modules if name.startswith("outermost_of_bug")]
+
+
 @pytest.mark.parametrize("name", ["secrets", "uuid", "statistics", "random", "msgspec", "rich"])
 def test_a_neighbour_named_like_a_module_that_is_imported_already_comes_first(tmp_path, name):
     """As in Python, a file next to the script comes before the standard library and packages, which are restored afterwards."""

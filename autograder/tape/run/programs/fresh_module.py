@@ -33,17 +33,25 @@ class importable:  # noqa: N801 - reads as a statement
         for folder in self.folders:
             if folder in sys.path:
                 sys.path.remove(folder)
+        # The finder of a relative entry keeps the working directory of this run.
+        for entry in [entry for entry in sys.path_importer_cache if not os.path.isabs(entry)]:
+            del sys.path_importer_cache[entry]
         sys.modules[self.module.__name__] = self.before.get(self.module.__name__, self.module)
         if self.module.__name__ not in self.before:
             del sys.modules[self.module.__name__]
         # A neighboring module that keeps its state would make the second run differ from the first.
-        for name in set(sys.modules) - set(self.before):
-            # `__file__` names the copy of a file, which the program may have removed.
-            module = sys.modules[name]
-            origin = getattr(getattr(module, "__spec__", None), "origin", None)
-            if is_own_file(origin or getattr(module, "__file__", None) or "<none>"):
-                del sys.modules[name]
+        # The places are read before the first removal, because a namespace package finds its path by its parent.
+        places = {name: _place(sys.modules[name]) for name in set(sys.modules) - set(self.before)}
+        for name in filter(lambda name: is_own_file(places[name]), places):
+            del sys.modules[name]
         sys.modules.update(self.hidden)
+
+
+def _place(module: types.ModuleType) -> str:
+    """Return the file of a module, or the first directory of a namespace package."""
+    # `__file__` names the copy of a file, which the program may have removed.
+    origin = getattr(getattr(module, "__spec__", None), "origin", None) or getattr(module, "__file__", None)
+    return origin or next(iter(getattr(module, "__path__", ())), "<none>")
 
 
 def _shadowed(folders: Iterable[str]) -> list[str]:
