@@ -56,13 +56,22 @@ def refuse_unfollowed(file: str, evidence: Evidence) -> None:
 
 
 def refuse_uncompared(file: str, evidence: Evidence) -> None:
-    """Check that gradients were compared within the time limit.
+    """Check that a reference computed the gradients within the time limit.
 
     Raises:
         UnknownOutcomeError: if they were not; the message is one sentence.
     """
-    late = is_out_of_time(evidence.cloned_saves.error)
-    observed = evidence.observed
+    observed, error = evidence.observed, evidence.cloned_saves.error
+    late = is_out_of_time(error)
+    if evidence.outcome == "correct" and error is not None and not late:
+        raise UnknownOutcomeError(
+            in_english(
+                "{file}: the gradients could not be compared, because a run with private copies of the saved tensors "
+                "raised {error}, and the program itself did not. Please report it with this program.",
+                file=file,
+                error=type(error).__name__,
+            )
+        )
     if evidence.outcome == "correct" and late and (observed.is_cut or is_out_of_time(observed.error)):
         raise UnknownOutcomeError(
             in_english(

@@ -61,16 +61,9 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
         yield in_english(
             "Two runs with the same seed differ: the program is not deterministic, so the right gradient is uncertain."
         )
-    if error is None or plain.error is not None:
-        return
-    if is_out_of_time(error):
+    if plain.error is None and is_out_of_time(error):
         yield in_english(
             "The time limit was reached before the run with copies of every saved tensor finished; the right gradients are not known."
-        )
-    else:
-        yield in_english(
-            "The run with copies of every saved tensor raised {error}; the right gradients are not known.",
-            error=type(error).__name__,
         )
 
 

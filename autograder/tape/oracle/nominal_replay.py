@@ -23,7 +23,7 @@ from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import Hearing, tensors
 from autograder.tape.run.graph_walk import standing
 
-HEAVY = 1 << 24  # largest number of bytes of stored values; finite differences do not apply to a larger program
+HEAVY = 1 << 24  # largest number of bytes of all results; finite differences do not apply to a larger program
 
 
 class NotApplicable(Exception):
@@ -155,7 +155,9 @@ class NominalReplay(Hearing, Listener):
         ):
             self.nominal.results[event] = [result]
         if self.nominal.bytes > HEAVY:
-            raise NotApplicable(in_english("its first run needs too much memory to be repeated"))
+            raise NotApplicable(
+                in_english("its operations return more than {count} MiB, the limit for a repetition", count=HEAVY >> 20)
+            )
         return result
 
     def _repeated(self, event: int, inputs: list[torch.Tensor], result: object) -> object:

@@ -73,6 +73,8 @@ def headline(verdict: Verdict) -> str:
     if seen:
         return translated("no write broke backward; but see line {line}", line=seen[0])
     excerpt = verdict.excerpt
+    if excerpt is not None and not excerpt.checked:
+        return translated("no write broke backward; but the time was up before gradients were compared")
     if excerpt is not None and (not excerpt.ended or excerpt.checked < excerpt.calls):
         return count_noun(
             excerpt.checked,

@@ -141,8 +141,12 @@ def test_a_right_loop_is_compared_to_its_end():
     )
     assert any("12 backward calls. All gradients were compared;" in note for note in verdict.notes)
     assert "no write broke backward" == headline(verdict)
-    part = structs.replace(verdict, excerpt=structs.replace(verdict.excerpt, checked=7))
-    assert "no write broke backward in the first 7 calls, which were compared before the time was up" == headline(part)
+    for checked, told in (
+        (7, "no write broke backward in the first 7 calls, which were compared before the time was up"),
+        (0, "no write broke backward; but the time was up before gradients were compared"),
+    ):
+        excerpt_of_part = structs.replace(verdict.excerpt, checked=checked)
+        assert told == headline(structs.replace(verdict, excerpt=excerpt_of_part))
 
 
 def test_a_run_that_is_cut_after_its_first_backward_says_so():
@@ -165,6 +169,13 @@ def test_no_outcome_is_named_where_nothing_was_compared(observed, is_refused):
     )
     expected = pytest.raises(UnknownOutcomeError, match="backward calls until then: 1") if is_refused else nullcontext()
     with expected:
+        refuse_uncompared("train.py", evidence)
+
+
+def test_no_outcome_is_named_if_the_reference_failed():
+    """Without the gradients of the run with copies, "correct" would have no basis."""
+    evidence = SimpleNamespace(outcome="correct", cloned_saves=Run(error=KeyError("name")), observed=Run(), plain=Run())
+    with pytest.raises(UnknownOutcomeError, match="could not be compared, because .* raised KeyError"):
         refuse_uncompared("train.py", evidence)
 
 
