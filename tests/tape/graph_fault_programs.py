@@ -102,6 +102,31 @@ PROGRAMS = (
         (("torch.tensor(net(torch.ones(3, 2)), requires_grad=True)", "net(torch.ones(3, 2))"),),
     ),
     FaultyProgram(
+        "data_in_a_variable_that_is_joined", "graph cut", "correct",
+        """
+        net, head = nn.Linear(2, 2), nn.Linear(4, 1)
+        optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+        part = net(torch.ones(3, 2)).data  # fault
+        part = torch.autograd.Variable(part)
+        head(torch.cat([torch.ones(3, 2), part], 1)).pow(2).mean().backward()
+        optimizer.step()
+        """,
+        ((".data  #", "  #"), ("torch.autograd.Variable(part)", "part * 1")),
+    ),
+    FaultyProgram(
+        "variable_of_a_value", "graph cut", "correct",
+        """
+        from torch.autograd import Variable
+        net, head = nn.Linear(2, 2), nn.Linear(4, 1)
+        optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+        part = net(torch.ones(3, 2))
+        part = Variable(part)  # fault
+        head(torch.cat([torch.ones(3, 2), part], 1)).pow(2).mean().backward()
+        optimizer.step()
+        """,
+        (("Variable(part)", "part * 1"),),
+    ),
+    FaultyProgram(
         "output_made_a_parameter", "graph cut", "correct",
         """
         net, head = nn.Linear(2, 3), nn.Linear(3, 1)

@@ -19,7 +19,7 @@ from autograder.tape.run.graph_walk import standing
 from autograder.tape.run.storages import Memory
 
 NO_GRAD = "no_grad"
-NEW_LEAF = "new leaf"
+NEW_LEAF, VARIABLE = "new leaf", "Variable("
 SOURCES = 500  # maximum number of tensors stored per cut, because a line in a loop creates new ones in each iteration
 COMPUTED = 10_000  # number of stored storages above which freed ones are removed
 LISTED = 64  # maximum number of elements of a new tensor that are compared with numbers that left the graph
@@ -178,11 +178,16 @@ class GradientFlow:
         return next((self._of_slope[one.id] for one in sources if one.id in self._of_slope), None)
 
     def begin_anew(self, leaf: TrackedTensor, here: Place) -> None:
-        """Process a leaf that no function returned. It may be in the storage of a value with a graph."""
+        """Process a tensor without a graph that no function returned. It may be in the storage of a value with a graph."""
         storage, value = self._computed.get(leaf.storage, (None, None))
         if storage is None or value is None or storage.expired():
             return
-        self._of_value[leaf.id] = self._of_value.get(value.id) or self._cut(NEW_LEAF, [value], here)
+        cut = self._of_value.get(value.id)
+        if not leaf.leaf:
+            if VARIABLE in here.text:  # autograd does not report its call
+                self._of_value[leaf.id] = cut or self._cut(VARIABLE, [value], here)
+            return
+        self._of_value[leaf.id] = cut or self._cut(NEW_LEAF, [value], here)
         self.anew[leaf.id] = here
 
     def _remember(self, computed: list[tuple[torch.Tensor, TrackedTensor]]) -> None:

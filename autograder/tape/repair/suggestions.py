@@ -166,8 +166,8 @@ def _no_leaf(source: EditableSource, statement: ast.stmt) -> Iterator[Edit]:
     text = ast.unparse(statement)
     if isinstance(statement, ast.Assign | ast.Expr) and re.fullmatch(r".+\.requires_grad( = True|_\((True)?\))", text):
         yield delete(source, statement)
-    for call in calls(statement):
-        if called(call) == "from_numpy" or "requires_grad" in {one.arg for one in call.keywords}:
+    for call in calls(statement):  # `Variable(h)` is a tensor without the history of h
+        if called(call) in ("from_numpy", "Variable") or "requires_grad" in {one.arg for one in call.keywords}:
             yield from _uncuts(source, call) if called(call) in UNWRAPPED else ()
 
 

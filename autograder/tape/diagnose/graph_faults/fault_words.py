@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, Cut
+from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, VARIABLE, Cut
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.state import RunState
 from autograder.tape.recording.verdict_types import FaultyTensor, GraphFault, Place
@@ -19,7 +19,7 @@ NUMBERS = {"item": ".item()", "tolist": ".tolist()", "__float__": "float()", "__
 COPIES = {"tensor": "torch.tensor()", "new_tensor": ".new_tensor()", "numpy": ".numpy()", "__array__": "NumPy"}
 ALIASES = {"detach": ".detach()", "data": ".data", "detach_": ".detach_()"}
 COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`", "ne": "`!=`"}
-LEAVES = {NEW_LEAF: in_english("a new leaf")}
+LEAVES = {NEW_LEAF: in_english("a new leaf"), VARIABLE: "Variable"}
 NAMES = {**NUMBERS, **COPIES, **ALIASES, **LEAVES}
 ITS_INPUT = in_english("its input")
 

@@ -39,7 +39,7 @@ class Links:
             new.step, new.unrecorded = state.steps, not torch.is_grad_enabled()
             state.current_step.touch(new)
             self.watcher.begin(new.memory)
-        if by is None and tracked.leaf:
+        if by is None and (tracked.leaf or not tracked.requires_grad):
             state.flow.begin_anew(tracked, state.here())
         if link and standing(tensor)[0]:
             self.link(tracked, tensor, sources)
