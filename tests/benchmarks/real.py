@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -61,11 +62,11 @@ class RealProgram:
 
 
 def plain_seconds(program: RealProgram, path: Path) -> float:
-    """Return the duration of a plain run; of a notebook, of the text of its code cells."""
+    """Return the duration of a plain run; of a notebook, of its code cells without magics."""
     text = path.read_text()
     if path.suffix == ".ipynb":
         cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
-        text = "\n".join("".join(cell["source"]) for cell in cells)
+        text = re.sub(r"(?m)^[%!]", "# ", "\n".join("".join(cell["source"]) for cell in cells))
     script = path.with_name("plain_run.py")
     script.write_text(text)
     began = time.monotonic()
