@@ -57,6 +57,17 @@ def test_a_missing_and_a_foreign_lesson_are_drift(released):
     assert f"{path.relative_to(released)}: not released yet" in told
 
 
+def test_a_variant_has_the_exercises_of_the_release_in_other_numbers(tmp_path):
+    """`release --seed 7` writes all lessons; programs of most of them differ from notebooks/, and no grade_id does."""
+    folder, differing = release.release_variant(7, tmp_path), 0
+    for path in lessons(NOTEBOOKS):
+        stored, variant = (read(root / path.relative_to(NOTEBOOKS)).cells for root in (NOTEBOOKS, folder))
+        ids = [[cell.metadata.get("nbgrader", {}).get("grade_id") for cell in cells] for cells in (stored, variant)]
+        assert ids[0] == ids[1]
+        differing += [cell.source for cell in stored] != [cell.source for cell in variant]
+    assert differing > len(lessons(NOTEBOOKS)) / 2
+
+
 @pytest.mark.parametrize("path", SOURCES)
 def test_no_answer_is_released(path):
     """No author's cell, and no line that only an author's cell has, can be found in the released notebook."""
