@@ -128,7 +128,7 @@ class _Buffers(TorchFunctionMode):
             if written and all(leaf is not None for leaf in leaves):
                 for leaf in leaves:
                     leaf.grad = torch.zeros_like(leaf.grad)  # type: ignore[union-attr,arg-type]
-                return args[0] if name == "zero_" else None
+                return leaves[0].grad if name == "zero_" else None  # type: ignore[union-attr]
         return func(*args, **(kwargs or {}))
 
     def _leaf_of(self, tensor: torch.Tensor) -> torch.Tensor | None:

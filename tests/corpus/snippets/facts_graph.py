@@ -81,6 +81,21 @@ def truth():
     return {"w": [0.6, 0.8]}
 
 
+# %% grad_zeroed · the result of .grad.zero_() is the gradient, which is filled again
+# correct, oracle=clone
+import torch
+
+w = torch.tensor([3.0, 4.0], requires_grad=True)
+(w * w).sum().backward()
+w.grad.zero_().add_(1)
+(w * 3).sum().backward()
+
+
+# truth
+def truth():
+    return {"w": [4.0, 4.0]}
+
+
 # %% create_graph · a gradient penalty differentiates the gradient
 # correct, oracle=clone
 import torch
