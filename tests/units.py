@@ -55,6 +55,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_the_lowest_is_dropped",
         "test_a_step_begins_after_its_hours",
         "test_a_penalty_takes_no_more_than_the_points",
+        "test_work_is_in_time_until_extension_and_grace_are_over",
     ),
     "grade/batch/test_what_decides.py": (),
     "grade/classes/test_like_nbgrader.py": (),

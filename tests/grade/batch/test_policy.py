@@ -212,6 +212,16 @@ def test_a_step_begins_after_its_hours():
     assert [10, 10, 20] == [rule.percent(seconds) for seconds in (1, 86_400, 86_401)]
 
 
+def test_work_is_in_time_until_extension_and_grace_are_over():
+    """Due at noon UTC, ten minutes of grace, an hour more for ann: the last minute of each counts, and the next one does not."""
+    noon = datetime.datetime(2026, 10, 3, 12, tzinfo=datetime.UTC)
+    given = AssignmentPolicy(due=noon, extensions={"ann": "1 hours"})
+    policy = CoursePolicy(late=LateRule(grace_minutes=10), assignments={"first": given})
+    for student, minutes in (("ann", 70), ("bob", 10)):
+        times = [noon + datetime.timedelta(minutes=late) for late in (minutes, minutes + 1)]
+        assert [True, False] == [policy.is_in_time("first", student, time) for time in times]
+
+
 def test_a_penalty_takes_no_more_than_the_points():
     """A late penalty of the maximum can exceed the points; `nbgrader export` (0.9.6) writes 0 then, not a negative number."""
     assert [0.0, 0.0, 1.5] == [Score(2.0, lost, 0).total for lost in (2.5, 2.0, 0.5)]
