@@ -160,3 +160,19 @@ def test_a_value_that_was_computed_without_recording_is_no_derivative():
     """
     verdict = verdict_of(HEAD + dedent(source).lstrip("\n"))
     assert ["leaf lost"] == [fault.kind for fault in verdict.graph_faults]
+
+
+def test_a_layer_without_a_name_is_a_parameter_in_the_sentence():
+    """The sentence is grammatical if the program gives the layer no name, as in `nn.Linear(2, 2)(x)`."""
+    source = """
+        net = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(2):
+            loss = nn.Linear(2, 1)(net(torch.ones(3, 2))).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    (fault,) = verdict_of(HEAD + dedent(source).lstrip("\n")).graph_faults
+
+    assert fault.sentence.startswith("backward fills the gradient of a parameter, which is made here,")

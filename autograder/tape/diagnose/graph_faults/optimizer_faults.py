@@ -67,7 +67,7 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
     for made, tensors in places.items():
         if any(one.id in used or one.id in flow.held for one in tensors):
             continue
-        names = name_of(state, tensors, in_english("the parameters"))
+        names = name_of(state, tensors, in_english("a parameter"))
         told = in_english(
             "backward fills the gradient of {names}, which is made here, but no optimizer holds it, so it stays at its random "
             "values.",
