@@ -138,6 +138,7 @@ class ExplainRun:
         """Store the outcome and the line as the preliminary answer, before the search for fixes."""
         from msgspec.structs import replace
 
+        from autograder.tape.run.budget import budget_in_force
         from autograder.view.text.first_screen import first_answer
 
         verdict = recording.verdict
@@ -148,6 +149,8 @@ class ExplainRun:
         self.untold = translated("{answer}. Looking for repairs.", answer=first_answer(recording))
         if time.monotonic() - self.ready > SOON:
             self.tell("")
+        else:  # a log has a message every 10 seconds only
+            budget_in_force().due = self.ready + SOON
 
     def tell(self, progress: str) -> None:
         """Print the preliminary answer, if it was not printed yet, and the progress."""

@@ -31,6 +31,7 @@ class Budget:
         quiet: seconds before the first progress message, and between two messages.
         kept: seconds at the end of the budget that are reserved for the output, and that no run may use.
         readings: clock readings of the program's first run, which all other runs reuse.
+        due: time from which the next message does not wait for `quiet`.
     """
 
     seconds: float = math.inf
@@ -41,6 +42,7 @@ class Budget:
     quiet: float = QUIET
     kept: float = 0.0
     readings: Readings = field(default_factory=dict)
+    due: float = math.inf
 
     def __post_init__(self) -> None:
         self._told = time.monotonic()
@@ -72,9 +74,9 @@ class Budget:
     def progress(self, backwards: int = 0) -> None:
         """Report the progress, unless a message was sent recently. `backwards` is the number of backward calls of the run."""
         now = time.monotonic()
-        if self.tell is None or now - self._told < self.quiet:
+        if self.tell is None or (now - self._told < self.quiet and now < self.due):
             return
-        self._told = now
+        self._told, self.due = now, math.inf
         calls = f", {backwards:,} backward call{'s' if backwards > 1 else ''}" if backwards else ""
         self.tell(f"{now - self.began:.0f} s: {self.stage or 'running'} (run {self.runs}{calls})")
 

@@ -172,6 +172,18 @@ def test_no_outcome_is_named_where_nothing_was_compared(observed, is_refused):
         refuse_uncompared("train.py", evidence)
 
 
+def test_a_message_that_is_due_does_not_wait():
+    """The first answer is printed when it is due, also in a log with rare messages; the next one waits again."""
+    told = []
+    limit = Budget(tell=told.append, quiet=1000.0)
+    limit.progress()
+    assert told == []
+    limit.due = time.monotonic()
+    limit.progress()
+    limit.progress()
+    assert len(told) == 1
+
+
 def test_no_outcome_is_named_if_the_reference_failed():
     """Without the gradients of the run with copies, "correct" would have no basis."""
     evidence = SimpleNamespace(outcome="correct", cloned_saves=Run(error=KeyError("name")), observed=Run(), plain=Run())
