@@ -1,5 +1,6 @@
 """The tape agrees with the proven truth of every program of the corpus."""
 
+import re
 from dataclasses import asdict, astuple
 from math import isfinite
 from xml.etree import ElementTree
@@ -13,7 +14,7 @@ from autograder.view.text.first_screen import as_screen
 from autograder.view.text.headline import is_compared
 from autograder.view.text.sentences import Sentences
 from tests.corpus.judgement import judged
-from tests.corpus.once import recorded
+from tests.corpus.once import recorded, run
 from tests.corpus.programs import programs
 
 CORPUS = programs()
@@ -104,7 +105,10 @@ def test_the_first_screen(program):
 
 @pytest.mark.parametrize("program", [p for p in CORPUS if p.harm and p.saves], ids=lambda p: p.name)
 def test_the_timeline(program):
-    """The timeline lights a line that is marked as the harm, rings one that is marked as saving, and quotes the program."""
+    """The timeline lights a line that is marked as the harm, rings one that is marked as saving, and quotes the program.
+
+    Its text has these lines, and the versions of PyTorch's own message.
+    """
     timeline = timeline_of(recorded(program))
     lines = program.source.splitlines()
     rows = timeline.columns[0].rows
@@ -115,7 +119,11 @@ def test_the_timeline(program):
         assert {int(row.line) for row in rows if row.is_lit} & program.harm
         assert saving & program.saves
     assert ElementTree.fromstring(draw_timeline(timeline))
-    assert timeline_text(timeline).startswith(timeline.title)
+    text = timeline_text(timeline)
+    assert text.startswith(timeline.title)
+    assert all(f"{line} " in text for line in saving)
+    if versions := re.search(r"is at version (\d+); expected version (\d+)", run(program).message):
+        assert f"expects version {versions[2]}, finds {versions[1]}" in text
 
 
 @EACH
