@@ -15,6 +15,14 @@ class GraphOfTimeline extends graph.Viewer {
     super.describe();
     this.moved?.(this.at);
   }
+
+  /** Lights the line, the node and the memory of a frame; nothing without one. @param {number} [frame] */
+  light(frame) {
+    for (const lit of this.root.querySelectorAll(".lit")) lit.classList.remove("lit");
+    if (frame === undefined || frame < 0) return;
+    const { line, now } = this.scene.frames[frame];
+    for (const { element } of [line, ...now].flatMap((key) => this.elements(key))) (element.closest(".line, .block, .lane") ?? element).classList.add("lit");
+  }
 }
 
 /** The height of a row in pixels. */
@@ -122,6 +130,12 @@ class TimelineViewer {
       const found = this.root.classList.contains("waiting") ? undefined : this.chosen(event); // a line that was just moved
       if (found) this.choose(found.entry.column.frames[found.row]);
     });
+    for (const [type, on] of Object.entries({ pointerover: true, pointerout: false, focusin: true, focusout: false })) {
+      this.root.addEventListener(type, (event) => {
+        const found = this.chosen(event);
+        if (found) this.graph?.light(on ? found.entry.column.frames[found.row] : undefined);
+      });
+    }
     this.root.addEventListener("keydown", (event) => {
       const found = this.chosen(event);
       if (!found || event.ctrlKey || event.metaKey) return;

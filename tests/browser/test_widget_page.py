@@ -133,6 +133,18 @@ def test_the_harm_is_shown_and_described(opened):
     assert "unseen" in page.get_attribute(".line.now", "class")
 
 
+def test_a_row_of_the_timeline_lights_its_line_and_its_node(opened):
+    """The pointer on the row of line 8, and the focus on it, light that line and the node that it made; leaving it lights nothing."""
+    page = opened("silently_wrong")
+    row = page.locator(".moment", has_text="MulBackward0 saves d")
+    for enter, leave in [(row.hover, page.locator(".aside").first.hover), (row.focus, page.locator(".slider").focus)]:
+        enter()
+        assert page.locator(".line.lit").all_inner_texts() == ["f = d * w2"]
+        assert "MulBackward0" in page.locator(".graph .block.lit").first.text_content()
+        leave()
+        assert page.locator(".line.lit, .graph .lit").count() == 0
+
+
 def test_the_arrow_ends_at_the_line_that_wrote(opened):
     """The arrow goes from the harmed row to line 9, in a wide window and in a narrow one."""
     page = opened("raises_backward")
