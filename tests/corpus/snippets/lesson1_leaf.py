@@ -143,3 +143,12 @@ for _ in range(2):
     loss = (w * w).sum()
     loss.backward()
     optimizer.step()
+
+# %% L3 · a leaf is multiplied in place after use
+# raises-forward
+import torch
+
+x = torch.tensor([1.0], requires_grad=True)
+y = 2 * x
+x *= 100
+y.backward()

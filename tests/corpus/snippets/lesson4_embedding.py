@@ -65,3 +65,13 @@ W = torch.randn((7, 5), requires_grad=True)
 a = embedding.weight @ W.t()
 b = embedding(torch.tensor([1, 2])) @ W.t()
 (a.sum() + b.pow(2).sum()).backward()
+
+# %% E4 · max_norm=True means 1.0
+# raises-backward, tensor=weight
+import torch
+
+embedding = torch.nn.Embedding(3, 5, max_norm=True)
+W = torch.randn((7, 5), requires_grad=True)
+a = embedding.weight @ W.t()  # saves
+b = embedding(torch.tensor([0, 2])) @ W.t()  # harm
+(a.sum() + b.sum()).backward()
