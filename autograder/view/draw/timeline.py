@@ -186,7 +186,7 @@ class _ColumnDrawing:
         first = top + (-2 if self.is_narrow else ROW / 2 - 9)
         space = self.width - self.words - PAD
         for words, kind, width in ((mark.words, f"said {mark.kind}", BOLD), (mark.detail, "note", CHARACTER)):
-            for line in wrap_text(words, int(space / width)) if words else ():
+            for line in wrap_text(words, int(0.96 * space / width)) if words else ():
                 first += LINE - 1
                 shapes.append(text(self.words, first - 2, line, kind=kind))
         return first + 2

@@ -14,7 +14,7 @@ from autograder.locale.translations import join_names, retold, translatable, tra
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import FaultyTensor, Fix, GraphFault, Harm, Place, Problem, place_of_fix
 from autograder.view.scene.timeline_columns import ColumnMaker
-from autograder.view.scene.timeline_parts import VALUES, Column, Mark, Row, Timeline, short_place
+from autograder.view.scene.timeline_parts import VALUES, Column, Kind, Mark, Row, Timeline, short_place
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import is_wrong, percent, short_values
 from autograder.view.text.harm_sentences import WORDS, harm_words, harmed_tensor, through, where
@@ -68,9 +68,10 @@ def _columns(recording: Recording) -> tuple[list[Column], int]:
         return list(_watched_column(recording)), 0
     if verdict.harms:
         return _harmed_columns(recording)
-    if verdict.outcome in ("raises-forward", "raises-backward"):
+    paths = [*_fault_columns(recording)][:COLUMNS] if verdict.outcome != "raises-forward" else []
+    if not paths and verdict.outcome in ("raises-forward", "raises-backward"):
         return [ColumnMaker(recording).of_error()], 0
-    return [*_fault_columns(recording)][:COLUMNS] or [ColumnMaker(recording).of_harmless()], 0
+    return paths or [ColumnMaker(recording).of_harmless()], 0
 
 
 def _harmed_columns(recording: Recording) -> tuple[list[Column], int]:
@@ -105,7 +106,11 @@ def _title(recording: Recording, column: Column) -> str:
     if harm is not None:
         return f"{verdict.outcome}: {_cause(recording, harm)}"
     if verdict.error is not None and (place := verdict.error.place(file)) is not None:
-        return f"{verdict.outcome}: {_broken_rule(verdict.error, column.name, where(place, file))}"
+        rule = _broken_rule(verdict.error, column.name, where(place, file))
+        faults = [fault.place for fault in verdict.graph_faults if verdict.outcome == "raises-backward"]
+        if faults and faults[0].line != place.line:
+            rule = translated("{rule}, because of {line}", rule=rule, line=where(faults[0], file))
+        return f"{verdict.outcome}: {rule}"
     return title(verdict)
 
 
@@ -225,12 +230,17 @@ def _path(
     made = {tensor.made: tensor.name for tensor in reversed(tensors) if tensor.made is not None}
     marked = [(place, Mark("made", translated("makes {tensor}", tensor=name))) for place, name in made.items()]
     effect, _, detail = retold(fault.sentence).partition(". ")
-    marked.append((lost or fault.place, Mark("lost", effect.removesuffix("."), detail)))
+    kind: Kind = "lost" if fault.kind != "graph used again" else "made"
+    marked.append((lost or fault.place, Mark(kind, effect.removesuffix("."), detail)))
     if lost is not None and lost != fault.place:
         marked.append((fault.place, Mark("lost", translated("here"))))
-    if read is not None:
-        words = translated("backward does not reach {tensors}", tensors=join_few(names))
-        marked.append((read, Mark("accepted", words)))
+    error = recording.verdict.error
+    unreached = translated("backward does not reach {tensors}", tensors=join_few(names))
+    if error is not None and (place := error.place(recording.programs[0].file)) is not None:
+        message = clip(short_message(error.message), MESSAGE)
+        marked.append((place, Mark("raised", unreached if read and read.line == place.line else error.type, message)))
+    elif read is not None:
+        marked.append((read, Mark("accepted", unreached)))
     note = count_noun(len(names), "{count} tensor", "{count} tensors") if len(names) > 1 else ""
     return Column(join_few(names), note, tuple(_rows_of(recording, marked, fault.place)))
 

@@ -99,7 +99,7 @@ class Timeline:
     def tone(self) -> str:
         """The class that gives the figure the color of the outcome; a graph fault has that of a wrong gradient."""
         is_lost = any(mark.kind == "lost" for column in self.columns for row in column.rows for mark in row.marks)
-        return "silent" if is_lost else tone_of(self.outcome)
+        return "silent" if is_lost and self.outcome == "correct" else tone_of(self.outcome)
 
 
 class SceneColumn(msgspec.Struct):
