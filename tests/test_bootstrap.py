@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,7 +54,8 @@ def test_help_and_version_need_no_package(clone, words):
     (clone / "solutions").mkdir()  # which a clone has and a wheel does not
     command = [sys.executable, "-S", "-m", "autograder", *words]
     done = subprocess.run(command, cwd=clone, capture_output=True, text=True)
-    expected = {"--version": "autograder 0.1.0\n", "": "autograder: the following arguments are required"}
+    version = tomllib.loads((clone / "pyproject.toml").read_text())["project"]["version"]
+    expected = {"--version": f"autograder {version}\n", "": "autograder: the following arguments are required"}
     assert expected.get(" ".join(words), "usage: autograder") in done.stdout + done.stderr
     assert (0 if words else 2) == done.returncode
     assert not (clone / ".venv").exists()
