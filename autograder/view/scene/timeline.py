@@ -78,9 +78,12 @@ def _harmed_columns(recording: Recording) -> tuple[list[Column], int]:
     """Return a column for each storage that was modified after it was saved; storages with the same lines share one."""
     storage_of = {edge.id: edge.storage for edge in recording.saved}
     harms: dict[object, list[Harm]] = {}
+    known: dict[object, object] = {}  # a modification may be found in two ways
     for harm in recording.verdict.harms:
         place = (harm.tensor, harm.mutated_at[:1])
-        harms.setdefault(storage_of.get(harm.edge, place) if harm.edge is not None else place, []).append(harm)
+        key = storage_of.get(harm.edge, place) if harm.edge is not None else known.get(place, place)
+        known.setdefault(place, key)
+        harms.setdefault(key, []).append(harm)
     columns: dict[object, tuple[Column, list[str]]] = {}
     for same in [*harms.values()][:SEARCHED]:
         column = ColumnMaker(recording).of_harms(same)
