@@ -1,5 +1,6 @@
 """`lab`: copies for the student, settings inside the clone, a server that starts and stops cleanly."""
 
+import functools
 import json
 import os
 import shutil
@@ -108,7 +109,10 @@ def test_a_learner_does_not_meet_the_teachers_tools(clone, teacher):
 def test_the_server_starts_serves_and_stops(stop):
     """The printed address responds, and Ctrl-C or a signal ends the server and the command with exit code 0."""
     command = [sys.executable, "-m", "autograder", "lab", "02", "--no-browser"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heard
+    )
     address = next(line for line in process.stdout if "http" in line).split()[-1]
     assert 200 == urllib.request.urlopen(address).status
     assert "02_mutating_a_saved_tensor.ipynb" in address
