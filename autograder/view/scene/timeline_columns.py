@@ -240,8 +240,9 @@ class ColumnMaker:
             return first.step
         if self.verdict.error:
             return self._error_step()
-        freed = (step.index for step in self.recording.steps[last + 1 :] if edge is not None and edge.id in step.freed)
-        return next((visit.step for visit in visits), next(freed, None))  # a trace has a limited number of visits
+        later = self.recording.steps[last + 1 :]  # of which a trace may have no visits, because their number is limited
+        called = (step.index for step in later if "backward(" in step.place.text or "autograd.grad(" in step.place.text)
+        return next((visit.step for visit in visits), next(called, None))
 
     def _error_step(self) -> int | None:
         """Return the index of the last step at the line of the error."""
