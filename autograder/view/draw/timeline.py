@@ -24,6 +24,9 @@ LIVE_WIDTHS = (308.0, 360.0, 460.0, 620.0, 760.0, 880.0, 1080.0)
 MOST_ROWS = 11
 """The maximum number of rows of a static picture with several columns."""
 
+SHORTEST = 8
+"""The minimum number of columns of the last line of a text, which otherwise wraps earlier."""
+
 RIGHT = "note end"
 """Class of a note that ends at its position."""
 PAD, ROW, CALLER, LINE, FOLD, INDENT = 16.0, 32.0, 25.0, 15.0, 21.0, 14.0
@@ -78,6 +81,8 @@ def _lines(
 ) -> tuple[float, list[Shape]]:
     """Return the position below text that wraps at the right edge, and its lines."""
     lines = wrap_text(words, int((width - 2 * PAD) / character))
+    if len(lines) > 1 and len(lines[-1]) < SHORTEST:
+        lines = wrap_text(words, int((width - 2 * PAD) / character) - 2 * SHORTEST)
     shapes = [text(PAD, top + height * (number + 1) - 5, line, kind=kind) for number, line in enumerate(lines)]
     return top + height * len(lines), shapes
 
@@ -202,7 +207,7 @@ class _ColumnDrawing:
         begin = tops[0] if any(mark.kind == "made" for _, mark in self.spots) else tops[0] - ROW / 2 + 4
         causes = [middle for middle, mark in self.spots if mark.kind in ("modified", "unseen", "lost")]
         cause = min(causes, default=tops[-1])
-        hidden = any(mark.kind in ("unseen", "lost") for _, mark in self.spots)
+        hidden = all(mark.kind != "modified" for _, mark in self.spots)
         pieces = [path(f"M{x:.1f} {begin:.1f}V{cause:.1f}", kind="bar")]
         if causes and tops[-1] > cause:
             pieces.append(path(f"M{x:.1f} {cause:.1f}V{tops[-1]:.1f}", kind="bar after" + " unseen" * hidden))

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from msgspec import structs
+
 from autograder.locale.translations import join_names, retold, translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import FaultyTensor, Fix, GraphFault, Harm, Place, Problem, place_of_fix
@@ -119,6 +121,7 @@ def _title(recording: Recording, column: Column) -> str:
 
 def _cause(recording: Recording, harm: Harm) -> str:
     """Return the wrong gradient, if there is one, and the cause of a harm."""
+    harm = _refused(recording, harm)
     cause = harm_words(harm, recording).cause
     wrong = [(name, gradient) for name, gradient in recording.verdict.gradients.items() if is_wrong(gradient)]
     if recording.verdict.outcome != "silently-wrong" or len(wrong) != 1:
@@ -137,6 +140,17 @@ def _cause(recording: Recording, harm: Harm) -> str:
     return translated(
         "{name}.grad is {got} instead of {right}, because {cause}", name=name, got=got, right=right, cause=cause
     )
+
+
+def _refused(recording: Recording, harm: Harm) -> Harm:
+    """Return the harm with the modification that a version counter counted as its first line, if backward raises."""
+    if recording.verdict.outcome != "raises-backward" or harm.edge is None:
+        return harm
+    writes = [write for step in recording.steps for write in step.writes if harm.edge in write.harmed]
+    counted = next((write for write in writes if write.counters), None)
+    if counted is None or counted.place == harm.mutated_at[0]:
+        return harm
+    return structs.replace(harm, mutated_at=(counted.place,), through=counted.through)
 
 
 def _broken_rule(error: Problem, name: str, line: str) -> str:

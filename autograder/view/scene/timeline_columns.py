@@ -187,7 +187,7 @@ class ColumnMaker:
             return
         alias = harm.through or write.through or write.operation
         if alias == harmed_tensor(harm):
-            alias = translated("a modification by `{operation}`", operation=write.operation)
+            alias = translated("a modification by {operation}", operation=write.operation)
         still = translated("still version {version}: {alias} is not counted", version=harm.saved_version, alias=alias)
         self._add(step.index, Mark("unseen", f"{values} · {still}" if 0 < len(values) <= VALUES else still))
 
