@@ -146,8 +146,10 @@ def _refused(recording: Recording, harm: Harm) -> Harm:
     """Return the harm with the modification that a version counter counted as its first line, if backward raises."""
     if recording.verdict.outcome != "raises-backward" or harm.edge is None:
         return harm
+    saved = next((edge.tensor for edge in recording.saved if edge.id == harm.edge), None)
+    own = next((tensor.counter for tensor in recording.tensors if tensor.id == saved), None)
     writes = [write for step in recording.steps for write in step.writes if harm.edge in write.harmed]
-    counted = next((write for write in writes if write.counters), None)
+    counted = next((write for write in writes if own in write.counters), None)
     if counted is None or counted.place == harm.mutated_at[0]:
         return harm
     return structs.replace(harm, mutated_at=(counted.place,), through=counted.through)
