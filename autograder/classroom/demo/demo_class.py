@@ -164,7 +164,9 @@ class DemoQuestion(NamedTuple):
     def _prediction(self, right: bool, chance: random.Random) -> str:
         """Return the answer's cell with the truth, or with another word of its comment, outcome or number."""
         code, _, comment = self.exercise.stub.partition("#")
-        choices = re.findall(r'"([\w-]+)"', comment) or (OUTCOMES if self.truth in OUTCOMES else NUMBERS)
+        asked = next(questions_of(self.exercise.check))
+        lines = [line.strip() for line in asked.program.splitlines()[1:]] if asked.asks == "culprit" else []
+        choices = lines or re.findall(r'"([\w-]+)"', comment) or (OUTCOMES if self.truth in OUTCOMES else NUMBERS)
         guess = self.truth if right else chance.choice([one for one in choices if one != self.truth])
         return code.replace("...", guess).rstrip()
 
@@ -240,11 +242,13 @@ def _questions(lesson: nbformat.NotebookNode, chance: random.Random) -> list[Dem
 
 
 def _truth(check: str) -> str:
-    """Return the right prediction of a program: its outcome, or the value that it returns."""
+    """Return the right prediction of a program: its outcome, the value that it returns, or the line that breaks backward."""
     from autograder.course.practice.practice_item import run_item  # here, because it loads PyTorch
 
     asked = next(questions_of(check))
     program = re.sub(r"^def \w+", "def program", asked.program, count=1)
+    if asked.asks == "culprit":
+        return run_item(program).verdict.harms[0].mutated_at[0].text
     if asked.asks != "predicted_value":
         return run_item(program).verdict.outcome
     names: dict[str, Any] = {}
