@@ -203,9 +203,11 @@ def test_feedback_has_the_grades_that_nbgrader_gives_it(graded, course):
     GetGrades().preprocess(theirs, about)
     grades = add_grades(ours, submitted)
     assert digest_of_marks([("why", None, None, "Say more.")]) == grades.pop("marks")
-    assert {key: about["nbgrader"][key] for key in ("score", "max_score", "late_penalty")} == grades
+    theirs_too = {key: about["nbgrader"][key] for key in ("score", "max_score", "late_penalty")}
+    assert theirs_too | {"due": None, "submitted": None} == grades
     waiting = {one.metadata.nbgrader.grade_id: one.metadata.nbgrader.pop("waiting", None) for one in ours.cells}
     assert {"f": None, "test_f": False, "why": False, "task": True} == waiting
+    assert not any(one.metadata.nbgrader.pop("manual", False) for one in ours.cells)
     assert [one.metadata for one in theirs.cells] == [one.metadata for one in ours.cells]
 
 

@@ -86,13 +86,13 @@ def require_a_marked_line(recording, case):
     if "silently-wrong" == recording.verdict.outcome and start.forecast:
         assert "silently-wrong" == start.forecast[0]
     if "raises-backward" != recording.verdict.outcome:
-        assert not any("backward will raise an error" in frame.effect for frame in scene.frames)
+        assert not any("backward will raise an error" in frame.effect + frame.others for frame in scene.frames)
 
 
 def require_no_praise(recording, told):
     """The picture of a rejected answer never says "correct", and says "silently wrong" only of gradients of backward."""
     scene, forms = build_scene(recording), drawn_mimebundle(recording)
-    end = scene.frames[-1].fact
+    end = " ".join((scene.frames[-1].fact, scene.frames[-1].meaning, scene.frames[-1].details))
     assert "Outcome: correct" not in end
     assert not re.search(r"^correct:|✓ *correct", unquote("".join(forms.values())), re.MULTILINE)
     if "correct" == recording.verdict.outcome:
@@ -368,7 +368,7 @@ def test_a_line_that_cuts_the_path_is_named_and_lit(exercise, answer, line, told
     scene = build_scene(shown[0])
     start = scene.frames[scene.start]
     assert line == scene_line(shown[0])
-    assert told in start.effect
+    assert told in start.effect + start.others
     marks = [frame.changes[start.line] for frame in scene.frames[: scene.start + 1] if start.line in frame.changes]
     assert "lost" in marks[-1].split()  # in a loop the line has its mark from the first round
 

@@ -178,4 +178,8 @@ def test_what_a_check_fills_is_no_line_of_the_learners(shown):
     steps = [step for step in recording.steps if step.function.endswith("forward")]
     assert "x = x * self.weight" == steps[0].place.text
     assert [] == [write for step in steps for write in step.writes]
-    assert not any("writes into" in frame.effect for frame in build_scene(recording).frames if "forward" in frame.fact)
+    assert not any(
+        "writes into" in frame.effect + frame.others
+        for frame in build_scene(recording).frames
+        if "forward" in frame.fact
+    )
