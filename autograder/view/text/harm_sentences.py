@@ -226,4 +226,4 @@ def _others(count: int) -> str:
     """Return the number of further wrong gradients, to follow a sentence; "" for 0."""
     if not count:
         return ""
-    return translated("; so is 1 more") if count == 1 else translated("; so are {count} more", count=count)
+    return translated("; 1 more is wrong") if count == 1 else translated("; {count} more are wrong", count=count)
