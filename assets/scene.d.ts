@@ -126,6 +126,7 @@ export interface SceneTimeline {
   columns: SceneColumn[];
   change: string;
   rest: string[];
+  unmodified: string[];
   graph_first: boolean;
 }
 

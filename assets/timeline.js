@@ -25,8 +25,8 @@ class GraphOfTimeline extends graph.Viewer {
   }
 }
 
-/** The height of a row in pixels. */
-const ROW = 32;
+/** The height of a row, and the minimum width of columns next to each other, in pixels. */
+const ROW = 32, SIDE = 620;
 
 /** One timeline: the title, the columns, the fix, and the graph. */
 class TimelineViewer {
@@ -34,6 +34,7 @@ class TimelineViewer {
   root = graph.make("section", { className: "autograder story", role: "group", "aria-label": graph.say("timeline") });
   more = graph.make("details", { className: "more" }, graph.make("summary", {}, graph.say("Show the graph, step by step")));
   place = graph.make("div");
+  columns = graph.make("div", { className: "columns" });
   /** @type {GraphOfTimeline | undefined} */
   graph;
   /** @type {{ pane: HTMLElement, column: SceneColumn, drawn: number, steps: Element[] }[]} */
@@ -50,12 +51,15 @@ class TimelineViewer {
   constructor(scene, host, model) {
     this.scene = scene;
     this.model = model;
-    const { title, tone, columns, change, rest, graph_first } = /** @type {SceneTimeline} */ (scene.timeline);
+    const { title, tone, columns, change, rest, unmodified, graph_first } = /** @type {SceneTimeline} */ (scene.timeline);
     const [first, ...others] = columns.map((column) => this.pane(column));
     const folded = others.map((pane, i) => graph.make("details", { className: "other" }, graph.make("summary", {}, columns[i + 1].title), pane));
-    const notes = rest.map((sentence) => graph.make("p", { className: "aside" }, sentence));
+    const notes = rest.map((sentence, i) => unmodified.length && i === rest.length - 1
+      ? graph.make("details", { className: "aside" }, graph.make("summary", {}, sentence), unmodified.join(", "))
+      : graph.make("p", { className: "aside" }, sentence));
+    this.columns.append(first, ...folded);
     this.more.append(this.place);
-    this.root.append(graph.make("p", { className: `headline ${tone}` }, title), first, ...folded, ...(change ? [graph.make("p", { className: "change" }, change)] : []), ...notes, this.more);
+    this.root.append(graph.make("p", { className: `headline ${tone}` }, title), this.columns, ...(change ? [graph.make("p", { className: "change" }, change)] : []), ...notes, this.more);
     if (scene.is_playable) {
       if (columns.some(({ movable }) => movable.some(Boolean))) this.root.append(graph.make("p", { className: "aside" }, graph.say("Drag the line with the pencil to another place, or press Alt+↑ or Alt+↓ there, to see the outcome.")));
       this.root.append(graph.button(graph.say("change the program"), () => graph.askForBoard(model), "play"));
@@ -76,9 +80,13 @@ class TimelineViewer {
     return pane;
   }
 
-  /** Draws each column at the largest width that fits. */
+  /** Draws each column at the largest width that fits: next to each other in a wide pane, else below each other and folded. */
   fit() {
-    const width = this.root.clientWidth - 24;
+    const whole = this.root.clientWidth - 24;
+    const beside = Math.max(1, Math.min(this.panes.length, Math.floor(whole / SIDE)));
+    const width = whole / beside - (beside > 1 ? 8 : 0);
+    this.columns.style.gridTemplateColumns = `repeat(${beside}, minmax(0, 1fr))`;
+    if (beside > 1) for (const other of this.columns.querySelectorAll("details")) other.open = true;
     for (const entry of this.panes) {
       const { drawings, title } = entry.column;
       const fits = drawings.filter((drawing) => drawing.width <= width).length;

@@ -45,7 +45,7 @@ PAGE = """<!doctype html>
 
 FRAME = """
 :root { color-scheme: light dark; }
-body { max-width: 1080px; margin: 16px auto; padding: 0 12px; background: light-dark(#ffffff, #0f1317); color: light-dark(#1b1f24, #e9edf2); font-family: system-ui, sans-serif; }
+body { max-width: 1320px; margin: 16px auto; padding: 0 12px; background: light-dark(#ffffff, #0f1317); color: light-dark(#1b1f24, #e9edf2); font-family: system-ui, sans-serif; }
 img { max-width: 100%; } pre { overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; } details { margin-top: 12px; }
 @media (max-width: 640px) { .wide { display: none; } } @media (min-width: 641px) { .narrow { display: none; } }
 """  # noqa: E501

@@ -280,4 +280,5 @@ def scene_timeline(timeline: Timeline, recording: Recording, scene: Scene, graph
         )
         for column in timeline.columns
     ]
-    return SceneTimeline(timeline.title, timeline.tone, columns, timeline.change, list(timeline.rest), graph_first)
+    rest, names = list(timeline.rest), list(timeline.unmodified)
+    return SceneTimeline(timeline.title, timeline.tone, columns, timeline.change, rest, names, graph_first)

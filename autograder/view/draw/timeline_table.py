@@ -30,9 +30,12 @@ def write_table(timeline: Timeline) -> str:
         for column in others
     )
     below = [timeline.change, *timeline.rest]
+    names = ""
+    if timeline.unmodified:
+        names = f"<details><summary>{escape(below.pop())}</summary>{escape(', '.join(timeline.unmodified))}</details>"
     return "".join([
         f"<p><strong>{escape(timeline.title)}</strong></p>", _table(first, timeline.tone), *folded,
-        *(f"<p>{escape(words)}</p>" for words in below if words),
+        *(f"<p>{escape(words)}</p>" for words in below if words), names,
     ])  # fmt: skip
 
 

@@ -52,8 +52,10 @@ def timeline_of(recording: Recording) -> Timeline | None:
         return None
     fix = next(iter(recording.verdict.fixes), None)
     change = _change(fix) if fix else ""
-    rest = tuple(_rest(recording, columns, more))
-    return Timeline(_title(recording, columns[0]), recording.verdict.outcome, tuple(columns), change, rest)
+    names = _unmodified(recording, columns) if recording.verdict.harms else []
+    rest = tuple(_rest(recording, names, more))
+    many = tuple(names) if len(names) > NAMES else ()
+    return Timeline(_title(recording, columns[0]), recording.verdict.outcome, tuple(columns), change, rest, many)
 
 
 def is_withheld(recording: Recording) -> bool:
@@ -170,14 +172,14 @@ def _change(fix: Fix) -> str:
     return translated("Fix in {place}: {code}", place=retold(place_of_fix(fix)), code=code)
 
 
-def _rest(recording: Recording, columns: list[Column], more: int) -> Iterator[str]:
+def _rest(recording: Recording, names: list[str], more: int) -> Iterator[str]:
     """Yield sentences on the storages that have no column, and on graph faults."""
     if more:
         yield count_noun(
             more, "{count} more storage was modified after it was saved.",
             "{count} more storages were modified after they were saved.",
         )  # fmt: skip
-    if recording.verdict.harms and (names := _unmodified(recording, columns)):
+    if names:
         told = join_names(names) if len(names) <= NAMES else count_noun(len(names), "{count} tensor", "{count} tensors")
         yield translated("Not modified: {names}.", names=told)
     if recording.verdict.graph_faults and not (recording.verdict.harms or recording.verdict.fixes):

@@ -87,6 +87,7 @@ class Timeline:
     Attributes:
         change: the first fix, or "".
         rest: sentences on the storages that are not drawn.
+        unmodified: names of the variables whose tensors were not modified, if they are too many for a sentence.
     """
 
     title: str
@@ -94,6 +95,7 @@ class Timeline:
     columns: tuple[Column, ...]
     change: str = ""
     rest: tuple[str, ...] = ()
+    unmodified: tuple[str, ...] = ()
 
     @property
     def tone(self) -> str:
@@ -125,6 +127,7 @@ class SceneTimeline(msgspec.Struct):
         tone: the class that gives it the color of the outcome.
         change: the first fix, or "".
         rest: sentences below the columns.
+        unmodified: names that the last sentence counts, to be unfolded.
         graph_first: whether the graph is open, too.
     """
 
@@ -133,6 +136,7 @@ class SceneTimeline(msgspec.Struct):
     columns: list[SceneColumn]
     change: str
     rest: list[str]
+    unmodified: list[str] = []
     graph_first: bool = False
 
 
