@@ -176,3 +176,32 @@ def test_a_layer_without_a_name_is_a_parameter_in_the_sentence():
     (fault,) = verdict_of(HEAD + dedent(source).lstrip("\n")).graph_faults
 
     assert fault.sentence.startswith("backward fills the gradient of a parameter, which is made here,")
+
+
+@pytest.mark.parametrize(
+    ("copied", "faults"),
+    [
+        ("target.load_state_dict(net.state_dict())", 0),
+        ("[a.data.copy_(b) for a, b in zip(target.parameters(), net.parameters())]", 0),
+        ("pass", 1),
+    ],
+    ids=["load_state_dict", "copy_", "not copied"],
+)
+def test_a_target_network_keeps_no_random_values(copied, faults):
+    """A network whose values the program copied is meant without an optimizer, although backward fills its gradients."""
+    verdict = verdict_of(
+        dedent(f"""
+        import torch
+        from torch import nn
+        torch.manual_seed(0)
+        net, target = nn.Linear(3, 2), nn.Linear(3, 2)
+        {copied}
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            x = torch.randn(4, 3)
+            optimizer.zero_grad()
+            nn.functional.smooth_l1_loss(net(x), 0.9 * target(x) + 1).backward()
+            optimizer.step()
+        """)
+    )
+    assert (verdict.outcome, len(verdict.graph_faults)) == ("correct", faults)

@@ -19,6 +19,7 @@ from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place
 
 _INITIAL = re.compile(r"init|normal_|uniform_")
+_COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
 
 
 def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
@@ -51,8 +52,12 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
     state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
     if evidence.outcome.startswith("raises"):
         return
-    # A modification after the first backward may be a step by hand, unless it sets the values of a new parameter.
-    written = {(write.memory, write.place) for write in state.writes if write.changed and write.call > 0}
+    # A modification after the first backward may be a step by hand, unless it sets the values of a new parameter. Values
+    # that were copied, as into a target network, are not random, whenever the program copied them.
+    written = {
+        (write.memory, write.place) for write in state.writes
+        if write.changed and (write.call > 0 or _COPIED.search(write.place.text))
+    }  # fmt: skip
     by_hand = {(memory, place) for memory, place in written if not _INITIAL.search(place.text)}
     used = {
         number
