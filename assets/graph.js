@@ -365,7 +365,7 @@ class Viewer {
     this.count.textContent = count;
     const problem = scene.board?.problem;
     this.root.classList.toggle("stopped", Boolean(problem));
-    this.details.hidden = Boolean(problem);
+    this.details.hidden = true;
     if (problem) return this.sentence.replaceChildren(problem);
     const [event, meaning, rest] = this.caption(frame);
     const second = frame.effect && !this.asking ? make("strong", {}, frame.effect) : meaning;

@@ -18,7 +18,7 @@ class GraphOfTimeline extends graph.Viewer {
 
   /** Lights the line, the node and the memory of a frame; nothing without one. @param {number} [frame] */
   light(frame) {
-    for (const lit of this.root.querySelectorAll(".lit")) lit.classList.remove("lit");
+    this.lightMemory(undefined, false);
     if (frame === undefined || frame < 0) return;
     const { line, now } = this.scene.frames[frame];
     for (const { element } of [line, ...now].flatMap((key) => this.elements(key))) (element.closest(".line, .block, .lane") ?? element).classList.add("lit");

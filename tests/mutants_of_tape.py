@@ -3,7 +3,7 @@
     python -m tests.mutants_of_tape [--count 100] [--seed 0] [--every]
 
 A mutant is one change in a function that some program executes: a comparison, a condition, a number, an operator or a
-dropped call. A program notices it if its declared outcome, lines or gradients are no longer found, or if the first fix is
+dropped call. A mutant is noticed if a program's declared outcome, lines or gradients are no longer found, or if the first fix is
 another one. Each mutant runs in a forked process, with the programs that execute the changed block.
 """
 

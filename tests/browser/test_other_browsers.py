@@ -150,6 +150,6 @@ def wait_for_places(evaluate: Evaluate) -> list[tuple[str, float, float]]:
     """Returns the text and the place of each part of the timeline; the page decompresses its scene first."""
     end = time.monotonic() + 20
     while not (places := json.loads(evaluate(PLACES))):
-        assert time.monotonic() < end, "the page has no timeline"
+        assert time.monotonic() < end, "the page does not show a timeline"
         time.sleep(0.2)
     return places

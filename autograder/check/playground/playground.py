@@ -51,12 +51,12 @@ class ArrangementWorker:
         self._process: Any = None
         self._connection: Connection | None = None
 
-    def scene(self, arrangement: Arrangement, options: dict[str, Any]) -> Scene:
+    def scene(self, arrangement: Arrangement, options: dict[str, Any], as_timeline: bool = False) -> Scene:
         """Return the scene of an arrangement's run, or one with the reason why it did not finish."""
         if not CAN_FORK:
-            return judged_scene(self.program, arrangement, self.names, options)
+            return judged_scene(self.program, arrangement, self.names, options, as_timeline)
         connection = self._connected()
-        connection.send_bytes(msgspec.json.encode((arrangement, options)))
+        connection.send_bytes(msgspec.json.encode((arrangement, options, as_timeline)))
         try:
             if connection.poll(ALL_RUNS):
                 return msgspec.json.decode(connection.recv_bytes(), type=Scene)
@@ -68,7 +68,6 @@ class ArrangementWorker:
             self._process.join(1)
             problem = translated("The program ended the process that ran it. Undo the last change.")
         self.close()
-        options.pop("as_timeline", None)
         return board_scene(self.program, arrangement, None, problem=problem, **options)
 
     def close(self) -> None:
@@ -103,15 +102,20 @@ class ArrangementWorker:
         torch.set_num_threads(1)
         with suppress(EOFError, OSError):
             while True:
-                arrangement, options = msgspec.json.decode(inside.recv_bytes(), type=tuple[Arrangement, dict[str, Any]])
-                inside.send_bytes(msgspec.json.encode(judged_scene(self.program, arrangement, self.names, options)))
+                asked = msgspec.json.decode(inside.recv_bytes(), type=tuple[Arrangement, dict[str, Any], bool])
+                arrangement, options, as_timeline = asked
+                scene = judged_scene(self.program, arrangement, self.names, options, as_timeline)
+                inside.send_bytes(msgspec.json.encode(scene))
 
 
 def judged_scene(
-    program: PlayProgram, arrangement: Arrangement, names: dict[str, Any], options: dict[str, Any]
+    program: PlayProgram,
+    arrangement: Arrangement,
+    names: dict[str, Any],
+    options: dict[str, Any],
+    as_timeline: bool = False,
 ) -> Scene:
     """Return the scene of an arrangement that runs in this process; `options` are those of `board_scene`."""
-    as_timeline = options.pop("as_timeline", False)
     try:
         judged = run(program, arrangement, names, ONE_RUN)
     except ProgramError as error:
@@ -178,9 +182,7 @@ class Playground:
         options: dict[str, Any] = {"number": number, "is_editable": not self.program.header, "place": self.place}
         if self.program.spare and arrangement.key == self.program.as_given.key:
             return board_scene(self.program, arrangement, None, problem=translated(START), **options)
-        if as_timeline:
-            options["as_timeline"] = True
-        return self._worker.scene(arrangement, options)
+        return self._worker.scene(arrangement, options, as_timeline)
 
     def warm_up(self) -> None:
         """Run the given program in this process, so that the worker need not repeat its imports."""

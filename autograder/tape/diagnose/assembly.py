@@ -11,6 +11,7 @@ from msgspec import structs
 
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import NAMES, how_it_cuts
+from autograder.tape.diagnose.harms.during_backward import RECOMPUTED_BLOCK
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.observe.backward_trace import backward_steps
@@ -24,7 +25,6 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Verdict
 from autograder.tape.run.programs.program import Program
 
-RECOMPUTED = "write before recomputation"  # the kind of harm that no saved tensor shows before backward
 SOURCES = 8  # maximum number of values in a recording that one line takes out of the graph
 
 
@@ -91,7 +91,8 @@ def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdic
     backward raises. Before the call, a forecast may be better than its outcome, because the harm happens later.
     """
     settled, known, overwritten = [], _outcomes_of_calls(evidence, verdict), False
-    early = {place for harm in verdict.harms if harm.kind == RECOMPUTED for place in harm.mutated_at}
+    # no saved tensor shows this kind before backward
+    early = {place for harm in verdict.harms if harm.kind == RECOMPUTED_BLOCK.name for place in harm.mutated_at}
     calls = iter(sorted(known))
     ahead = next(calls, None)
     for step in steps:
@@ -120,8 +121,8 @@ def _outcomes_of_calls(evidence: Evidence, verdict: Verdict) -> dict[int, Outcom
             known[seen.call] = "correct"
         elif verdict.outcome == "silently-wrong" and number == evidence.wrong_call:
             known[seen.call] = "silently-wrong"
-        elif known.get(seen.call) is None:
-            known[seen.call] = None
+        else:
+            known.setdefault(seen.call, None)
     return known
 
 

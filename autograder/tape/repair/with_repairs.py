@@ -91,7 +91,7 @@ def with_changes(
     notes, runs = (*recording.verdict.notes, *found.notes), budget_in_force().runs
     verdict = structs.replace(recording.verdict, fixes=found.fixes, notes=notes, runs=runs)
     known = with_suggestions(structs.replace(recording, verdict=verdict), factory, scope, run=run)
-    # A change for a graph fault that was run is a fix, so the reason why there is no fix would be false.
+    # A change for a graph fault that was run is a fix: a note that no fix was found would be false.
     if not found.reason or any(fault.was_run for fault in known.verdict.graph_faults):
         return known
     return structs.replace(known, verdict=structs.replace(known.verdict, notes=(*notes, found.reason)))

@@ -129,7 +129,7 @@ def _cause(recording: Recording, harm: Harm) -> str:
     if recording.verdict.outcome != "silently-wrong" or len(wrong) != 1:
         return cause
     (name, gradient) = wrong[0]
-    if harm.kind not in WORDS:  # that a node had saved the tensor is told by its row
+    if harm.kind not in WORDS:  # a row names the node that saved the tensor
         line = where(harm.mutated_at[0], recording.programs[0].file)
         cause = translated(
             "{line} modified {tensor}{through}", line=line, tensor=harmed_tensor(harm), through=through(harm)

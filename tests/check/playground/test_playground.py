@@ -100,7 +100,7 @@ def test_a_line_that_is_moved_in_the_timeline_is_run_at_its_new_place(picture):
     for by, expected in [(1, "correct"), (5, "correct"), (-1, "raises-backward"), (-9, "raises-forward")]:
         picture.listener(types.SimpleNamespace(new={"number": 1, "moved": "h.mul_(2)", "by": by}))
         assert picture.scene["outcome"] == expected
-        if expected != "raises-forward":  # a name that is not bound yet has no timeline of a storage
+        if expected != "raises-forward":  # the moved line reads a name before it is bound
             assert picture.scene["timeline"]["title"].startswith(expected)
             assert "h.mul_(2)" in picture.scene["timeline"]["columns"][0]["movable"]
 
