@@ -193,6 +193,7 @@ def student(monkeypatch, tmp_path):
     """Return the namespace of a student in a notebook, with an empty progress file."""
     for module in (prediction, events):
         monkeypatch.setattr(module, "is_learners_notebook", lambda: True)
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)  # as in a student's kernel
     monkeypatch.setattr(learner_progress.store, "file", tmp_path / "progress.json")
     learner = Namespace()
     learner.run("import torch\n\nfrom autograder.check import passed, predicted\nfrom autograder.course import hint")
