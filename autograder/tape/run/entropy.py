@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from importlib.machinery import ExtensionFileLoader
 from typing import Any
 from unittest.mock import patch
 
@@ -64,20 +65,31 @@ def same_entropy(seed: int, readings: Readings) -> Iterator[None]:
     """Make unseeded generators, `os.urandom`, clocks and dates return the same values in the block as in the first run.
 
     `random.SystemRandom`, `secrets`, `uuid.uuid4` and NumPy's `default_rng()` use `os.urandom`. `torch.Generator.seed`
-    does not and is not covered.
+    does not and is not covered. Each function draws from its own sequence, because a library that is imported during the
+    first run only draws some, too.
     """
-    source = random.Random(seed)
+    sources: dict[str, random.Random] = {}
+
+    def source() -> random.Random:
+        frame = sys._getframe(2)
+        while frame.f_back and frame.f_globals.get("__name__") in ("random", "secrets", "uuid"):
+            frame = frame.f_back
+        caller = f"{seed} {frame.f_globals.get('__name__')} {frame.f_code.co_name}"
+        return sources.get(caller) or sources.setdefault(caller, random.Random(caller))
+
+    def random_bytes(size: int) -> bytes:
+        return source().randbytes(size)
 
     def seeded(generator: random.Random, a: Any = None, version: int = 2) -> None:
-        _seed(generator, source.getrandbits(64) if a is None else a + _shift if isinstance(a, int) else a, version)
+        _seed(generator, source().getrandbits(64) if a is None else a + _shift if isinstance(a, int) else a, version)
 
     def seed_torch() -> int:
-        torch.manual_seed(chosen := source.getrandbits(63))
+        torch.manual_seed(chosen := source().getrandbits(63))
         return chosen
 
     changed: list[tuple[Any, str, Callable[..., Any]]] = [
-        (os, "urandom", source.randbytes),
-        (random, "_urandom", source.randbytes),
+        (os, "urandom", random_bytes),
+        (random, "_urandom", random_bytes),
         (random.Random, "seed", seeded),
         (random, "seed", lambda a=None, version=2: seeded(random._inst, a, version)),  # type: ignore[attr-defined]
         (torch, "seed", seed_torch),
@@ -89,10 +101,27 @@ def same_entropy(seed: int, readings: Readings) -> Iterator[None]:
     changed += [(holder, name, _shifted(getattr(holder, name))) for holder, name in seeders if _shift]
     changed += [(time, clock, _clock(getattr(time, clock), readings)) for clock in CLOCKS]
     changed += [(datetime, calendar.__name__, _calendar(calendar, readings)) for calendar in CALENDARS]
+    changed += [(ExtensionFileLoader, name, _with_dates(name)) for name in ("create_module", "exec_module")]
     with ExitStack() as put_back, OtherLeaves() if _shift else nullcontext():
         for holder, name, function in changed:
             put_back.enter_context(patch.object(holder, name, function))
         yield
+
+
+def _with_dates(name: str) -> Callable[..., Any]:
+    """Return a loader's method that imports an extension module with the original date classes.
+
+    C code that extends them (pandas 3.1) relies on their size, and ends the process with a segmentation fault otherwise.
+    """
+    load = getattr(ExtensionFileLoader, name)
+
+    def loaded(loader: ExtensionFileLoader, one: Any) -> Any:
+        with ExitStack() as put_back:
+            for calendar in CALENDARS:
+                put_back.enter_context(patch.object(datetime, calendar.__name__, calendar))
+            return load(loader, one)
+
+    return loaded
 
 
 def _shifted(seed: Callable[..., Any]) -> Callable[..., Any]:

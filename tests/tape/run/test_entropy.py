@@ -37,6 +37,8 @@ SAME = {
     "perf_counter_ns": "k = time.perf_counter_ns() % 10007",
     "datetime.now": "import datetime; k = datetime.datetime.now().microsecond",
     "now in a zone": "from datetime import datetime, timezone; k = datetime.now(tz=timezone.utc).microsecond",
+    "a library draws in the first run": "draw = lambda: vars(uuid).setdefault('first', os.urandom(2))\n"
+    "if 'first' not in vars(uuid): draw()\nk = int.from_bytes(os.urandom(2), 'big')",
     "seeded by today": "import datetime; torch.manual_seed(datetime.datetime.today().microsecond); k = torch.rand(1).item()",
 }
 OTHER_EACH_TIME = "k = torch.rand(1, generator=(g := torch.Generator(), g.seed())[0]).item()"
@@ -62,6 +64,14 @@ def test_two_draws_differ_within_a_run():
     )
 
     assert "correct" == record(source).verdict.outcome
+
+
+def test_pandas_is_imported(tmp_path):
+    """A program that imports pandas, whose C code extends `datetime`, is explained. Oracle: the process ends with 0."""
+    pytest.importorskip("pandas")
+    (tmp_path / "p.py").write_text("import pandas, torch\ntorch.ones(2, requires_grad=True).sum().backward()\n")
+
+    assert 0 == autograder("explain", "p.py", cwd=tmp_path).returncode
 
 
 def test_the_system_is_given_back():
