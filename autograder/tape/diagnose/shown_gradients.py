@@ -47,14 +47,18 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
 
 
 def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, object]:
-    """Return a leaf's gradient and the correct one: of the decisive backward if it reached the leaf, else `.grad` at the end."""
-    other = evidence.pairs.get(index)
-    if call is None or index not in evidence.got.calls[call]:
-        return evidence.got.final[index], None if other is None else evidence.true.final[other]
-    calls = evidence.true.calls
-    return evidence.got.calls[call][index], calls[call].get(-1 if other is None else other) if call < len(
-        calls
-    ) else None
+    """Return a leaf's gradient and the correct one: of the decisive backward if it reached the leaf, else `.grad` at the end.
+
+    If `.grad` was cleared, they are those of the last backward that filled it.
+    """
+    other, calls, final = evidence.pairs.get(index), evidence.got.calls, evidence.got.final[index]
+    if call is None or index not in calls[call]:
+        filled = [number for number, one in enumerate(calls) if one.get(index) is not None]
+        if not filled or (final is not None and final.any()):
+            return final, None if other is None else evidence.true.final[other]
+        call = filled[-1]
+    true = evidence.true.calls[call] if call < len(evidence.true.calls) else {}
+    return calls[call][index], true.get(-1 if other is None else other)
 
 
 def _ran(evidence: Evidence, call: int | None, index: int) -> object:
@@ -106,9 +110,7 @@ def _decisive(evidence: Evidence) -> int | None:
     if evidence.wrong_call is not None:
         return evidence.wrong_call
     calls = evidence.got.calls
-    returned = calls and evidence.plain.calls[-1].returns
-    emptied = calls and all(g is None or not g.any() for g in evidence.got.final)
-    return len(calls) - 1 if returned or emptied else None
+    return len(calls) - 1 if calls and evidence.plain.calls[-1].returns else None
 
 
 @dataclass(frozen=True)
