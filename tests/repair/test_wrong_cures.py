@@ -7,8 +7,8 @@ from autograder.tape.repair.trial.program_factory import factory_of_text
 HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w * 1\n"
 
 USED = {
-    "y = (h * h).sum()\nh.data.zero_()\ny.backward()\n": ("Line 5", ".data", "[0, 0] where [2, 4] is right"),
-    "y = (h * h).sum()\nd = h.data\nd.zero_()\ny.backward()\n": ("Line 6", ".data", "[0, 0] where [2, 4] is right"),
+    "y = (h * h).sum()\nh.data.zero_()\ny.backward()\n": ("Line 5", ".data", "does not detect it"),
+    "y = (h * h).sum()\nd = h.data\nd.zero_()\ny.backward()\n": ("Line 6", ".data", "does not detect it"),
     "y = (h * h).sum()\nh += 1\ny.backward(retain_graph=True)\n": ("Line 6", "retain_graph=True", "it still raises"),
     "with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):\n"
     "    y = (h * h).sum()\nh.mul_(10)\ny.backward()\n": ("Line 4", "identity", "[20, 40] where [2, 4] is right"),

@@ -26,7 +26,7 @@ from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.leaf_names import LeafNames
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
-from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of, loses_gradients
+from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of, loses_gradients, parted_at
 from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording
@@ -138,9 +138,20 @@ def _patient_run(program: Program, seconds: float, scope: Scope, *, compiles: bo
 
 def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[Evidence, ClonedSavesRun]:
     """Return the evidence of the other runs. The run that determines the outcome comes first, because time may be short."""
-    budget, is_excerpt = budget_in_force(), is_long(plain, scope)
-    budget.stage = "comparing with copies of the saved tensors"
+    budget_in_force().stage = "comparing with copies of the saved tensors"
     cloned_saves, meant = _meant(program, plain, seconds, scope)
+    evidence = _recorded(program, plain, meant, seconds, scope)
+    parted = parted_at(plain, meant)
+    if parted is not None and not any(save.changed and save.call == parted for save in evidence.state.consumed):
+        meant.calls, meant.is_cut, meant.is_parted = meant.calls[:parted], True, True
+        evidence = _recorded(program, plain, meant, seconds, scope)
+    return evidence, cloned_saves
+
+
+def _recorded(program: Program, plain: Run, meant: Run, seconds: float, scope: Scope) -> Evidence:
+    """Return the evidence of the runs that are recorded and traced."""
+    budget = budget_in_force()
+    is_excerpt = is_long(plain, scope) or meant.is_parted
     excerpt = excerpt_of(plain, meant, scope) if is_excerpt else None
     first, last = (excerpt.first - 1, _end(excerpt, plain)) if excerpt else (0, None)
     budget.stage = "recording"
@@ -152,7 +163,7 @@ def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tup
         budget.stage = "taking finite differences"
         asked, corrected = scope.check_gradients, not scope.is_proof
         effect = effect_of_untracked_writes(program, observer, seconds, last, asked=asked, corrected=corrected)
-    return Evidence(plain, observed, meant, observer, effect, trace, excerpt=excerpt), cloned_saves
+    return Evidence(plain, observed, meant, observer, effect, trace, excerpt=excerpt)
 
 
 def _differ(plain: Run, meant: Run) -> bool:

@@ -174,6 +174,13 @@ def _names(evidence: Evidence) -> list[str]:
     return names
 
 
+def rename_targets(evidence: Evidence) -> None:
+    """Give each target's tensor the name of its row, so that all sentences use one name."""
+    for tracked, name in zip(tracked_targets(evidence).values(), _names(evidence), strict=False):
+        if tracked is not None and not name.startswith("leaf "):
+            tracked.name = name
+
+
 def _loop_variables(evidence: Evidence) -> set[str]:
     """Return the names that `for` binds anywhere in the user's files."""
     loops = (

@@ -11,7 +11,7 @@ from autograder.tape.diagnose.graph_faults.fault_registry import find_graph_faul
 from autograder.tape.diagnose.harms.harm_registry import find_harms
 from autograder.tape.diagnose.harms.unrecorded_write import unrecorded_write_notes
 from autograder.tape.diagnose.oracle_answers import checks_of, notes_on_formulas, notes_on_meanings
-from autograder.tape.diagnose.shown_gradients import shown_gradients
+from autograder.tape.diagnose.shown_gradients import rename_targets, shown_gradients
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
 from autograder.tape.recording.verdict_types import Harm, Place, Verdict, told_of_line
@@ -21,6 +21,7 @@ from autograder.tape.run.refused_runs import is_out_of_time
 
 def verdict_of(evidence: Evidence) -> Verdict:
     """Return the verdict without fixes: the outcome, its harms, and each gradient with the correct one."""
+    rename_targets(evidence)
     harms = find_harms(evidence.explaining) if evidence.outcome != "correct" else ()
     compiled = compiled_notes(evidence) if isinstance(evidence, CompiledEvidence) else ()
     faults, gradients = find_graph_faults(evidence), shown_gradients(evidence)
@@ -140,6 +141,12 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     if excerpt.checked == excerpt.calls > 1:
         yield in_english("{calls}. All gradients were compared; {shown}", calls=calls, shown=shown)
         return
+    if evidence.cloned_saves.is_parted:
+        yield in_english(
+            "Optimizer steps enlarged rounding errors, so the parameters of the two compared runs differ after call number "
+            "{number}.",
+            number=excerpt.checked,
+        )
     yield counted_in_english(
         excerpt.checked, "{calls}. The gradients of the first one were compared; {shown}",
         "{calls}. The gradients of the first {count} were compared; {shown}", calls=calls, shown=shown,

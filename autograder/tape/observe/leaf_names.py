@@ -12,6 +12,9 @@ import torch
 
 from autograder.tape.observe.names import tensors_in
 from autograder.tape.run.engine import Backward
+from autograder.tape.run.graph_walk import node_of
+
+CHAIN = 4  # maximum number of operations between a leaf without a name and the tensor after which it is named
 
 
 class LeafNames:
@@ -49,11 +52,25 @@ def names_in(frames: list[FrameType]) -> dict[int, str]:
         if id(one) not in inner:
             for inside, parameter in one.named_parameters():
                 found.setdefault(id(parameter), f"{path}.{inside}")
+    below: dict[int, str] = {}
     for frame in frames:
         for name, value in _variables(frame):
             for path, tensor in tensors_in(value, name):
                 found.setdefault(id(tensor), path)
-    return found
+                if (leaf := _only_leaf(tensor)) is not None:
+                    below.setdefault(id(leaf), f"leaf of {path}")
+    return below | found
+
+
+def _only_leaf(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return the leaf of `x` in `x = torch.tensor(1, requires_grad=True).float()`, which has no name, or None."""
+    node = node_of(tensor)
+    for _ in range(CHAIN):
+        if node is None or hasattr(node, "variable"):
+            break
+        inputs = [one for one, _ in node.next_functions if one is not None]
+        node = inputs[0] if len(inputs) == 1 else None
+    return getattr(node, "variable", None)
 
 
 def _variables(frame: FrameType) -> Iterator[tuple[str, object]]:

@@ -22,6 +22,7 @@ class Run:
         compiled: whether functions made by `torch.compile` ran compiled.
         gave_up_compiling: whether they ran eagerly because compilation took too long.
         is_cut: whether the run ended before the program did; `calls` are the complete backward calls.
+        is_parted: whether calls were left out because they started from other parameters than those of the plain run.
         took: duration in seconds.
         children: the processes that it started.
         warned: PyTorch's warnings about gradients, each with the file and the line of the user's code.
@@ -38,6 +39,7 @@ class Run:
     compiled: bool = False
     gave_up_compiling: bool = False
     is_cut: bool = False
+    is_parted: bool = False
     took: float = 0.0
     children: Children = Children()
     warned: dict[str, tuple[str, int]] = field(default_factory=dict)

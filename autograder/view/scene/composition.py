@@ -287,7 +287,7 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
     return Scene(
         id=hashlib.sha256(shown).hexdigest()[:12],
         outcome=recording.verdict.outcome,
-        title=title(recording.verdict),
+        title=title(recording.verdict, programs[0].file if programs else ""),
         is_refused=is_refused(recording.verdict),
         programs=programs,
         frames=frames,

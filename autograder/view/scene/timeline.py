@@ -118,7 +118,7 @@ def _title(recording: Recording, column: Column) -> str:
         if faults and faults[0].line != place.line:
             rule = translated("{rule}, because of {line}", rule=rule, line=where(faults[0], file))
         return f"{verdict.outcome}: {rule}"
-    return title(verdict)
+    return title(verdict, file)
 
 
 def _cause(recording: Recording, harm: Harm) -> str:

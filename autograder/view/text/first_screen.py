@@ -105,8 +105,6 @@ class _Screen:
 
 def _shorten(screen: _Screen, recording: Recording) -> None:
     """Remove the least important parts, one after another, while there are excess lines."""
-    if screen.over > 0:  # the number of runs is shown only if there is space
-        screen.closing = screen.closing[-1:]
     if screen.notes and (over := screen.over) > 0:
         if over < len(screen.notes):
             screen.notes = [*screen.notes[: len(screen.notes) - over - 1], translated("  … the notes in full: --steps")]
@@ -137,10 +135,9 @@ def _wrapped(text: str, most: int | None = None, indent: str = "") -> list[str]:
 
 
 def _outcome(recording: Recording) -> list[str]:
-    verdict = recording.verdict
-    lines = [title(verdict)]
+    verdict, file = recording.verdict, recording.programs[0].file if recording.programs else ""
+    lines = [title(verdict, file)]
     if verdict.error:
-        file = recording.programs[0].file if recording.programs else ""
         lines += _wrapped(error_line(verdict.error, file, short_message(verdict.error.message)), 2)
     return lines
 
@@ -267,11 +264,14 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
     fault = next((one for one in recording.verdict.graph_faults if one.diff), None)
     if fault is None:
         return []
-    title = translatable("Suggestion for line {line}, not run:")
+    title = translatable("Suggestion for {line}, not run:")
     if fault.was_run:
-        title = translatable("Change for line {line} (run: this fault is gone):")
+        title = translatable("Change for {line} (run: this fault is gone):")
     changed = [line for line in fault.diff.splitlines() if line[:1] in ("+", "-") and line[:3] not in ("+++", "---")]
-    return [translated(title, line=fault.place.line), *(f"  {line[0]} {_cut(line[1:])}" for line in changed[:most])]
+    return [
+        translated(title, line=where(fault.place, recording.programs[0].file)),
+        *(f"  {line[0]} {_cut(line[1:])}" for line in changed[:most]),
+    ]
 
 
 def _repair_title(best: Fix, others: int) -> list[str]:

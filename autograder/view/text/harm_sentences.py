@@ -207,7 +207,8 @@ def how_far_off(gradients: dict[str, Gradient], limit: int | None = None) -> str
     wrong = {name: one for name, one in gradients.items() if one.off or is_wrong(one)}
     if not wrong:
         return ""
-    name, worst = max(wrong.items(), key=lambda pair: float("inf") if pair[1].off is None else pair[1].off)
+    named = {name: one for name, one in wrong.items() if not name.startswith("leaf ")} or wrong
+    name, worst = max(named.items(), key=lambda pair: float("inf") if pair[1].off is None else pair[1].off)
     known = {
         "name": name,
         "got": short_values(worst.got),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from autograder.locale.translations import translatable, translated
+from autograder.locale.translations import retold, translatable, translated
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Outcome, Verdict
+from autograder.tape.recording.verdict_types import Outcome, Verdict, line_of
 from autograder.view.text.naming import count_noun
 
 MEANING: dict[Outcome, str] = {
@@ -21,8 +21,11 @@ def meaning(outcome: Outcome) -> str:
     return translated(MEANING[outcome])
 
 
-def title(verdict: Verdict) -> str:
-    """Return one line on a run: its outcome, or the reason why a check rejected a program whose gradients are right."""
+def title(verdict: Verdict, file: str = "") -> str:
+    """Return one line on a run: its outcome, or the reason why a check rejected a program whose gradients are right.
+
+    Lines of other files than `file`, the program's own, have the name of their file.
+    """
     if is_refused(verdict):
         return translated("not passed: {reason}", reason=verdict.refusal)
     if verdict.outcome == "correct" and (name := untrained_name(verdict)):
@@ -32,7 +35,7 @@ def title(verdict: Verdict) -> str:
                 "correct, but `{name}` is not trained in the {count} steps that ran", name=name, count=count
             )
         return translated("correct, but `{name}` is never trained", name=name)
-    return f"{verdict.outcome}: {headline(verdict)}"
+    return f"{verdict.outcome}: {headline(verdict, file)}"
 
 
 def untrained_name(verdict: Verdict) -> str:
@@ -58,7 +61,7 @@ def about_refused(verdict: Verdict) -> str:
     return translated("In this program itself, {headline}.", headline=headline(verdict))
 
 
-def headline(verdict: Verdict) -> str:
+def headline(verdict: Verdict, file: str = "") -> str:
     """Return a summary of a run; it calls gradients right only if an oracle compared them with the loss."""
     if verdict.outcome != "correct":
         return meaning(verdict.outcome)
@@ -69,17 +72,20 @@ def headline(verdict: Verdict) -> str:
         return translated("backward was never called, so no gradient was checked")
     if "no" in answers.values():
         return translated("no write broke backward; but a custom backward is not the derivative of its forward")
-    seen = sorted({fault.place.line for fault in verdict.graph_faults})
+    seen = min(
+        (one.place for one in verdict.graph_faults), key=lambda place: (place.file != file, place.line), default=None
+    )
     if seen:
-        return translated("no write broke backward; but see line {line}", line=seen[0])
+        line = retold(line_of(seen, file or seen.file))
+        return translated("no write broke backward; but see {line}", line=line)
     excerpt = verdict.excerpt
     if excerpt is not None and not excerpt.checked:
         return translated("no write broke backward; but the time was up before gradients were compared")
     if excerpt is not None and (not excerpt.ended or excerpt.checked < excerpt.calls):
         return count_noun(
             excerpt.checked,
-            "no write broke backward in the first call, which was compared before the time was up",
-            "no write broke backward in the first {calls} calls, which were compared before the time was up",
+            "no write broke backward in the first call; later ones were not compared",
+            "no write broke backward in the first {calls} calls; later ones were not compared",
             calls=f"{excerpt.checked:,}",
         )
     return translated("no write broke backward")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 
 from autograder.tape.recording.schema import Node, Recording
@@ -37,16 +38,16 @@ def module_paths(nodes: Sequence[Node], layers: dict[int, str]) -> dict[int, tup
 
 
 def _owners(recording: Recording) -> dict[int, str]:
-    """Return each parameter's module; of several names, the first one outside of `self`."""
-    owners: dict[int, str] = {}
+    """Return each parameter's module; of several names, the first one outside of `self`, in the outermost function."""
+    owners: dict[int, tuple[bool, int, str]] = {}
     for step in recording.steps:
         for change in step.names:
             module = change.name.rpartition(".")[0]
             if change.tensor is not None and module:
-                known = owners.get(change.tensor)
-                if known is None or (known.startswith("self") and not module.startswith("self")):
-                    owners[change.tensor] = module
-    return owners
+                new = module.startswith("self"), step.depth, module
+                owners[change.tensor] = min(owners.get(change.tensor, new), new, key=operator.itemgetter(0, 1))
+    paths = {one.id: one.path.rpartition(".")[0] for one in recording.tensors if isinstance(one.path, str)}
+    return {tensor: module for tensor, (_, _, module) in owners.items()} | paths
 
 
 def _layer(node: Node, nodes: dict[int, Node], owners: dict[int, str]) -> str:

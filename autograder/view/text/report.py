@@ -36,17 +36,15 @@ def as_text(recording: Recording, most: int | None = None) -> str:
 
 def _head(recording: Recording) -> list[str]:
     """Return the outcome, or the check's message, and the error."""
-    verdict = recording.verdict
-    lines = [title(verdict)]
+    verdict, file = recording.verdict, recording.programs[0].file if recording.programs else ""
+    lines = [title(verdict, file)]
     if is_refused(verdict):
         lines.append(f"  {about_refused(verdict)}")
     elif verdict.refusal:
         lines.append("  " + translated("Result of the check: {verdict}.", verdict=verdict.refusal))
     if verdict.error:
         message = clip(short_message(verdict.error.message), 4 * WIDTH)
-        lines.append(
-            f"  {error_line(verdict.error, recording.programs[0].file if recording.programs else '', message)}"
-        )
+        lines.append(f"  {error_line(verdict.error, file, message)}")
     return lines
 
 

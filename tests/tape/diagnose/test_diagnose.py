@@ -51,6 +51,48 @@ def test_gradients_stand_beside_the_right_ones(monkeypatch):
     torch.testing.assert_close(torch.tensor(shown["w"].true), torch.tensor([1.0, 2.0]).exp())
 
 
+CLEARED = """import torch
+a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+for _ in range(3):
+    (a * b).sum().backward()
+    a.grad = None
+"""
+
+
+def test_gradients_that_were_cleared_are_those_of_the_last_backward():
+    """The gradient of `a` is `b`, although the program cleared it, and that of `b` is three times `a`."""
+    gradients = record(CLEARED).verdict.gradients
+
+    assert ([1.0, 1.0], [3.0, 3.0]) == (gradients["a"].got, gradients["b"].got)
+
+
+ENLARGED = """import torch
+torch.manual_seed(0)
+x, y = torch.randn(16, 8), torch.randint(0, 4, (16,))
+u = torch.randn(8, 4)
+u[7] = 0.5
+w = torch.ones(8, requires_grad=True)
+optimizer = torch.optim.Adam([w], lr=0.1)
+loss = torch.nn.functional.cross_entropy((x * w) @ u, y)
+u.data.add_(0.1)
+loss.backward()
+optimizer.step()
+optimizer.zero_grad()
+w[7].square().backward()
+"""
+
+
+def test_enlarged_rounding_errors_are_not_wrong_gradients():
+    """Line 9 adds the same number for each class, so by the formula of cross-entropy no gradient changes.
+
+    The gradient of `w[7]` is a rounding error, from which Adam makes a step of 0.1.
+    """
+    verdict = record(ENLARGED).verdict
+
+    assert ("correct", ()) == (verdict.outcome, verdict.harms)
+    assert any("enlarged rounding errors" in note for note in verdict.notes)
+
+
 def test_notes_say_what_the_words_do_not(monkeypatch):
     """A program that never calls backward is correct, and the verdict explains why that means little."""
     (note,) = verdict_of(evidence_of(HEAD + "h = w.exp()\n", monkeypatch)).notes

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from autograder.tape import explain_json, record, record_file
+from autograder.view.text.harm_sentences import keeper
 
 NET = """from torch import nn
 class Net(nn.Module):
@@ -81,3 +82,41 @@ def test_leaves_that_rounds_make_anew_are_one_row(steps):
 def test_leaves_of_one_name_share_a_row_only_as_rounds(body, rows):
     """Leaves that one backward call reaches, and leaves of other shapes, have separate rows."""
     assert rows == len(record(f"import torch\n{body}\n").verdict.gradients)
+
+
+HARMED = """import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 1)
+        for layer in (self.first, self.second):
+            nn.init.orthogonal_(layer.weight)
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+class Trainer:
+    def __init__(self):
+        self.net = Net()
+        self.x = torch.ones(3, 2, dtype=torch.float64, requires_grad=True).float()
+    def train(self):
+        loss = self.net(self.x).pow(2).sum()
+        self.net.second.weight.data.mul_(0.5)
+        loss.backward()
+        for p in self.net.parameters():
+            p.data.add_(p.grad, alpha=-0.1)
+torch.manual_seed(0)
+trainer = Trainer()
+for _ in range(2):
+    trainer.train()
+"""
+
+
+def test_harmed_parameter_has_the_name_of_its_gradient():
+    """The sentence on the harm uses the name of `named_parameters()`, the line's own expression, and no loop variable."""
+    recording = record(HARMED)
+    names = [f"trainer.net.{name}" for name in ("first.weight", "first.bias", "second.weight", "second.bias")]
+
+    assert {*names, "leaf of trainer.x"} == set(recording.verdict.gradients)
+    harm = recording.verdict.harms[0]
+    assert ("trainer.net.second.weight", "self.net.second.weight.data") == (harm.tensor, harm.through)
+    assert keeper(harm, recording) == "AddmmBackward0 of trainer.net.second"

@@ -140,6 +140,9 @@ class Writes:
         if tracked is not None:
             write.version = tracked.counter.version
             write.through = found.through or state.name_of(tracked, look=bool(write.harmed) or write.in_backward)
+            written, operation = written_through(write.place.text)
+            if written and operation == found.operation and (write.through or "") not in write.place.text:
+                write.through = written  # another function named it
         state.writes.append(write)
         state.current_step.writes.append(write)
         neighbours = state.tensors.at(found.memory)

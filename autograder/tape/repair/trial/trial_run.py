@@ -18,7 +18,7 @@ from torch import Tensor
 from autograder.errors import message_of
 from autograder.tape.internals.entry_points import is_in_checkpoint
 from autograder.tape.internals.tensor_fields import is_transformed, unheard
-from autograder.tape.run.engine import Backward, Listener, copied
+from autograder.tape.run.engine import Backward, Listener, copied, summed
 from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
@@ -86,9 +86,8 @@ class TrialRun(Listener):
         """Store the losses that backward starts from."""
         self.running += 1
         self.calls.append(CallValues([snapshot(root) for root in call.roots if isinstance(root, Tensor)]))
-        self.held = (
-            {} if call.returns else {id(target): copied(target.grad) for target in call.targets if target.is_leaf}
-        )
+        keep = summed if call.is_summed else copied  # as the engine keeps the gradients after the call
+        self.held = {} if call.returns else {id(one): keep(one.grad) for one in call.targets if one.is_leaf}
 
     def after_backward(self, call: Backward) -> None:
         """Store the gradients of the call."""

@@ -55,7 +55,7 @@ class Program:
         if self.scratch:
             filename = filename.removeprefix(self.scratch.root)
         relative = os.path.relpath(filename, self.folder)
-        return filename if relative.startswith("..") else relative
+        return os.path.normpath(filename) if relative.startswith("..") else relative
 
 
 def from_source(
