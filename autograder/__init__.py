@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autograder.api import explain as explain
-    from autograder.tape.watch.job_watch import watch as watch
+    from autograder.tape.watch.watch_session import watch as watch
 
-_HOMES = {"explain": "autograder.api", "watch": "autograder.tape.watch.job_watch"}
+_HOMES = {"explain": "autograder.api", "watch": "autograder.tape.watch.watch_session"}
 
 __all__ = [*_HOMES, "load_ipython_extension"]
 

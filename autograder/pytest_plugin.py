@@ -26,7 +26,7 @@ def pytest_configure(config: Any) -> None:
 @pytest.fixture
 def autograd_guard(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Watch the test; the value has `harms`, the modifications that were found so far."""
-    from autograder.tape.watch.job_watch import watch
+    from autograder.tape.watch.watch_session import watch
 
     marker = request.node.get_closest_marker(NAME)
     with watch(**({"check": "bytes"} | (marker.kwargs if marker else {}))) as watching, warnings.catch_warnings():
@@ -40,7 +40,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     passed = yield
     watching: Any = pyfuncitem.funcargs.get(NAME)
     if watching is not None:
-        from autograder.tape.watch.sentences_of_harm import is_silent, note_of
+        from autograder.tape.watch.post_mortem import is_silent, note_of
 
         if silent := tuple(harm for harm in watching.harms if is_silent(harm)):
             pytest.fail(note_of(silent), pytrace=False)

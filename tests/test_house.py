@@ -46,12 +46,10 @@ ROOMS = {
     },
     "grade.where": {"course", "grade.wire", "grade.sandbox", "grade.submission"},
     "grade.validation": {"tape.recording", "check", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
-    "grade.policy": {"grade.nbgrader_adapter", "grade.submission_time"},
-    "grade.submission_time": set(),
+    "grade.policy": {"grade.nbgrader_adapter"},
     "grade.nbgrader_adapter": set(),
     "grade.batch": {
         "grade.policy",
-        "grade.submission_time",
         "grade.nbgrader_adapter",
         "tape.run",
         "course",
@@ -71,7 +69,6 @@ EVERYWHERE = {
     "graded",
     "loading",
     "locale",
-    "printable",
     "requirements",
 }  # what a user may be told, and what is installed here
 FILES = {

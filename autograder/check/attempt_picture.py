@@ -8,22 +8,18 @@ from functools import cached_property
 
 import msgspec
 
-from autograder.check.answer_lines import AnswerLines
-from autograder.check.blame import describe, unrecorded_line
-from autograder.check.custom_backward import find_wrong_backward
-from autograder.check.expected import Expected
-from autograder.check.lost_paths import find_cut, find_detached, find_kept_history, line_that_freed
+from autograder.check.answer_lines import AnswerLines, describe, unrecorded_line
+from autograder.check.expected import Expected, find_other_values, find_swapped
+from autograder.check.lost_paths import find_cut, find_detached, find_kept_history, find_wrong_backward, line_that_freed
 from autograder.check.message import Incorrect, Unfinished
 from autograder.check.named_lines import describe as describe_line
 from autograder.check.named_lines import line_of_memory, line_of_value
-from autograder.check.other_values import find_other_values, find_swapped
 from autograder.check.shown_message import show_first
 from autograder.check.subject.call_report import CallProblem
 from autograder.check.subject.subjects import Subject
 from autograder.locale.translations import translated
 from autograder.tape.oracle.gradient_comparison import nested
-from autograder.tape.recording.schema import Forecast, Recording, Step
-from autograder.tape.recording.unrecorded_writes import last_unrecorded, unrecorded_writes
+from autograder.tape.recording.schema import Forecast, Recording, Step, last_unrecorded, unrecorded_writes
 from autograder.tape.recording.verdict_types import NamedLine
 from autograder.view import draws_here, show
 from autograder.view.text.gradient_values import is_wrong

@@ -1,20 +1,156 @@
-"""The comparison of a report with the expected results, in the order in which a student can act on the reasons."""
+"""The comparison of a report with the expected values and gradients, in the order in which a student can act on the reasons."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NoReturn
 
+import torch
+
 from autograder.check.attempt_picture import Attempt
 from autograder.check.expected import Expected
-from autograder.check.forbidden_names import require_without
-from autograder.check.gradients import compare_gradients
+from autograder.check.lost_paths import find_reader
 from autograder.check.message import Incorrect, message, not_attempted
-from autograder.check.named_lines import line_of_attribute, line_of_parameter
+from autograder.check.named_lines import line_of_attribute, line_of_memory, line_of_parameter
 from autograder.check.raised_problem import raise_problem
-from autograder.check.subject.call_report import Array, Report
-from autograder.check.values import format_values, same
+from autograder.check.subject.call_report import Array, Report, array
 from autograder.locale.translations import translated
+
+# Central differences in float64 have a relative error of about 1e-8; a wrong formula differs by much more.
+RELATIVE, ABSOLUTE = 1e-5, 1e-6
+
+
+def same(got: Array, right: Array) -> bool:
+    """Return whether both have the same dtype and shape, and values that agree within the accuracy above."""
+    return (got.dtype, got.shape) == (right.dtype, right.shape) and close(got, right.tensor())
+
+
+def close(got: Array, right: torch.Tensor) -> bool:
+    """Return whether dtype and shape are the same and the values agree within the accuracy above; nan never agrees."""
+    values = got.tensor()
+    return (
+        values.dtype == right.dtype
+        and values.shape == right.shape
+        and torch.allclose(values, right, rtol=RELATIVE, atol=ABSOLUTE)
+    )
+
+
+def format_values(values: Array, beside: Array | None = None) -> str:
+    """Return a short text: four numbers, starting at the first one that differs from `beside`, then dtype and shape."""
+    if values.dtype == "bool" and not values.shape:
+        return str(bool(values.tensor()))
+    flat = values.tensor().reshape(-1)
+    start = _first_difference(flat, beside.tensor().reshape(-1)) if beside and beside.shape == values.shape else 0
+    shown = ", ".join(f"{number:.4g}" for number in flat[start : start + 4].tolist())
+    before, after = (
+        "… " if start else "",
+        translated(", … {count} in all", count=flat.numel()) if flat.numel() > 4 else "",
+    )
+    return f"[{before}{shown}{after}] ({values.dtype}, shape {tuple(values.shape)})"
+
+
+def _first_difference(got: torch.Tensor, right: torch.Tensor) -> int:
+    different = (~torch.isclose(got.double(), right.double(), rtol=RELATIVE, atol=ABSOLUTE)).nonzero()
+    return int(different[0]) if len(different) else 0
+
+
+INDIRECT = (
+    *("getattr", "__getattribute__", "attrgetter", "methodcaller", "__dict__", "vars", "globals"),
+    *("exec", "eval", "__import__", "import_module"),
+)
+"""Ways to access a name without writing it; an answer must not use these either if a name is forbidden."""
+
+
+def require_without(exercise: str, used: tuple[str, ...], forbidden: tuple[str, ...], look_at: str) -> None:
+    """Raise an error if an answer uses a forbidden name or a way to access one indirectly.
+
+    Args:
+        exercise: its id.
+        used: every name and attribute in the answer's code.
+        forbidden: the forbidden names; if empty, everything is allowed.
+        look_at: the place to look at, for the message.
+
+    Raises:
+        Incorrect: the answer uses such a name.
+    """
+    refused = (*forbidden, *INDIRECT) if forbidden else ()
+    if found := next((name for name in refused if name in used), ""):
+        raise Incorrect(
+            message(
+                translated("{exercise}: this name is not allowed here", exercise=exercise),
+                saw=translated("{word} in your code", word=found),
+                expected=translated("an answer without {words}", words=translated(", ").join(forbidden)),
+                look_at=look_at,
+            )
+        )
+
+
+def compare_gradients(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
+    """Raise Incorrect at the first leaf whose gradient is missing, wrong, or must not exist."""
+    for name, right in expected.gradients.items():
+        got = report.gradients.get(name)
+        if got is None and right.abs().max() <= ABSOLUTE:
+            continue  # if the value does not depend on a leaf, its gradient may be None or zeros
+        if got is None:
+            raise Incorrect(
+                message(
+                    translated("{exercise}: {name} received no gradient", exercise=exercise, name=name),
+                    saw=translated("{name}.grad is None", name=name),
+                    expected=translated("the gradient of the value with respect to {name}", name=name),
+                    look_at=attempt.blame(name, is_missing=True)
+                    or translated("where the path from the result back to {name} is cut", name=name),
+                ),
+                judges_gradients=True,
+            )
+        if not close(got, right):
+            _raise_wrong_gradient(exercise, name, got, right, expected, attempt)
+    for name, argument in expected.call.arguments.items():
+        got = report.gradients.get(name) if argument.kind == "frozen" else None
+        if got is not None:  # an all-zero gradient counts: momentum or weight decay would still update it
+            raise Incorrect(
+                message(
+                    translated(
+                        "{exercise}: {name} received a gradient, but must not be trained",
+                        exercise=exercise,
+                        name=name,
+                    ),
+                    saw=f"{name}.grad = {format_values(got)}",
+                    expected=translated("{name}.grad is None", name=name),
+                    look_at=attempt.name_line(find_reader, name)
+                    or translated("which paths lead from the result back to {name}, and where to cut them", name=name),
+                ),
+                judges_gradients=True,
+            )
+
+
+def _raise_wrong_gradient(
+    exercise: str, name: str, got: Array, right: torch.Tensor, expected: Expected, attempt: Attempt
+) -> NoReturn:
+    memory = ", ".join(expected.call.memory_cotangents)
+    if memory:  # the same call was right as long as backward did not start from the modified arguments
+        verdict = translated("{name} holds new values with the wrong history", name=memory)
+        wanted = translated("a gradient that takes the write into {name} into account", name=memory)
+        where = attempt.name_line(line_of_memory, next(iter(expected.call.memory_cotangents))) or translated(
+            "how {name} is written: under no_grad or through .data it keeps its old history, and a detached tensor in "
+            "the write has none",
+            name=memory,
+        )
+    else:
+        verdict = translated("the gradient of {name} is wrong (and no error was raised)", name=name)
+        values = format_values(array(right), got)
+        wanted = translated("{values}, computed with finite differences", values=values)
+        where = attempt.blame(name) or translated(
+            "the operations between {name} and the result: one is detached or has the wrong derivative", name=name
+        )
+    raise Incorrect(
+        message(
+            f"{exercise}: {verdict}",
+            saw=f"{name}.grad = {format_values(got, array(right))}",
+            expected=wanted,
+            look_at=where,
+        ),
+        judges_gradients=True,
+    )
 
 
 def judge(

@@ -117,7 +117,7 @@ def plan_or_compare(plan: Plan) -> None:
         try:
             plan.compare(current_names())
         except Unsolved as wrong:
-            from autograder.check.shown_message import show_in_notebook  # loads the drawing code
+            from autograder.check.shown_message import show_in_notebook
 
             wrong.judged = judged_run(plan.name)
             show_in_notebook(wrong)

@@ -7,9 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from autograder.course.file_replacement import replace_file
-from autograder.errors import InputError
-from autograder.printable import printable
+from autograder.course.paths import replace_file
+from autograder.errors import InputError, printable
 
 FOLDER = "collected"
 FILE = "hand_ins.json"

@@ -20,10 +20,9 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from autograder.classroom.gradescope.harness_zip import files_below, locked_requirements
-from autograder.classroom.returning.feedback_zip import zip_of
-from autograder.errors import InputError
+from autograder.classroom.worksheet import zip_of
+from autograder.errors import InputError, printable
 from autograder.locale.translated_templates import translated_templates
-from autograder.printable import printable
 from autograder.requirements import require_clone
 
 PAGE, REQUIREMENTS, GLOSSARY = "open-me-first.html", "requirements.txt", "start/glossary.ipynb"

@@ -1,22 +1,61 @@
-"""Validation of the names in policy.toml: an unknown assignment or student is probably a typing error, and is rejected."""
+"""Names in policy.toml and in the lists of a class: unknown ones are rejected, known ones are written to the gradebook."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from nbgrader.api import Assignment, Student
 
-from autograder.classroom.hand_in_record import read_students
+from autograder.classroom.hand_in_record import read_record, read_students
 from autograder.classroom.roster import FILE as ROSTER
-from autograder.classroom.roster import read_roster
-from autograder.course.variants.variant_record import read_record
+from autograder.classroom.roster import Person, read_roster
+from autograder.course.variants.variant_record import read_record as read_variants
+from autograder.errors import printable
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.course_config import read_course
+from autograder.grade.nbgrader_adapter import transaction
 from autograder.grade.policy import FILE, CoursePolicy, PolicyError, read_policy
-from autograder.printable import printable
+
+LONGEST = 128  # letters of a name or an address in nbgrader's tables (api.Student, 0.9.6)
+
+
+def listed_students(classroom: Classroom) -> dict[str, Person]:
+    """Return the students of all lists: those that `collect` has read, and the course's own roster.csv."""
+    found = {student: Person(student, name, {}) for student, name in read_students(classroom.folder).items()}
+    for student, entry in read_record(classroom.folder, classroom.assignment).items():
+        found[student] = Person(student, entry.name, entry.known)
+    if (classroom.folder / ROSTER).is_file():
+        found |= {person.student: person for person in read_roster(classroom.folder / ROSTER).people}
+    return found
+
+
+def untimed_students(classroom: Classroom) -> set[str]:
+    """Return the students whose submission the platform marks as late, without a time of submission anywhere."""
+    record = read_record(classroom.folder, classroom.assignment)
+    late = {student for student, entry in record.items() if entry.late and not entry.handed_in}
+    return {student for student in late if classroom.submission_time(student).time is None}
+
+
+def fill_names(classroom: Classroom, people: Mapping[str, Person]) -> dict[str, str]:
+    """Write names and addresses into the gradebook for its students who have none, and return each student's name there."""
+    with opened_gradebook(classroom) as book:
+        with transaction(book):
+            for student in book.students:
+                person = people.get(student.id, Person(student.id, "", {}))
+                if person.name and not (student.last_name or student.first_name):
+                    last, _, first = person.name.rpartition(", ")
+                    # Without a comma it is unknown which words are the last name.
+                    student.last_name, student.first_name = (
+                        (last[:LONGEST], first[:LONGEST]) if last else (first[:LONGEST], "")
+                    )
+                if not student.email and (email := person.known.get("email")):
+                    student.email = email[:LONGEST]
+        names = {one.id: ", ".join(part for part in (one.last_name, one.first_name) if part) for one in book.students}
+    return {student: name for student, name in names.items() if name}
+
 
 ASSIGNMENT = "assignment. Known assignments have a source folder or are in the gradebook"
 STUDENT = (
@@ -85,7 +124,7 @@ def _known_assignments(classroom: Classroom) -> Iterator[Iterable[str]]:
 def _known_students(classroom: Classroom) -> Iterator[Iterable[str]]:
     yield [path.name for path in classroom.steps["submitted"].glob("*/")]
     yield read_students(classroom.folder)
-    for handed_out in read_record(classroom.folder).assignments.values():
+    for handed_out in read_variants(classroom.folder).assignments.values():
         yield handed_out.students
     if classroom.has_gradebook:
         with opened_gradebook(classroom) as book:

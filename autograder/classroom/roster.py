@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from autograder.classroom.table_file import TableError, TableFile, read_table
 from autograder.classroom.written_time import looks_like_time, parse_time
-from autograder.printable import printable
+from autograder.errors import printable
 
 FILE = "roster.csv"  # the course's own list, in the course's folder
 

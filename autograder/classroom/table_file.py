@@ -10,8 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from autograder.errors import InputError
-from autograder.printable import printable
+from autograder.errors import InputError, printable
 
 LARGEST = 64 * 2**20
 DELIMITERS = ",;\t"

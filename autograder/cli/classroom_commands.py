@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.classroom.roster import FILE as ROSTER
-from autograder.cli.number_options import count, positive
-from autograder.errors import InputError
+from autograder.cli.run_command import count, positive
+from autograder.errors import InputError, printable
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.locale.languages import LANGUAGES, language, speaking
 from autograder.locale.translations import known_language, translated
-from autograder.printable import printable
 
 if TYPE_CHECKING:
     from autograder.classroom.roster import Roster
@@ -150,8 +149,7 @@ def _zone(name: str) -> datetime.tzinfo:
 
 
 def _collect(chosen: argparse.Namespace) -> int:
-    from autograder.classroom.collect.collect_report import print_collection
-    from autograder.classroom.collect.collection import as_json, collect
+    from autograder.classroom.collect.collection import as_json, collect, print_collection
     from autograder.classroom.written_time import course_zone
     from autograder.course.paths import CLASS
 
@@ -164,7 +162,7 @@ def _collect(chosen: argparse.Namespace) -> int:
 
 
 def _return(chosen: argparse.Namespace) -> int:
-    from autograder.classroom.returning.return_grades import return_grades
+    from autograder.classroom.return_grades import return_grades
     from autograder.course.paths import CLASS
 
     course = chosen.course or CLASS
@@ -177,7 +175,7 @@ def _return(chosen: argparse.Namespace) -> int:
 
 
 def _report(chosen: argparse.Namespace) -> int:
-    from autograder.classroom.report.written_report import write_report
+    from autograder.classroom.report.report_page import write_report
     from autograder.course.paths import CLASS
 
     with speaking(known_language(chosen.language)):
@@ -186,9 +184,8 @@ def _report(chosen: argparse.Namespace) -> int:
 
 
 def _similar(chosen: argparse.Namespace) -> int:
-    from autograder.classroom.similar.similar_report import similar_html, similar_report
-    from autograder.course.file_replacement import replace_file
-    from autograder.course.paths import CLASS
+    from autograder.classroom.similar_report import similar_html, similar_report
+    from autograder.course.paths import CLASS, replace_file
 
     report = similar_report(chosen.assignment, chosen.course or CLASS)
     target = chosen.out or Path(f"similar-{chosen.assignment}.html")
@@ -203,7 +200,7 @@ def _similar(chosen: argparse.Namespace) -> int:
 
 
 def _read(chosen: argparse.Namespace) -> int:
-    from autograder.classroom.reading.reading import read_answers
+    from autograder.classroom.reading import read_answers
     from autograder.course.paths import CLASS
 
     done = read_answers(chosen.assignment, chosen.course or CLASS, chosen.sample)
@@ -240,8 +237,8 @@ def _harness(chosen: argparse.Namespace) -> int:
 
 
 def _demo_class(chosen: argparse.Namespace) -> int:
-    from autograder.classroom.demo.demo_class import make_demo_class
-    from autograder.printable import printable
+    from autograder.classroom.demo_class import make_demo_class
+    from autograder.errors import printable
 
     make_demo_class(chosen.folder)
     there = shlex.quote(printable(str(chosen.folder)))

@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from autograder.errors import printable
 from autograder.loading import loading
 from autograder.locale.languages import LANGUAGES, SOURCE, language_of_file, speaking
 from autograder.locale.translations import known_language, translatable, translated
-from autograder.printable import printable
 
 
 def add_book(verbs: Any) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autograder.grade.sandbox.isolation import IMPORT_ROOT, LEVELS, STRONGEST
-from autograder.grade.sandbox.process_group import ProcessGroup
+from autograder.grade.sandbox.launch import ProcessGroup
 from autograder.requirements import CLONE, install_command, torch_advice
 
 # Package -> the extra that installs it; every installation includes torch.

@@ -89,7 +89,7 @@ class ExplainRun:
             from autograder.tape import explain_program
             from autograder.tape.diagnose.excerpt import Scope
             from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
-            from autograder.tape.recording.json_object import unknown_json
+            from autograder.tape.recording.schema import unknown_json
             from autograder.tape.repair.patch_file import apply_best_repair, best_fix
             from autograder.tape.run.budget import QUIET, Budget
 

@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
 from autograder.errors import AutograderError, UnfinishedError
 from autograder.locale.translations import retold, translatable, translated
 from autograder.requirements import require
+
+Number = TypeVar("Number", int, float)
+
+
+def positive(form: type[Number]) -> Callable[[str], Number]:
+    """Return a parser of numbers above 0 for `type=`."""
+
+    def read(words: str) -> Number:
+        with contextlib.suppress(ValueError):
+            if 0 < (number := form(words)) < float("inf"):
+                return number
+        raise argparse.ArgumentTypeError(f"{words!r} is not a positive number")
+
+    return read
+
+
+def count(words: str) -> int:
+    """Return a whole number from 0 up."""
+    with contextlib.suppress(ValueError):
+        if (number := int(words)) >= 0:
+            return number
+    raise argparse.ArgumentTypeError(f"{words!r} is not a whole number from 0 up")
+
 
 WRONG_USE = 2
 INTERRUPTED = {

@@ -10,22 +10,22 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from autograder.course.learner.after_success import can_now as can_now
+    from autograder.course.learner.after_success import play as play
     from autograder.course.learner.error_index import find_error as find_error
     from autograder.course.learner.hints import hint as hint
     from autograder.course.learner.hints import model_answer as model_answer
     from autograder.course.learner.hints import reset as reset
     from autograder.course.learner.learner_progress import progress as progress
-    from autograder.course.learner.lesson_end import can_now as can_now
-    from autograder.course.learner.playing import play as play
     from autograder.course.practice.quiz import quiz as quiz
     from autograder.course.practice.review import review as review
 
 _MODULES = {
-    "can_now": "learner.lesson_end",
+    "can_now": "learner.after_success",
     "find_error": "learner.error_index",
     "hint": "learner.hints",
     "model_answer": "learner.hints",
-    "play": "learner.playing",
+    "play": "learner.after_success",
     "progress": "learner.learner_progress",
     "quiz": "practice.quiz",
     "reset": "learner.hints",

@@ -11,8 +11,7 @@ from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
 
 from autograder.course.canonical import KERNEL
-from autograder.errors import InputError
-from autograder.printable import printable
+from autograder.errors import InputError, printable
 
 ASSIGNMENT = "first"
 DATA = "temperatures.csv"

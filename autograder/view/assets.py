@@ -6,9 +6,8 @@ import re
 from functools import cache
 from typing import Literal
 
-from autograder.errors import SetupError
+from autograder.errors import SetupError, printable
 from autograder.locale.translations import in_english, translated
-from autograder.printable import printable
 from autograder.requirements import PACKAGE
 
 OTHERS = ("answer.js", "board.js")

@@ -24,7 +24,7 @@ from torch import nn
 from torch.nn import functional
 
 from autograder import watch
-from autograder.tape.watch import job_watch
+from autograder.tape.watch import watch_session
 from tests.benchmarks.networks import gpt, resnet
 
 AIM, MARK = 1.3, 1.0
@@ -59,7 +59,7 @@ def step_of(program: str) -> Callable[[], None]:
 
 def tables() -> int:
     """Return the bytes that the open watch's tables hold."""
-    (session,) = job_watch._open
+    (session,) = watch_session._open
     columns = [session.writes.storages, session.writes.versions, session.writes.sites]
     for listener in session.listeners.values():
         columns += [listener.nodes.ends, listener.nodes.sites, listener.nodes.clocks]

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser
 
-from autograder.check.playground.arrangement_run import run
-from autograder.check.playground.board_scene import board_scene
+from autograder.check.playground.arrangement import run
 from autograder.check.playground.play_program import program_from_text
+from autograder.check.playground.playground import board_scene
 from autograder.tape.recording.schema import from_json
 from autograder.view.assets import front_end, read_asset
 from autograder.view.draw.html import as_html

@@ -7,10 +7,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from autograder import tape
-from autograder.check.playground.arrangement import arrangements
-from autograder.check.playground.arrangement_run import run
-from autograder.check.playground.board_scene import board_scene
+from autograder.check.playground.arrangement import arrangements, run
 from autograder.check.playground.play_program import program_from_lines, program_from_text
+from autograder.check.playground.playground import board_scene
 from autograder.view.assets import front_end, read_asset
 from autograder.view.draw.timeline import live_scene
 from tests.browser.late_write import LATE_WRITE

@@ -5,7 +5,7 @@ import json
 from playwright.sync_api import expect
 
 from autograder.course.catalogue import lessons
-from autograder.course.practice.practice_item import practice_items
+from autograder.course.practice.question_cards import practice_items
 
 WITH_PROGRESS = """\
 import os

@@ -9,7 +9,7 @@ import io
 import pytest
 
 from autograder.classroom.collect.collection import collect
-from autograder.classroom.returning.return_grades import return_grades
+from autograder.classroom.return_grades import return_grades
 from autograder.classroom.roster import Roster, read_roster
 from tests.classroom import made_class
 from tests.classroom.downloads import write_zip

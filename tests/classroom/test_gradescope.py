@@ -13,8 +13,7 @@ import pytest
 from autograder import cli
 from autograder.classroom.gradescope import graded_submission, harness_zip
 from autograder.classroom.gradescope.graded_submission import LONGEST_OUTPUT, failed_results, results_of
-from autograder.classroom.gradescope.harness_terms import HarnessTerms
-from autograder.classroom.gradescope.harness_zip import locked_requirements
+from autograder.classroom.gradescope.harness_zip import HarnessTerms, locked_requirements
 from autograder.cli.bootstrap import read_lock
 from autograder.course.new_course import ASSIGNMENT, make_course
 from autograder.course.paths import ROOT

@@ -3,7 +3,7 @@
 import pytest
 
 from autograder.classroom.collect.download import DownloadedFile
-from autograder.classroom.collect.notebook_names import NotebookShape, find_notebooks, like_name
+from autograder.classroom.collect.hand_in_files import NotebookShape, find_notebooks, like_name
 from tests.classroom.made_class import STUDENTS, notebook
 
 SHAPES = [

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from autograder import cli
-from autograder.classroom.reading.reading import read_answers
+from autograder.classroom.reading import read_answers
 from autograder.classroom.report.class_report import class_report
 from autograder.classroom.report.report_page import report_html
 from autograder.classroom.table_file import TableError

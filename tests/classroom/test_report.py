@@ -11,11 +11,15 @@ from bs4 import BeautifulSoup
 from autograder import cli
 from autograder.classroom.class_grades import NotGradedError
 from autograder.classroom.report.class_report import cronbach_alpha, item_statistics
-from autograder.classroom.report.normal_form import normal_form, without_comments
-from autograder.classroom.report.notebook_report import report as notebook_report
-from autograder.classroom.report.report_page import histogram, report_html
-from autograder.classroom.report.written_report import whole_report
-from autograder.classroom.report.wrong_answers import GivenAnswer, group_wrong_answers, verdict_of
+from autograder.classroom.report.report_page import histogram, report_html, whole_report
+from autograder.classroom.report.report_page import report as notebook_report
+from autograder.classroom.report.wrong_answers import (
+    GivenAnswer,
+    group_wrong_answers,
+    normal_form,
+    verdict_of,
+    without_comments,
+)
 from autograder.desk.report import report as old_report
 from autograder.grade.batch.classroom import ClassError
 from autograder.grade.submission.notebook_grade import CellGrade

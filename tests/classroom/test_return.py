@@ -12,7 +12,7 @@ from autograder import cli
 from autograder.classroom.class_grades import NotGradedError, read_class_grades
 from autograder.classroom.collect.collection import collect
 from autograder.classroom.report.course_report import course_lines
-from autograder.classroom.returning.return_grades import return_grades
+from autograder.classroom.return_grades import return_grades
 from autograder.classroom.roster import Roster, read_roster
 from autograder.classroom.table_file import TableError
 from autograder.grade.batch.classroom import open_class

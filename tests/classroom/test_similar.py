@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("copydetect", reason="the extra `similar` is not installed")
 
 from autograder import cli
-from autograder.classroom.report.normal_form import without_comments
-from autograder.classroom.similar.similar_report import (
+from autograder.classroom.report.wrong_answers import without_comments
+from autograder.classroom.similar_report import (
     NothingToCompareError,
     fingerprints,
     similar_pairs,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from autograder.tape import record
-from autograder.tape.internals.process_groups import process_groups_kept
 from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.run.child_processes import process_groups_kept
 from tests.corpus.oracles import close, reference, run
 from tests.corpus.programs import Program
 

@@ -7,10 +7,10 @@ import pytest
 
 from autograder.course.canonical import read
 from autograder.course.catalogue import lessons
-from autograder.course.for_credit import METADATA, is_for_credit, mark_for_credit
-from autograder.course.learner import hints, learner_progress, lesson_end
+from autograder.course.learner import after_success, hints, learner_progress
 from autograder.course.learner.hints import notebook_of
 from autograder.course.paths import NOTEBOOKS
+from autograder.course.stored_notebook import METADATA, is_for_credit, mark_for_credit
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_the_end_of_a_lesson_has_no_dead_link(tmp_path, monkeypatch):
     (tmp_path / "start").mkdir()
     (tmp_path / "02").mkdir()
     monkeypatch.chdir(tmp_path / "02")
-    card = lesson_end.LessonEnd(lessons()[2], learner_progress.Store(tmp_path / "progress.json"))
+    card = after_success.LessonEnd(lessons()[2], learner_progress.Store(tmp_path / "progress.json"))
     assert "href" not in card._repr_html_()
     assert "start.ipynb" not in repr(card)
     assert lessons()[3].title in card._repr_html_()

@@ -15,13 +15,12 @@ from autograder.check.message import NotAttempted
 from autograder.course import catalogue
 from autograder.course.author_cells import exercises_of, setup, setup_of
 from autograder.course.canonical import read
-from autograder.course.learner import hints, learner_progress, lesson_end
+from autograder.course.learner import after_success, hints, learner_progress
 from autograder.course.learner.hints import SEEDS, twin_of
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
 from autograder.course.variants.declared_changes import NOTHING, chosen_names, read_changes
 from autograder.course.variants.handout import mark_variant
-from autograder.course.variants.own_variant import OwnVariant
-from autograder.course.variants.variant import vary
+from autograder.course.variants.variant import OwnVariant, vary
 from tests.lessons.namespace import Namespace
 
 
@@ -31,7 +30,7 @@ def store(tmp_path, monkeypatch):
     own = learner_progress.Store(tmp_path / "home" / "progress.json")
     monkeypatch.setattr(learner_progress, "store", own)
     monkeypatch.setattr(hints, "store", own)
-    monkeypatch.setattr(lesson_end, "store", own)
+    monkeypatch.setattr(after_success, "store", own)
     monkeypatch.setattr(hints, "_shown", Counter())
     monkeypatch.setattr(hints, "wrong_answers", Counter())
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
@@ -93,7 +92,7 @@ def test_nobody_has_to_stay_stuck(store, capsys, monkeypatch):
     hints.model_answer("shifted_exp")
     assert "the sum goes into new memory" in capsys.readouterr().out
     assert ({"shifted_exp"}, set()) == (store.seen(), store.passed())
-    lesson_end.can_now("02")
+    after_success.can_now("02")
     assert "To practise again, because you saw the model answer first: shifted_exp" in capsys.readouterr().out
 
 
@@ -179,16 +178,16 @@ def test_a_hint_has_the_names_of_the_variant_and_no_other_words_change():
 
 def test_can_now_is_true_only_of_what_passed(store, capsys):
     """A line is marked once every exercise that shows it has passed, and not before."""
-    lesson_end.can_now("02")
+    after_success.can_now("02")
     assert "[x]" not in capsys.readouterr().out
     store.add("shifted_exp")
     store.add("open_gate")
     store.add("product_by_hand")
-    lesson_end.can_now("02")
+    after_success.can_now("02")
     *aims, onward = capsys.readouterr().out.splitlines()
     assert ["[x]", "[ ]", "[ ]"] == [line[:3] for line in aims]
     assert onward.startswith("Next: 3, .data against .detach().")
-    card = lesson_end.LessonEnd(catalogue.lessons()[2], store)._repr_html_()
+    card = after_success.LessonEnd(catalogue.lessons()[2], store)._repr_html_()
     assert 'href="../03_data_against_detach/03_data_against_detach.ipynb"' in card
     assert 'href="../start/start.ipynb"' in card
     assert (1, 2) == (card.count("☑"), card.count("☐"))
@@ -204,7 +203,7 @@ def test_the_card_names_what_to_practise_again(store):
     store.mark_seen("shifted_exp")
     for name in (belief, elsewhere, belief, elsewhere):
         store.add_belief(name)
-    for told in (repr(lesson_end.LessonEnd(lesson, store)), lesson_end.LessonEnd(lesson, store)._repr_html_()):
+    for told in (repr(after_success.LessonEnd(lesson, store)), after_success.LessonEnd(lesson, store)._repr_html_()):
         assert "shifted_exp" in told.partition("To practise again")[2]
         text = html.unescape(told).replace("<code>", "`").replace("</code>", "`")
         assert catalogue.beliefs()[belief] in text

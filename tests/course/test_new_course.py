@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from autograder import cli
-from autograder.classroom.demo.demo_class import make_demo_class
+from autograder.classroom.demo_class import make_demo_class
 from autograder.course.author_cells import AUTHOR_TAGS
 from autograder.course.new_course import ASSIGNMENT, NewCourseError, make_course
 from autograder.course.release import release_assignment

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from autograder.check.playground.arrangement_run import run
+from autograder.check.playground.arrangement import run
+from autograder.course.learner.after_success import play
 from autograder.course.learner.exercise_programs import find_program, input_lines, program_of
-from autograder.course.learner.playing import play
 from autograder.course.paths import NOTEBOOKS, lessons
 from autograder.errors import InputError
 from autograder.locale.languages import speaking

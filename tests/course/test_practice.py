@@ -12,12 +12,18 @@ from autograder.course.catalogue import lessons
 from autograder.course.paths import SOLUTIONS
 from autograder.course.practice import quiz as quiz_module
 from autograder.course.practice import review as review_module
-from autograder.course.practice.practice_item import IMPORTS, practice_items, run_item
-from autograder.course.practice.practice_store import PracticeStore, QuizAnswer
-from autograder.course.practice.question_cards import PracticeQuestion, QuestionCards
+from autograder.course.practice.practice_store import (
+    INTERVALS,
+    NEW,
+    PracticeStore,
+    Practised,
+    QuizAnswer,
+    due_topics,
+    next_day,
+)
+from autograder.course.practice.question_cards import IMPORTS, PracticeQuestion, QuestionCards, practice_items, run_item
 from autograder.course.practice.quiz import QuizError, quiz, summary
 from autograder.course.practice.review import passed_items, review
-from autograder.course.practice.review_schedule import INTERVALS, NEW, Practised, due_topics, next_day
 from tests.lessons.cells import outcome_of
 
 ITEMS = [pytest.param(item, id=item.id) for item in practice_items()]

@@ -1,7 +1,7 @@
 import pytest
 
 from autograder.grade.sandbox.isolation import LEVELS
-from autograder.grade.submission.connection.server_client import ServerClient
+from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 
 LIMITS = Limits(cell_seconds=5, submission_seconds=30, memory_bytes=512 * MEBIBYTE)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import autograder
-from autograder.tape.repair.source.fix_text import apply_fix
+from autograder.tape.repair.edits import apply_fix
 
 PROGRAM = """
 import torch

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from autograder.tape.repair.source.fix_text import apply_fix
+from autograder.tape.repair.edits import apply_fix
 from tests.corpus import oracles
 from tests.corpus.once import differences, reference, repairs_of, run
 from tests.corpus.oracles import Gradients, close

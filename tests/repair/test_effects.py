@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from autograder.tape.diagnose.record import record_program
+from autograder.tape.repair.edits import apply_fix, as_diff
 from autograder.tape.repair.repairs import Repairs, find_repairs
-from autograder.tape.repair.source.fix_text import apply_fix, as_diff
 from autograder.tape.repair.trial.meaning import Reference, changed_losses
 from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.program_factory import factory_of_text

@@ -2,11 +2,10 @@ import pytest
 
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.repair import candidates
+from autograder.tape.repair.candidates import KINDS
+from autograder.tape.repair.edits import EditableSource, apply_fix
 from autograder.tape.repair.kinds.aliases import remove_aliases
-from autograder.tape.repair.kinds.registry import KINDS
 from autograder.tape.repair.repairs import Repairs, find_repairs
-from autograder.tape.repair.source.edits import EditableSource
-from autograder.tape.repair.source.fix_text import apply_fix
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from tests.repair.plain import flat, plain, slopes
 from tests.repair.programs import BROKEN, Broken

@@ -10,8 +10,8 @@ from autograder.tape import explain_program
 from autograder.tape.diagnose.record import record, record_program
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict
 from autograder.tape.repair import candidates, search, suggestions
+from autograder.tape.repair.edits import apply_fix
 from autograder.tape.repair.repairs import find_repairs
-from autograder.tape.repair.source.fix_text import apply_fix
 from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
 from autograder.tape.run import budget
 from tests.repair.plain import flat, plain, slopes

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from autograder.tape.recording.verdict_types import Fix
-from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_module
+from autograder.tape.repair.trial.program_factory import changed_imports, factory_of_file, factory_of_module
 from autograder.tape.repair.with_repairs import explain_program
-from autograder.tape.run.programs.changed_imports import changed_imports
 from autograder.tape.run.programs.command_line import CommandLine
 from tests.commands import autograder
 from tests.corpus.script_runs import in_child, run_script, same_training

@@ -5,10 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.tape.diagnose.record import record
+from autograder.tape.repair.edits import EditableSource, apply_fix, as_fix, carried_names, delete, wrap
 from autograder.tape.repair.repairs import find_repairs
-from autograder.tape.repair.source.carried_names import carried_names
-from autograder.tape.repair.source.edits import EditableSource, delete, wrap
-from autograder.tape.repair.source.fix_text import apply_fix, as_fix
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from tests.repair.plain import flat, plain
 

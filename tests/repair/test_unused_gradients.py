@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autograder.tape.repair.trial.meant_run import MeantRun
+from autograder.tape.repair.trial.meant_run import MeantRun, UnusedGradients
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.trial.trial_run import run_trial
-from autograder.tape.repair.trial.unused_gradients import UnusedGradients
 
 HEAD = """import torch
 a = torch.tensor([2.0], requires_grad=True)

@@ -2,7 +2,7 @@
 
 from torch.overrides import TorchFunctionMode
 
-from autograder.tape.internals.heard_calls import function_name
+from autograder.tape.internals.entry_points import function_name
 
 
 class Heard(TorchFunctionMode):

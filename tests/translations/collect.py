@@ -13,19 +13,19 @@ from typing import get_args
 from babel.messages import Catalog
 from babel.messages.extract import extract
 
-from autograder.check.playground.cards import FormName
+from autograder.check.playground.arrangement import FormName
 from autograder.course.author_cells import exercises
 from autograder.course.canonical import read
 from autograder.course.catalogue import BELIEFS, explanations
 from autograder.course.catalogue import FOLDER as LESSON_DATA
 from autograder.course.glossary_links import without_glossary_links
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, lessons
-from autograder.course.practice.practice_item import practice_items
+from autograder.course.practice.question_cards import practice_items
 from autograder.locale.notebook_translation import WORD, markdown_texts, texts
 from autograder.locale.translations import SENTENCES
 from autograder.requirements import PACKAGE
 from autograder.tape.atlas.atlas_table import load_atlas
-from autograder.tape.diagnose.harms.harm_registry import HARM_KINDS
+from autograder.tape.diagnose.harm_registry import HARM_KINDS
 from autograder.view.assets import front_end_texts
 
 MESSAGES, README = "messages", "README"

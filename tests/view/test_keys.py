@@ -5,7 +5,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.view.keys import Key, Label, Part
+from autograder.view.shapes import Key, Label, Part
 
 numbers, labels = st.integers(0, 12), st.sampled_from(get_args(Label))
 names = st.sampled_from([part for part in get_args(Part) if part != "line"])

@@ -13,10 +13,9 @@ from autograder.tape import record
 from autograder.tape.recording.schema import RecordingError, from_json, to_json
 from autograder.tape.recording.verdict_types import Gradient
 from autograder.view.draw.svg import freeze
-from autograder.view.keys import Key
 from autograder.view.scene import folding, layout, node_graph
 from autograder.view.scene.composition import Scene, build_scene, draw_gradients
-from autograder.view.shapes import BOLD, MONO
+from autograder.view.shapes import BOLD, MONO, Key
 from autograder.view.text import gradient_values
 
 TAGS = {"g", "rect", "path", "text", "tspan", "circle", "title"}

@@ -10,7 +10,7 @@ from autograder.locale.line_breaks import columns, join_lines, wrap_text
 from autograder.locale.translations import join_names
 from autograder.view import shapes
 from autograder.view.draw.markup import write_svg
-from autograder.view.scene.code_tokens import highlight
+from autograder.view.scene.board import highlight
 from autograder.view.text.naming import count_noun, join_few
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import autograder
-from autograder.tape.internals.process_groups import process_groups_kept
-from autograder.tape.watch.job_watch import JobWatch
+from autograder.tape.run.child_processes import process_groups_kept
+from autograder.tape.watch.watch_session import JobWatch
 from tests.corpus.oracles import fresh_torch, namespace_of
 from tests.corpus.programs import HERE, Program, programs
 

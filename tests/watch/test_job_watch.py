@@ -21,8 +21,7 @@ from torch.utils.checkpoint import checkpoint
 import autograder
 from autograder.errors import InputError
 from autograder.tape.internals.entry_points import Hooks
-from autograder.tape.watch.call_log import MOST, NodeLog, WriteLog
-from autograder.tape.watch.call_sites import UNKNOWN
+from autograder.tape.watch.call_listener import MOST, UNKNOWN, NodeLog, WriteLog
 from autograder.tape.watch.watch_session import sampled
 
 

@@ -7,7 +7,7 @@ import pytest
 from autograder.tape.run.engine import Listener
 from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import from_source
-from autograder.tape.watch.job_watch import watch
+from autograder.tape.watch.watch_session import watch
 from tests.corpus.once import recorded
 from tests.corpus.programs import programs
 from tests.tape.observe.test_observer_effect import Witness

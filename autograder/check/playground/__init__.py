@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from autograder.check.playground.arrangement import arrangements as arrangements
+    from autograder.check.playground.arrangement import run as run
     from autograder.check.playground.arrangement import text_of as text_of
-    from autograder.check.playground.arrangement_run import run as run
     from autograder.check.playground.play_program import program_from_function as program_from_function
     from autograder.check.playground.play_program import program_from_lines as program_from_lines
     from autograder.check.playground.play_program import program_from_text as program_from_text
@@ -24,7 +24,7 @@ _HOMES = {
     "program_from_function": "play_program",
     "program_from_lines": "play_program",
     "program_from_text": "play_program",
-    "run": "arrangement_run",
+    "run": "arrangement",
     "text_of": "arrangement",
 }
 

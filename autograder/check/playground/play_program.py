@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
-from autograder.check.playground.cards import FormName, LineCard, LineForm, PlayProgram
+from autograder.check.playground.arrangement import FormName, LineCard, LineForm, PlayProgram
 from autograder.errors import InputError
 from autograder.locale.translations import in_english
+from autograder.tape.repair.edits import EditableSource, insert
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called, find_writes
 from autograder.tape.repair.kinds.out_of_place import MAKERS, chain, drop_underscores, expand_operator, made
-from autograder.tape.repair.source.edits import EditableSource, insert
-from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called, find_writes
 
 METHODS = {ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.Pow: "pow_"}
 MODULES = {"torch", "F", "nn"}  # `torch.relu_(h)` modifies h, but is not a method of it

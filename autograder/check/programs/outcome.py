@@ -11,9 +11,9 @@ from typing import ClassVar, NoReturn
 import msgspec
 
 from autograder.check.answer_lines import AnswerLines
-from autograder.check.blame import describe as describe_harm
+from autograder.check.answer_lines import describe as describe_harm
 from autograder.check.events import failed, show_passed
-from autograder.check.forbidden_names import require_without
+from autograder.check.judge import require_without
 from autograder.check.learner import LearnerNames, find_subject
 from autograder.check.message import Incorrect, message, not_attempted
 from autograder.check.named_lines import describe as describe_line

@@ -24,14 +24,14 @@ from autograder.locale.translations import translated
 from autograder.tape import record
 from autograder.tape.diagnose.excerpt import Scope
 from autograder.tape.diagnose.record import record_program
-from autograder.tape.oracle.weighted_sum import weighted_sum
+from autograder.tape.oracle.finite_differences import weighted_sum
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.budget import Budget, budget_in_force
+from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError, code_of
-from autograder.tape.run.refused_runs import is_out_of_time
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 MOST = 4_000

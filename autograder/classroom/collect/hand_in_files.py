@@ -1,17 +1,152 @@
-"""The files of a submission under their names in the student's folder, with zips unpacked."""
+"""The files of a submission under their names in the student's folder, with zips unpacked and notebooks matched to the assignment."""
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from autograder.classroom.collect.download import DownloadedFile, DownloadError, is_archive, unpacked
-from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn
-from autograder.classroom.collect.notebook_names import FoundNotebooks, NotebookShape, find_notebooks
-from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK
+from autograder.classroom.collect.download import DownloadedFile, DownloadedHandIn, DownloadError, is_archive, unpacked
+from autograder.errors import printable
+from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, without_outputs
 from autograder.grade.wire.limits import Limits
-from autograder.printable import printable
+
+# Browsers, systems and editors add these to a name that is already used: "x (1)", "x-1", "x - Copy", "Copy of x", "x-Copy1".
+ADDED = re.compile(r"^(?:copy of )+|(?: \(\d+\)| - copy(?: \(\d+\))?|[ -]copy ?\d*|-\d{1,2}| \d{1,2})+$")
+ADDED_EXTENSIONS = (".txt", ".json", ".html", ".htm", ".py", ".zip", ".download")
+
+
+class NotebookShape(NamedTuple):
+    """A notebook of the assignment: its name, and nbgrader's ids of its cells."""
+
+    name: str
+    cells: frozenset[str]
+
+
+class FoundNotebook(NamedTuple):
+    """A submitted notebook: its path, and how it was recognized; "" if by its exact name."""
+
+    path: str
+    how: str
+
+
+class FoundNotebooks(NamedTuple):
+    """The notebooks among some files.
+
+    Attributes:
+        found: the recognized files, by the notebook's name.
+        unknown: paths of notebooks that do not belong to the assignment, with the reason.
+        spare: paths of further copies; `found` contains the latest.
+        missing: names of notebooks without a file.
+    """
+
+    found: dict[str, FoundNotebook]
+    unknown: dict[str, str]
+    spare: list[str]
+    missing: list[str]
+
+
+def shapes_in(folder: Path) -> list[NotebookShape]:
+    """Return the notebooks of an assignment whose sources are in a folder."""
+    paths = sorted(folder.glob("*.ipynb"))
+    return [NotebookShape(path.stem, cells_of(json.loads(path.read_text("utf-8"))) or frozenset()) for path in paths]
+
+
+def find_notebooks(
+    files: Mapping[str, DownloadedFile], shapes: list[NotebookShape], chosen: Mapping[str, str]
+) -> FoundNotebooks:
+    """Match files to notebooks by exact name, by a similar name, or by their cells.
+
+    Args:
+        files: the submitted files, by path.
+        shapes: the assignment's notebooks.
+        chosen: a file's path in the download → the notebook that the teacher assigned to it; "" for no notebook.
+    """
+    names: dict[str, list[tuple[tuple[int, int, str], FoundNotebook]]] = {}
+    unknown: dict[str, str] = {}
+    for path, file in files.items():
+        cells = _cells(file) if _may_be_notebook(path) else None
+        if cells is None:
+            continue
+        shape, how = _which(path, file, cells, shapes, chosen)
+        if shape is None:
+            unknown[path] = how
+        else:
+            # Prefer the highest copy number, then the exact name, then a similar name, then the cells.
+            names.setdefault(shape.name, []).append(((_copy(path), -len(how), path), FoundNotebook(path, how)))
+    best = {name: max(listed)[1] for name, listed in names.items()}
+    spare = [one.path for listed in names.values() for _, one in listed if one not in best.values()]
+    return FoundNotebooks(best, unknown, spare, [shape.name for shape in shapes if shape.name not in best])
+
+
+def _which(
+    path: str, file: DownloadedFile, cells: frozenset[str], shapes: list[NotebookShape], chosen: Mapping[str, str]
+) -> tuple[NotebookShape | None, str]:
+    if file.path in chosen:
+        shape = next((shape for shape in shapes if shape.name == chosen[file.path]), None)
+        return shape, "as you said"
+    stem = path.rpartition("/")[2].removesuffix(".ipynb")
+    fitting = [shape for shape in shapes if not cells or not shape.cells or cells & shape.cells]
+    for shape in fitting:
+        if stem == shape.name:
+            return shape, ""
+    for shape in fitting:
+        if like_name(path) == like_name(shape.name):
+            return shape, "by a like name"
+    sharing = sorted(shapes, key=lambda shape: len(cells & shape.cells), reverse=True)
+    shared = [len(cells & shape.cells) for shape in sharing]
+    if shared and 2 * shared[0] > len(sharing[0].cells) and (len(shared) == 1 or shared[0] > shared[1]):
+        return sharing[0], "by its cells"
+    return None, "its cells are of another assignment" if cells and not any(shared) else "no notebook has this name"
+
+
+def like_name(path: str) -> str:
+    """Return a file's name without extensions, copy numbers, case, spaces and punctuation."""
+    name = unicodedata.normalize("NFKC", path.rpartition("/")[2]).casefold().strip()
+    while (short := re.sub(r"\.[a-z]+$", "", name)) != name and name[len(short) :] in (".ipynb", *ADDED_EXTENSIONS):
+        name = short.strip()
+    return re.sub(r"[\W_]+", "", ADDED.sub("", name) or name)
+
+
+def _copy(path: str) -> int:
+    """Return the number that a browser or a system gave to a copy: 1 for "x (1).ipynb" and "x copy.ipynb", else 0."""
+    found = re.search(r"(?:\((\d+)\)|-(?:copy)?(\d{1,2})|[ -]copy ?(\d{0,2}))(?:\.\w+)*$", path, re.I)
+    return next((int(number or 1) for number in found.groups() if number is not None), 0) if found else 0
+
+
+def _may_be_notebook(path: str) -> bool:
+    name = path.casefold()
+    return ".ipynb" in name or not re.search(r"\.\w{1,8}$", name) or name.endswith((".txt", ".json"))
+
+
+def _cells(file: DownloadedFile) -> frozenset[str] | None:
+    """Return nbgrader's ids in a notebook; None if the file is not a notebook, an empty set if it is damaged."""
+    try:
+        data = without_outputs(file.read(LARGEST_NOTEBOOK))
+    except DownloadError:
+        return frozenset() if file.path.casefold().endswith(".ipynb") else None
+    try:
+        return cells_of(json.loads(data.decode("utf-8-sig")))
+    except (ValueError, RecursionError):
+        return frozenset() if ".ipynb" in file.path.casefold() else None
+
+
+def cells_of(notebook: object) -> frozenset[str] | None:
+    """Return nbgrader's ids of the cells of a notebook, read from JSON; None if it is not a notebook."""
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        return None
+    known = [cell.get("metadata") for cell in cells if isinstance(cell, dict)]
+    ids = [
+        one["nbgrader"].get("grade_id")
+        for one in known
+        if isinstance(one, dict) and isinstance(one.get("nbgrader"), dict)
+    ]
+    return frozenset(name for name in ids if isinstance(name, str))
+
 
 LONGEST = 120  # maximum length of a file name in bytes
 RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # Microsoft, "Naming Files, Paths, and Namespaces"

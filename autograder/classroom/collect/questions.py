@@ -1,18 +1,23 @@
-"""The open questions of `collect`: written as a table that a teacher fills in, and read by the next run."""
+"""The assignment of submissions to students, and a table of open questions that a teacher fills in and the next run reads."""
 
 from __future__ import annotations
 
 import csv
 import datetime
 import io
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from autograder.classroom.collect.download import DownloadedHandIn
+from autograder.classroom.collect.hand_in_files import ReadableHandIn
+from autograder.classroom.roster import Person, Roster, id_from_name, is_student_id, joined, words_of
 from autograder.classroom.table_file import TableError, read_table
 from autograder.classroom.written_time import parse_time
-from autograder.course.file_replacement import replace_file
+from autograder.course.paths import replace_file
+from autograder.errors import printable
 from autograder.grade.batch.csv_export import harmless_cell
-from autograder.printable import printable
 
 FILE = "to_match.csv"
 COLUMNS = ("hand_in", "file", "person", "why", "student", "notebook", "handed_in", "submission")
@@ -113,3 +118,129 @@ def _time(row: MatchQuestion, path: Path, zone: datetime.tzinfo) -> datetime.dat
             f"{printable(str(path))}: {printable(row.handed_in)} is not a valid time; write it as 2026-10-03 14:10"
         )
     return time
+
+
+# columns of the roster that match a kind of `DownloadedHandIn.identities`, and kinds that are only names
+SAME_AS = {"words without group": "words"}
+BY_NAME = ("words", "joined")
+WITHOUT_ROSTER = ("student", "login", "number", "email", "canvas", "anonymous")
+
+
+class Match(NamedTuple):
+    """A person and how they were identified; or None and the reason why the person is unknown."""
+
+    person: Person | None
+    how: str
+
+
+def match_people(hand_in: DownloadedHandIn, roster: Roster, answers: dict[str, str]) -> list[Match]:
+    """Return everyone who made this submission.
+
+    Args:
+        hand_in: the submission as downloaded.
+        roster: the class; with an empty roster, the platform's names are used as student ids.
+        answers: a submission's key → the student that the teacher named.
+    """
+    if hand_in.key in answers:
+        return [_answered(answers[hand_in.key], hand_in, roster)]
+    if (team := roster.group(hand_in.name)) and not roster.find("words", hand_in.name):
+        return [Match(person, f"by the group {hand_in.name}") for person in team]
+    found = [_match(identity, hand_in, roster) for identity in hand_in.identities]
+    return found or [Match(None, "the download does not say whose it is")]
+
+
+def _answered(student: str, hand_in: DownloadedHandIn, roster: Roster) -> Match:
+    if found := roster.find("student", student):
+        return Match(found[0], "as you said")
+    if not is_student_id(student):
+        return Match(None, f"{student!r} cannot be the name of a student's folder")
+    return Match(Person(student, hand_in.name, {}), "as you said")
+
+
+def _match(identity: dict[str, str], hand_in: DownloadedHandIn, roster: Roster) -> Match:
+    if not roster.people or "anonymous" in identity:
+        return _named_by_platform(identity, hand_in)
+    for kind, value in identity.items():
+        column = "login" if kind.startswith("login ") else SAME_AS.get(kind, kind)
+        found = roster.find(column, value)
+        if column == "participant":
+            found = [person for person in found if _may_be(hand_in.name, person.name)]
+        if len(found) == 1:
+            return Match(found[0], "by name" if column in BY_NAME else "")
+        if found:
+            return Match(None, f"{len(found)} students have this name")
+    return Match(None, "no student of the roster has this name or number")
+
+
+def _may_be(shown: str, listed: str) -> bool:
+    """Return whether two names may belong to one person.
+
+    Moodle numbers teams and participants separately, so the same number may mean both; it also drops accents.
+    """
+    shares_a_word = bool(set(words_of(shown).split()) & set(words_of(listed).split()))
+    return not listed or shares_a_word or joined(listed) in joined(shown)
+
+
+def _named_by_platform(identity: dict[str, str], hand_in: DownloadedHandIn) -> Match:
+    student = next((identity[kind] for kind in WITHOUT_ROSTER if identity.get(kind)), "")
+    student = student or id_from_name(hand_in.name)
+    if "anonymous" in identity or "student" in identity or student == hand_in.key:
+        how = ""
+    else:
+        how = "the platform's own name, as there is no roster"
+    if not is_student_id(student):
+        return Match(None, "its name cannot be that of a student's folder, and there is no roster")
+    return Match(Person(student, hand_in.name, identity), how)
+
+
+class Claim(NamedTuple):
+    """A submission of a known student, with the way in which the student was identified."""
+
+    person: Person
+    how: str
+    work: ReadableHandIn
+
+
+def claims_of(
+    works: list[ReadableHandIn], roster: Roster, answers: Answers
+) -> tuple[dict[str, list[Claim]], list[MatchQuestion]]:
+    """Return the submissions of each student, and a question for each submission whose student is unknown."""
+    claims: dict[str, list[Claim]] = defaultdict(list)
+    questions = []
+    for work in works:
+        if answers.students.get(work.hand_in.key) == NONE:
+            continue
+        for person, how in match_people(work.hand_in, roster, answers.students):
+            if person is None:
+                questions.append(MatchQuestion(work.hand_in.key, "", work.hand_in.name, how))
+            else:
+                claims[person.student].append(Claim(person, how, work))
+    for student, claim, person in list(_shared(claims, roster)):
+        claims[student].append(Claim(person, f"submitted by {claim.person.student} for the group", claim.work))
+    return _without_doubts(claims, questions)
+
+
+def _shared(claims: dict[str, list[Claim]], roster: Roster) -> Iterator[tuple[str, Claim, Person]]:
+    """Yield the group members who did not submit anything, each with the submissions of another member."""
+    for listed in list(claims.values()):
+        for person in roster.members(listed[0].person):
+            if person.student not in claims:
+                yield from ((person.student, claim, person) for claim in listed)
+
+
+def _without_doubts(
+    claims: dict[str, list[Claim]], questions: list[MatchQuestion]
+) -> tuple[dict[str, list[Claim]], list[MatchQuestion]]:
+    """Remove students to whom submissions of two people on the platform were matched by name alone."""
+    for student, listed in list(claims.items()):
+        keys = {claim.work.hand_in.key for claim in listed}
+        if len(keys) > 1 and any(claim.how == "by name" for claim in listed):
+            del claims[student]
+            why = f"{len(keys)} people of the platform match {student}"
+            questions += [question_of(claim, why) for claim in listed]
+    return claims, questions
+
+
+def question_of(claim: Claim, why: str, file: str = "") -> MatchQuestion:
+    """Return a question about a submission, or about one of its files."""
+    return MatchQuestion(claim.work.hand_in.key, file, claim.person.name or claim.work.hand_in.name, why)

@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autograder.classroom.collect.download import open_download
-from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn
-from autograder.classroom.collect.hand_in_files import readable
-from autograder.classroom.collect.notebook_names import shapes_in
-from autograder.classroom.gradescope.harness_terms import HarnessTerms, read_terms
-from autograder.course.file_replacement import replace_file
+from autograder.classroom.collect.download import DownloadedHandIn, open_download
+from autograder.classroom.collect.hand_in_files import readable, shapes_in
+from autograder.classroom.gradescope.harness_zip import HarnessTerms, read_terms
+from autograder.course.paths import replace_file
 from autograder.errors import AutograderError
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.batch.feedback_files import told_of_hidden_test

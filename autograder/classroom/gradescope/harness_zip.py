@@ -15,18 +15,47 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from autograder.classroom.gradescope.harness_terms import FILE, HarnessTerms
-from autograder.classroom.returning.feedback_zip import WHEN
-from autograder.course.file_replacement import replace_file
-from autograder.errors import InputError
+from autograder.classroom.worksheet import WHEN
+from autograder.course.paths import replace_file
+from autograder.errors import InputError, printable
 from autograder.grade.batch.assignment import validate_assignment
 from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.grade.batch.course_config import FILE as CONFIG
 from autograder.grade.batch.course_config import limits_of
 from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step
-from autograder.printable import printable
+from autograder.grade.wire.limits import Limits
 from autograder.requirements import PACKAGE
+
+FILE = "terms.json"
+
+
+class HarnessTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """The terms of grading.
+
+    Attributes:
+        assignment: the name of its folder among the sources.
+        isolation: the weakest level at which submissions are graded.
+        hidden_tests: the information about a failed hidden test that a student gets: "none", "name" or "message".
+        visibility: when a student sees the result of a test with a hidden part, in Gradescope's terms, such as
+            "after_due_date".
+        limits: the resource limits of one submission.
+        plans: the grading plan of each notebook, from validation.
+    """
+
+    assignment: str
+    isolation: str
+    hidden_tests: str
+    visibility: str
+    limits: Limits
+    plans: dict[str, GradingPlan]
+
+
+def read_terms(folder: Path) -> HarnessTerms:
+    """Return the terms in the folder of the unpacked zip."""
+    return msgspec.json.decode((folder / FILE).read_bytes(), type=HarnessTerms)
+
 
 DISTRIBUTION, EXTRA = "autograd-er", "grade"
 TEMPLATES = Path(__file__).parent / "template"

@@ -16,10 +16,9 @@ import datetime
 import re
 from collections import defaultdict
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadError
-from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn, Platform
-from autograder.classroom.returning.worksheet import GradeColumn, WorksheetForm, choose_column, without_id
+from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedHandIn, DownloadError, Platform
 from autograder.classroom.table_file import TableError, TableFile
+from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column, without_id
 
 COLUMN = re.compile(r"^(?P<title>.*?)\s*(?:\[Total Pts:(?P<kind>[^\]]*)\]\s*(?:\|\d+)?|\|\d+)$")
 

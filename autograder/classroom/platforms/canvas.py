@@ -19,10 +19,9 @@ import datetime
 import re
 from collections import defaultdict
 
-from autograder.classroom.collect.download import Download, DownloadedFile
-from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn, Platform
-from autograder.classroom.returning.worksheet import GradeColumn, WorksheetForm, choose_column, without_id
+from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedHandIn, Platform
 from autograder.classroom.table_file import TableError, TableFile
+from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column, without_id
 
 TITLE = r"\s*\(\d+\)$"
 TOTALS = re.compile(r"(Current|Final|Override|Unposted) (Score|Points|Grade)")

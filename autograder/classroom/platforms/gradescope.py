@@ -13,8 +13,7 @@ from typing import Any
 
 import yaml
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadError
-from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn, Platform
+from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedHandIn, DownloadError, Platform
 
 METADATA = "submission_metadata.yml"
 LARGEST_METADATA = 64 * 2**20

@@ -20,11 +20,10 @@ import datetime
 import re
 from collections import defaultdict
 
-from autograder.classroom.collect.download import Download, DownloadedFile
-from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn, Platform
-from autograder.classroom.returning.worksheet import GradeColumn, WorksheetForm, number_in
+from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedHandIn, Platform
 from autograder.classroom.roster import PARTICIPANT
 from autograder.classroom.table_file import TableError, TableFile
+from autograder.classroom.worksheet import GradeColumn, WorksheetForm, number_in
 
 MAXIMUM = ("Maximum grade", "Maximum Grade")
 FIRST = 2  # the first columns identify the student

@@ -10,15 +10,20 @@ import contextlib
 import datetime
 from collections import defaultdict
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadError
-from autograder.classroom.collect.downloaded_hand_in import DownloadedHandIn, Platform
+from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedHandIn, DownloadError, Platform
 from autograder.classroom.written_time import parse_time
-from autograder.printable import printable
+from autograder.errors import printable
 
 TIMESTAMP = "timestamp.txt"
+
+
 LONGEST_TIME = 100
+
+
 # folders with submissions in the exchange and in a course; folders next to them do not contain submissions
 HOLDERS = ("inbound", "submitted")
+
+
 LONGEST_LIST = 8
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.classroom.collect.download import Download, DownloadError
-from autograder.classroom.collect.downloaded_hand_in import Platform
+from autograder.classroom.collect.download import Download, DownloadError, Platform
 from autograder.classroom.platforms.blackboard import BLACKBOARD
 from autograder.classroom.platforms.canvas import CANVAS
 from autograder.classroom.platforms.gradescope import GRADESCOPE

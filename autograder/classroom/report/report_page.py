@@ -1,26 +1,39 @@
-"""The report as one page that does not use the network, for light and dark screens and for paper."""
+"""The report as one page that does not use the network, for screens, paper and notebooks, or as JSON."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
+import msgspec
 from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from autograder.classroom.report.class_report import ClassReport, ExerciseReport
-from autograder.classroom.report.course_report import AssignmentChange, CourseLine
+from autograder.classroom.class_grades import NotGradedError
+from autograder.classroom.report.class_report import ClassReport, ExerciseReport, class_report
+from autograder.classroom.report.course_report import (
+    AssignmentChange,
+    CourseLine,
+    change_since,
+    course_lines,
+    graded_assignments,
+)
 from autograder.classroom.report.wrong_answers import WrongAnswers
+from autograder.course.paths import CLASS, replace_file
+from autograder.errors import InputError, html_with_code, printable
+from autograder.grade.batch.classroom import Classroom, course_folder, open_class
+from autograder.grade.batch.course_config import read_course
 from autograder.locale.languages import language
 from autograder.locale.translated_templates import translated_templates
 from autograder.locale.translations import translated
-from autograder.printable import html_with_code
 
 TEMPLATES = Path(__file__).parent / "template"
 BARS = 10
@@ -126,3 +139,119 @@ def _code(source: str) -> Markup:
     lines = source.strip().splitlines()
     text = "\n".join(lines[:LONGEST_CODE] + (["# …"] if len(lines) > LONGEST_CODE else []))
     return Markup(highlight(text, PythonLexer(), HtmlFormatter(nowrap=True)))
+
+
+FRAME = '<iframe sandbox srcdoc="{page}" title="{title}" style="width: 100%; height: 85vh; border: 0"></iframe>'
+
+
+class ReportOnClass:
+    """A report that a notebook shows as its page, and a terminal as a few lines.
+
+    Attributes:
+        whole: the data of the report.
+    """
+
+    def __init__(self, whole: WholeReport) -> None:
+        self.whole = whole
+
+    def save(self, path: str | Path) -> None:
+        """Write the page, which does not use the network."""
+        Path(path).write_text(report_html(*self.whole), "utf-8")
+
+    def __repr__(self) -> str:
+        about = self.whole.report
+        lines = [
+            f"{about.assignment}: {len(about.scores)} students, mean {about.mean:.3g} of {about.max_points:g} points"
+        ]
+        lines += [f"  {one.students:>4}  {one.belief}" for one in (about.beliefs or about.named) if one.students]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        # A frame isolates the styles of the page and the notebook, and prevents scripts in the page.
+        return FRAME.format(page=escape(report_html(*self.whole)), title=escape(self.whole.report.assignment))
+
+
+def report(assignment: str, course: str | Path | None = None) -> ReportOnClass:
+    """Return the report on an assignment, which the notebook shows.
+
+    Args:
+        assignment: its name, or the beginning of it, such as "02"; "all" for the last one and the whole course.
+        course: the course's folder; None means class/ in a clone, and the current folder elsewhere.
+
+    Raises:
+        ClassError: the course or the assignment does not exist.
+        NotGradedError: the assignment has not been graded yet.
+    """
+    return ReportOnClass(whole_report(assignment, Path(course) if course else CLASS))
+
+
+ALL = "all"
+
+
+class ReportError(InputError):
+    """The page cannot be written."""
+
+
+class WholeReport(NamedTuple):
+    """The report on an assignment, the change since the previous one, and with `all` a line for each student."""
+
+    report: ClassReport
+    change: AssignmentChange | None
+    course: list[CourseLine]
+
+
+def whole_report(assignment: str, course: Path) -> WholeReport:
+    """Return the report on an assignment; for "all", on the last one, with the whole course.
+
+    Args:
+        assignment: its name, or an unambiguous beginning of it.
+        course: the course's folder.
+
+    Raises:
+        ClassError: the assignment does not exist.
+        NotGradedError: the assignment has not been graded yet.
+    """
+    name = _full_name(assignment, course)
+    classroom = _last(course) if assignment == ALL else open_class(course, name, before_hand_in=True)
+    report = class_report(classroom)
+    return WholeReport(report, change_since(classroom, report), course_lines(classroom) if assignment == ALL else [])
+
+
+def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bool) -> str:
+    """Write the page, and return the text to print: the JSON object, or the location of the page.
+
+    Raises:
+        ReportError: the page cannot be written.
+    """
+    whole = whole_report(assignment, course)
+    target = out if out or as_json else Path(f"report-{whole.report.assignment}.html")
+    if target is not None:
+        try:
+            replace_file(target, report_html(*whole).encode())
+        except OSError as error:
+            raise ReportError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
+    if as_json:
+        return json.dumps({"version": 1} | msgspec.to_builtins(whole._asdict()), indent=2)
+    return translated("{count} students; the page is {file}", count=len(whole.report.scores), file=target)
+
+
+def _full_name(beginning: str, course: Path) -> str:
+    found = [name for name in _assignments(course) if beginning and name.startswith(beginning)]
+    return found[0] if len(found) == 1 else beginning
+
+
+def _assignments(course: Path) -> list[str]:
+    """Return the assignments that have a source, by name."""
+    places = read_course(course_folder(course)).source_folders
+    return sorted({path.parent.name for place in places for path in place.glob("*/*.ipynb")})
+
+
+def _last(course: Path) -> Classroom:
+    sources = _assignments(course)
+    for name in sources[:1]:
+        known = [one for one in graded_assignments(open_class(course, name, before_hand_in=True)) if one in sources]
+        if known:
+            return open_class(course, known[-1], before_hand_in=True)
+    raise NotGradedError(
+        f"no assignment in {printable(str(course))} has grades yet. Run `autograder grade ASSIGNMENT` first"
+    )

@@ -10,15 +10,15 @@ from typing import Any
 
 from markupsafe import Markup
 
-from autograder.course.book.pages.block_pages import ROOT_MARK, BlockPages, Section
-from autograder.course.book.pages.page_templates import page_templates
-from autograder.course.book.pages.search_index import SearchIndex
-from autograder.course.book.record.lesson_blocks import Block, ProseBlock, QuestionBlock
+from autograder.course.book.block_pages import ROOT_MARK, BlockPages, Section
+from autograder.course.book.lesson_blocks import Block, ProseBlock, QuestionBlock
+from autograder.course.book.markdown_text import SearchIndex
+from autograder.course.book.page_templates import page_templates
 from autograder.course.catalogue import Lesson
+from autograder.errors import html_with_code
 from autograder.locale.languages import language
 from autograder.locale.line_breaks import columns
 from autograder.locale.translations import translated
-from autograder.printable import html_with_code
 from autograder.tape.atlas.answers import whole_table
 from autograder.tape.atlas.atlas_table import load_atlas
 from autograder.tape.atlas.atlas_text import sentence

@@ -16,14 +16,16 @@ from autograder.check.programs.prediction import is_answered
 from autograder.check.shown_message import CARD, is_learners_notebook
 from autograder.check.subject.learner_code import normal_form, normal_form_of
 from autograder.course.author_cells import Answer, AuthorExercise, Explanation, exercises_of, explanations_of
-from autograder.course.catalogue import Lesson, explanations, lessons
+from autograder.course.catalogue import Lesson, beliefs, explanations, lessons
 from autograder.course.learner.hints import as_handed_out, notebook_of
+from autograder.course.learner.learner_progress import Store, has_other_lessons, lesson_link, number_of, store
 from autograder.course.paths import SOLUTIONS
-from autograder.course.variants.own_variant import own_variant
+from autograder.course.variants.variant import own_variant
+from autograder.errors import InputError, html_with_code
+from autograder.graded import is_graded
 from autograder.locale.languages import SOURCE, language
 from autograder.locale.line_breaks import wrap_text
-from autograder.locale.translations import translated
-from autograder.printable import html_with_code
+from autograder.locale.translations import retold, translated
 
 
 def explain_passes() -> None:
@@ -123,3 +125,89 @@ def _code(answer: Answer | None) -> str:
 def _form(answer: Answer, name: str) -> str | None:
     definitions = [one for one in ast.parse(answer.source).body if getattr(one, "name", None) == name]
     return normal_form_of(definitions[0]) if definitions else None
+
+
+def play(name: str = "") -> None:
+    """Show a program as cards that can be moved, switched and edited; the verdict and the picture are updated immediately.
+
+    While a submission is graded, nothing is shown.
+
+    Args:
+        name: the id of an exercise or a prediction, as in its check cell.
+    """
+    if is_graded():
+        return
+    # Imported here because the playground uses the search for fixes, which must not be importable while a submission is graded.
+    from autograder.check.playground.playground import Playground, open_playground
+    from autograder.course.learner.exercise_programs import find_program
+
+    try:
+        program = find_program(name)
+    except InputError as error:
+        print(retold(str(error)))
+        return
+    open_playground(Playground(program))
+
+
+OFTEN, MOST = 2, 3
+"""The number of wrong predictions from which on a belief is named, and the maximum number of named beliefs."""
+
+
+def can_now(lesson: str) -> None:
+    """Show the lesson's aims, each checked off if the exercises that show it have passed, and the next lesson.
+
+    Args:
+        lesson: the lesson's name, or the beginning of it, such as "02".
+    """
+    display(LessonEnd(next(known for known in lessons() if known.name.startswith(lesson)), store))
+
+
+class LessonEnd:
+    """The card at a lesson's end; HTML in a notebook, text elsewhere."""
+
+    def __init__(self, lesson: Lesson, known: Store) -> None:
+        passed = known.passed()
+        self.aims = [(aim.can, [one for one in aim.shown_by if one not in passed]) for aim in lesson.aims]
+        self.again = sorted(known.seen() & {one.id for one in lesson.exercises})
+        behind = {name for choices in lesson.predictions.values() for name in choices.values()}
+        often = [name for name, times in known.beliefs().most_common() if name in behind and times >= OFTEN]
+        self.beliefs = [beliefs()[name] for name in often[:MOST]]
+        course = lessons()
+        self.next = next(iter(course[course.index(lesson) + 1 :]), None)
+
+    def __repr__(self) -> str:
+        aims = [f"{'[ ]' if missing else '[x]'} {can}{_still(missing)}" for can, missing in self.aims]
+        again = [f"{_again()} {', '.join(self.again)}"] if self.again else []
+        stumbled = [_stumbled(), *(f"- {belief}" for belief in self.beliefs)] if self.beliefs else []
+        onward = f"{translated('Next:')} {number_of(self.next)}, {self.next.title}. " if self.next else ""
+        the_map = translated("The map of the course is in start/start.ipynb.") if has_other_lessons() else ""
+        return "\n".join([*aims, *again, *stumbled, onward + the_map])
+
+    def _repr_html_(self) -> str:
+        aims = "".join(_aim(can, missing) for can, missing in self.aims)
+        names = ", ".join(f"<code>{html.escape(one)}</code>" for one in self.again)
+        again = f"<p>{_again()} {names}</p>" if names else ""
+        items = "".join(f"<li>{html_with_code(belief)}</li>" for belief in self.beliefs)
+        stumbled = f"<p>{_stumbled()}</p><ul>{items}</ul>" if items else ""
+        links = [f"<b>{translated('Next:')} {lesson_link(self.next)}</b>"] if self.next else []
+        if has_other_lessons():
+            links.append(f'<a href="../start/start.ipynb">{translated("the map of the course")}</a>')
+        onward = f"<p>{' · '.join(links)}</p>"
+        return f'<div style="{CARD}"><ul style="padding-left: 0">{aims}</ul>{again}{stumbled}{onward}</div>'
+
+
+def _aim(can: str, missing: list[str]) -> str:
+    still = html.escape(_still(missing))
+    return f'<li style="list-style: none">{"☐" if missing else "☑"} {html.escape(can)}<small>{still}</small></li>'
+
+
+def _still(missing: list[str]) -> str:
+    return "  " + translated("(still to pass: {names})", names=", ".join(missing)) if missing else ""
+
+
+def _again() -> str:
+    return translated("To practise again, because you saw the model answer first:")
+
+
+def _stumbled() -> str:
+    return translated("Several of your wrong predictions fit this belief:")

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from autograder.check.playground.cards import PlayProgram
+from autograder.check.playground.arrangement import PlayProgram
 from autograder.check.playground.play_program import program_from_function, program_from_lines
 from autograder.check.subject import inputs
 from autograder.check.subject.inputs import Generator, TensorInput

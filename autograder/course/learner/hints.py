@@ -12,12 +12,10 @@ from IPython.core.getipython import get_ipython
 
 from autograder.course.author_cells import exercises_of
 from autograder.course.catalogue import Lesson, lessons
-from autograder.course.for_credit import HINTS, is_for_credit
 from autograder.course.learner.learner_progress import store, wrong_answers
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
-from autograder.course.stored_notebook import read_stored
-from autograder.course.variants.own_variant import own_variant
-from autograder.course.variants.variant import vary
+from autograder.course.stored_notebook import HINTS, is_for_credit, read_stored
+from autograder.course.variants.variant import own_variant, vary
 from autograder.locale.translations import join_sentences, translated
 
 if TYPE_CHECKING:

@@ -16,11 +16,10 @@ from autograder.check.events import on_fail, on_pass
 from autograder.check.message import WIDTH
 from autograder.check.shown_message import CARD, is_learners_notebook
 from autograder.course.catalogue import Lesson, belief_behind, beliefs, lessons
-from autograder.course.file_replacement import replace_file
-from autograder.course.paths import HOME
+from autograder.course.paths import HOME, replace_file
+from autograder.errors import html_with_code
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translated
-from autograder.printable import html_with_code
 
 
 class Store:

@@ -1,17 +1,63 @@
-"""The answers in quizzes and reviews, in one file next to the progress file, only on the student's machine."""
+"""The answers in quizzes and reviews, in one file on the student's machine, and the day on which a program is due again."""
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from autograder.course.file_replacement import replace_file
 from autograder.course.learner.learner_progress import store
-from autograder.course.practice.review_schedule import Practised
+from autograder.course.paths import replace_file
 from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.verdict_types import Outcome
+
+INTERVALS = (1, 3, 7, 16, 35)  # in days
+
+
+class Practised(msgspec.Struct, frozen=True):
+    """The practice state of an idea.
+
+    Attributes:
+        level: the index of the current interval; it grows with each right answer in a row, up to the last interval.
+        last: the day of the last answer.
+    """
+
+    level: int
+    last: datetime.date
+
+    def after(self, right: bool, today: datetime.date) -> Practised:
+        """Return the state after one more answer."""
+        return Practised(min(self.level + 1, len(INTERVALS) - 1) if right else 0, today)
+
+    def due(self, today: datetime.date) -> datetime.date:
+        """Return the day of the next review; today, if the last day is in the future because a clock was wrong."""
+        if self.last > today:
+            return today
+        level = min(max(self.level, 0), len(INTERVALS) - 1)
+        return self.last + datetime.timedelta(days=INTERVALS[level])
+
+
+NEW = Practised(-1, datetime.date.min)
+"""The state of a new idea; the first right answer starts the first interval."""
+
+
+def due_topics(
+    topics: Iterable[str], practised: Mapping[str, Practised], today: datetime.date, count: int = 5
+) -> list[str]:
+    """Return the ideas to ask about: those that are due, the longest overdue first, then new ones in their order."""
+    topics = list(topics)
+    known = [topic for topic in topics if topic in practised and practised[topic].due(today) <= today]
+    known.sort(key=lambda topic: practised[topic].due(today))
+    return [*known, *(topic for topic in topics if topic not in practised)][:count]
+
+
+def next_day(topics: Iterable[str], practised: Mapping[str, Practised], today: datetime.date) -> datetime.date | None:
+    """Return the day of the next review of any of these ideas; None if all of them are new."""
+    return min((practised[topic].due(today) for topic in topics if topic in practised), default=None)
+
 
 UNKNOWN: Literal["unknown"] = "unknown"
 """The answer "I don't know", which is not right and prevents lucky guesses."""

@@ -11,8 +11,8 @@ from IPython.display import display
 
 from autograder.course.catalogue import Lesson, lessons
 from autograder.course.learner.learner_progress import lesson_link
-from autograder.course.practice.practice_item import practice_items
 from autograder.course.practice.practice_store import PracticeStore, QuizAnswer
+from autograder.course.practice.question_cards import practice_items
 from autograder.errors import InputError
 from autograder.locale.translations import in_english, translated
 

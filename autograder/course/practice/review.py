@@ -10,11 +10,10 @@ from IPython.display import display
 from autograder.course.catalogue import Lesson, lessons
 from autograder.course.learner.learner_progress import lesson_link
 from autograder.course.learner.learner_progress import store as progress_store
-from autograder.course.practice.practice_item import PracticeItem, practice_items
-from autograder.course.practice.practice_store import Choice, PracticeStore
-from autograder.course.practice.review_schedule import NEW, due_topics, next_day
+from autograder.course.practice.practice_store import NEW, Choice, PracticeStore, due_topics, next_day
+from autograder.course.practice.question_cards import PracticeItem, practice_items
+from autograder.errors import html_with_code
 from autograder.locale.translations import translated
-from autograder.printable import html_with_code
 from autograder.tape.recording.verdict_types import Outcome
 
 PASSED = 0.5

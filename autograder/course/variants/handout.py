@@ -18,9 +18,9 @@ from traitlets.config import Config
 
 from autograder.course.author_cells import exercises_of
 from autograder.course.canonical import read
-from autograder.course.for_credit import mark_for_credit
 from autograder.course.glossary_links import with_glossary_links
 from autograder.course.release import release_assignment
+from autograder.course.stored_notebook import mark_for_credit
 from autograder.course.variants.declared_changes import (
     NOTHING,
     DeclaredChanges,
@@ -29,13 +29,10 @@ from autograder.course.variants.declared_changes import (
     chosen_names,
     read_changes,
 )
-from autograder.course.variants.number_variants import TAG
-from autograder.course.variants.own_variant import METADATA, OwnVariant
-from autograder.course.variants.variant import vary
-from autograder.course.variants.variant_outcomes import check_numbers
-from autograder.course.variants.variant_proof import ProvenVariant, VariantProof, names_after, verdict_on
+from autograder.course.variants.variant import METADATA, TAG, OwnVariant, vary
+from autograder.course.variants.variant_proof import ProvenVariant, VariantProof, check_numbers, names_after, verdict_on
 from autograder.course.variants.variant_record import read_record
-from autograder.printable import printable
+from autograder.errors import printable
 
 PAIRS = 12
 

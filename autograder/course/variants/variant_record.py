@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from autograder.course.file_replacement import replace_file
+from autograder.course.paths import replace_file
 from autograder.course.variants.declared_changes import FILE as DECLARED
 from autograder.course.variants.declared_changes import DeclaredChanges, VariantError
 

@@ -19,8 +19,9 @@ from nbformat import NotebookNode
 
 from autograder.course.author_cells import exercises_of
 from autograder.course.canonical import read
-from autograder.course.variants.own_variant import carried_seed
+from autograder.course.variants.variant import carried_seed
 from autograder.course.variants.variant_record import other_owners
+from autograder.errors import printable
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.feedback_files import marks_of_page, write_feedback
@@ -55,7 +56,6 @@ from autograder.grade.where.grading_job import Graders, GradingPlace, GradingTer
 from autograder.grade.where.local_processes import LocalBackend
 from autograder.grade.where.machine_facts import deciding_versions
 from autograder.grade.wire.limits import Limits
-from autograder.printable import printable
 
 
 class Shown(NamedTuple):

@@ -22,9 +22,9 @@ from autograder.course.canonical import NotebookError, read
 from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT
 from autograder.course.variants.declared_changes import NOTHING, read_changes
-from autograder.course.variants.own_variant import carried_seed
+from autograder.course.variants.variant import carried_seed
 from autograder.course.variants.variant_record import other_owners, read_record
-from autograder.errors import InputError
+from autograder.errors import InputError, printable
 from autograder.grade.batch.course_config import read_config, read_course
 from autograder.grade.batch.gradebook import why_unusable
 from autograder.grade.nbgrader_adapter import (
@@ -34,15 +34,13 @@ from autograder.grade.nbgrader_adapter import (
     transaction,
     update_structure,
 )
-from autograder.grade.policy import read_policy
+from autograder.grade.policy import read_policy, read_time
 from autograder.grade.sandbox.isolation import IsolationLevel
 from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.release_steps import excluded_files
 from autograder.grade.submission.teacher.source import AssignmentSource, files_beside
 from autograder.grade.submission.teacher.source_cells import is_authors
-from autograder.grade.submission_time import read_time
 from autograder.grade.wire.limits import Limits
-from autograder.printable import printable
 
 LONGEST_TIME = 100  # bytes of timestamp.txt
 

@@ -9,7 +9,7 @@ from nbgrader.api import Assignment, Gradebook, MissingEntry, Student
 from nbgrader.plugins import CsvExportPlugin
 from traitlets.config import Config
 
-from autograder.printable import printable
+from autograder.errors import printable
 
 # The columns of CsvExportPlugin (nbgrader/plugins/export.py, 0.9.6).
 COLUMNS = [

@@ -16,6 +16,7 @@ from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 from traitlets import Enum, default
 from traitlets.config import Config
 
+from autograder.errors import printable
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.feedback_page import page_html
 from autograder.grade.batch.student_submission import replace_folder, write_file
@@ -23,7 +24,6 @@ from autograder.grade.nbgrader_adapter import add_grades
 from autograder.grade.policy import CoursePolicy, read_policy
 from autograder.locale.languages import language_of, speaking
 from autograder.locale.translations import retold, translated
-from autograder.printable import printable
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 HIDDEN_TEST_LEVELS = ("none", "name", "message")

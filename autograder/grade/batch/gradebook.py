@@ -20,11 +20,10 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 from traitlets.config import Config
 
-from autograder.errors import InputError, UnfinishedError
+from autograder.errors import InputError, UnfinishedError, printable
 from autograder.grade.nbgrader_adapter import digest_of_marks, fill_grades, open_gradebook, transaction
 from autograder.grade.policy import LatePolicy
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.printable import printable
 
 RECORDS = MetaData()
 

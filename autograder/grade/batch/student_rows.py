@@ -13,10 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from autograder.errors import printable
 from autograder.grade.batch.gradebook import Score
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
-from autograder.printable import printable
 
 
 class StudentRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from autograder.errors import printable
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
@@ -21,7 +22,6 @@ from autograder.grade.submission.submitted_files import (
 )
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.wire.limits import Limits
-from autograder.printable import printable
 
 # a fixed name: one derived from the assignment's name could exceed the maximum length of a name
 WRITING = ".autograder-writing"

@@ -48,7 +48,7 @@ STYLES = {
     "font-family",
     "background-color",
 }
-"""The properties of the grader's own tables (view/draw/timeline_table.py)."""
+"""The properties of the grader's own tables (view/draw/timeline.py)."""
 NUMBERS = {"width", "height", "colspan", "rowspan", "border", "start"}
 MOST_TAGS, MOST_OPEN = 8_000, 150
 """The maximum numbers of tags, and of elements that are open at once: browsers and nh3 take quadratic time for more."""

@@ -23,14 +23,14 @@ from autograder.grade.sandbox.shell import Shell
 from autograder.grade.sandbox.student_functions import described_function
 from autograder.grade.submission.cell_analysis import SubmissionText, cell_names
 from autograder.grade.submission.cell_planner import PlannedCell, SourcePlans, cell_seed
-from autograder.grade.submission.connection.server_client import ServerClient
-from autograder.grade.submission.connection.worker_client import (
+from autograder.grade.submission.notebook_grade import CellGrade, Status
+from autograder.grade.submission.server_client import (
     TEST_TIME_FACTOR,
+    ServerClient,
     WorkerClient,
     WorkerEnded,
     received_outputs,
 )
-from autograder.grade.submission.notebook_grade import CellGrade, Status
 from autograder.grade.submission.student_answers import StudentAnswers, Unreachable, checked, decoded, decoded_report
 from autograder.grade.submission.submission_run import SubmissionRun, partly_reason
 from autograder.grade.submission.teacher.cell_kinds import CellKind

@@ -11,7 +11,7 @@ from autograder.check.message import Unsolved
 from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
 from autograder.grade.clean.harmless_cells import checked_recording
 from autograder.grade.submission.cell_analysis import SubmissionText
-from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.submission.server_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.plain_values import decode
 from autograder.locale.translations import in_english

@@ -18,10 +18,9 @@ from nbformat import NotebookNode, v4
 from autograder.grade.sandbox.shell import make_shell
 from autograder.grade.submission.align import align
 from autograder.grade.submission.cell_planner import CellPlanner, SourcePlans, cell_seed
-from autograder.grade.submission.connection.server_client import ServerClient
-from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.outside_run import OutsideRun, Work
+from autograder.grade.submission.server_client import ServerClient, WorkerClient, WorkerEnded
 from autograder.grade.submission.submission_run import SubmissionRun, partly_reason, unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, parse, submitted_language
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_of_source

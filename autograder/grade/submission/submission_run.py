@@ -15,13 +15,13 @@ from autograder.check.message import Incorrect
 from autograder.grade.clean.harmless_cells import Drawings, harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
 from autograder.grade.submission.cell_analysis import statements
-from autograder.grade.submission.connection.worker_client import (
+from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.grade.submission.server_client import (
     WorkerClient,
     WorkerEnded,
     ended_output,
     received_outputs,
 )
-from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.wire import messages
 from autograder.locale.languages import METADATA, SOURCE, language

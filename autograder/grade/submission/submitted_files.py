@@ -19,12 +19,11 @@ import msgspec
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.errors import InputError, as_utf8
+from autograder.errors import InputError, as_utf8, printable
 from autograder.grade.clean.harmless_cells import harmless_attachments
 from autograder.grade.wire.limits import Limits
 from autograder.locale.languages import SOURCE, language_of
 from autograder.locale.translations import in_english
-from autograder.printable import printable
 
 MOST_CELLS = 5_000
 """The maximum number of cells of a notebook; each takes a thousand bytes and a millisecond in the grader, even if it is short."""

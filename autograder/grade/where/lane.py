@@ -15,7 +15,7 @@ from autograder.grade.sandbox import namespaces
 from autograder.grade.sandbox.isolation import IsolationError
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.submission.cell_planner import CellPlanner
-from autograder.grade.submission.connection.server_client import ServerClient
+from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.where.grading_job import CourseBundle, GradingTerms, Job, JobResult, NewLane

@@ -15,9 +15,8 @@ import msgspec
 import psutil
 
 from autograder.grade.sandbox.isolation import LEVELS, IsolationError, IsolationLevel
-from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, processor_shares
-from autograder.grade.sandbox.process_group import ProcessGroup
-from autograder.grade.submission.connection.server_client import greeting, process_group
+from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, ProcessGroup, processor_shares
+from autograder.grade.submission.server_client import greeting, process_group
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.where.grading_job import CourseBundle, Graders, GradingTerms, Job, JobResult, NewLane, validated
 from autograder.grade.where.machine_facts import machine_kind

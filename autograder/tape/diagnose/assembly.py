@@ -10,15 +10,15 @@ import torch
 from msgspec import structs
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.graph_faults.fault_words import NAMES, how_it_cuts
-from autograder.tape.diagnose.harms.during_backward import RECOMPUTED_BLOCK
+from autograder.tape.diagnose.fault_words import NAMES, how_it_cuts
+from autograder.tape.diagnose.harm_registry import RECOMPUTED_BLOCK
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.diagnose.verdict import verdict_of
-from autograder.tape.observe.backward_trace import backward_steps
+from autograder.tape.observe.backward_watcher import backward_steps
 from autograder.tape.observe.forecast import with_hindsight
 from autograder.tape.observe.gradient_flow import NO_GRAD, Cut
-from autograder.tape.observe.graph.tensors import TrackedTensor, values_text
 from autograder.tape.observe.state import RunState
+from autograder.tape.observe.tensors import TrackedTensor, values_text
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording

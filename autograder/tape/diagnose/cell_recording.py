@@ -10,13 +10,14 @@ from autograder.tape.diagnose.assembly import assemble
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.record import run_again
 from autograder.tape.diagnose.unknown_outcome import refuse_inherited
-from autograder.tape.internals.compiler import eager_calls
-from autograder.tape.observe.backward_trace import BackwardTrace
+from autograder.tape.internals.mode_stack import eager_calls
+from autograder.tape.observe.backward_watcher import BackwardTrace
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
 from autograder.tape.recording.schema import Recording
-from autograder.tape.run.once import SECONDS, run_live
+from autograder.tape.run.once import SECONDS as RUN_SECONDS
+from autograder.tape.run.once import run_live
 from autograder.tape.run.programs.program import from_cell
 from autograder.tape.run.snapshot import Snapshot
 
@@ -37,7 +38,7 @@ class RecordedCell:
     before: Snapshot
 
 
-def record_cell(source: str, space: dict[str, Any], seconds: float = SECONDS) -> RecordedCell:
+def record_cell(source: str, space: dict[str, Any], seconds: float = RUN_SECONDS) -> RecordedCell:
     """Return the record of a cell that runs in `space`, the namespace of a notebook.
 
     The runs for the correct gradients come first and are undone. They keep the graphs of other cells.

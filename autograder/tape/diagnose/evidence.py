@@ -7,7 +7,7 @@ from functools import cached_property
 
 import torch
 
-from autograder.tape.observe.backward_trace import BackwardTrace, node_of_visit
+from autograder.tape.observe.backward_watcher import BackwardTrace, node_of_visit
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.state import RunState
 from autograder.tape.oracle.gradient_comparison import SAME, Gradients, aligned, first_difference, gap, gradients_of

@@ -21,9 +21,9 @@ from autograder.tape.diagnose.excerpt import (
 )
 from autograder.tape.diagnose.foreign_errors import recording_of_error
 from autograder.tape.diagnose.unknown_outcome import refuse_uncompared, refuse_unfollowed, refuse_unrepeated
-from autograder.tape.internals.compiler import eager_random_numbers
-from autograder.tape.observe.backward_trace import BackwardTrace
-from autograder.tape.observe.leaf_names import LeafNames
+from autograder.tape.internals.mode_stack import eager_random_numbers
+from autograder.tape.observe.backward_watcher import BackwardTrace
+from autograder.tape.observe.names import LeafNames
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of, loses_gradients, parted_at
@@ -33,11 +33,10 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Excerpt, Outcome, Verdict
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.engine import Listener
-from autograder.tape.run.finished_run import Run
+from autograder.tape.run.finished_run import CompilingTookTooLong, Run, is_out_of_time, time_was_up
 from autograder.tape.run.once import SECONDS, run_once
 from autograder.tape.run.programs.program import Program, from_file, from_function, from_source
 from autograder.tape.run.programs.source_text import ProgramError
-from autograder.tape.run.refused_runs import CompilingTookTooLong, is_out_of_time, time_was_up
 
 # Shares of the remaining time: of the first run, and of the run with private copies after it.
 FIRST, SECOND = 0.4, 0.6

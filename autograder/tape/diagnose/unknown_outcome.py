@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import UNWITNESSED, Evidence
-from autograder.tape.diagnose.harms.harm_registry import find_harms
-from autograder.tape.diagnose.harms.unrecorded_write import UNRECORDED_WRITE
+from autograder.tape.diagnose.harm_registry import find_harms
+from autograder.tape.diagnose.kinds_of_write import UNRECORDED_WRITE
 from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of
-from autograder.tape.run.finished_run import Run
+from autograder.tape.run.finished_run import Run, is_out_of_time
 from autograder.tape.run.programs.source_text import ProgramError
-from autograder.tape.run.refused_runs import is_out_of_time
 
 
 class UnknownOutcomeError(ProgramError):

@@ -1,22 +1,75 @@
-"""Combine the evidence of several runs to a verdict."""
+"""Combine the evidence of several runs to a verdict, with the graph faults in the order of the report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from autograder.locale.translations import counted_in_english, in_english
+from autograder.tape.diagnose.backward_errors import (
+    FREED_GRAPH,
+    LEFT_ON,
+    NOT_RECORDED,
+    REFUSED_TENSOR,
+    STALE_CAST,
+)
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence, compiled_notes
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.graph_faults.fault_registry import find_graph_faults, note_of
-from autograder.tape.diagnose.harms.harm_registry import find_harms
-from autograder.tape.diagnose.harms.unrecorded_write import unrecorded_write_notes
-from autograder.tape.diagnose.oracle_answers import checks_of, notes_on_formulas, notes_on_meanings
-from autograder.tape.diagnose.shown_gradients import rename_targets, shown_gradients
+from autograder.tape.diagnose.graph_cut import GRAPH_CUT, LOST_LEAF, MISSING
+from autograder.tape.diagnose.harm_registry import find_harms
+from autograder.tape.diagnose.kinds_of_write import unrecorded_write_notes
+from autograder.tape.diagnose.optimizer_faults import (
+    CLEARED,
+    FOREIGN,
+    NO_EFFECT,
+    SPENT,
+    UNHELD,
+    UNUSED_TARGET,
+    WITHOUT_A_LOSS,
+)
+from autograder.tape.diagnose.shown_gradients import (
+    checks_of,
+    notes_on_formulas,
+    notes_on_meanings,
+    rename_targets,
+    shown_gradients,
+)
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
-from autograder.tape.recording.verdict_types import Harm, Place, Verdict, told_of_line
+from autograder.tape.recording.verdict_types import Excerpt, GraphFault, Harm, Place, Verdict, told_of_line
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.refused_runs import is_out_of_time
+from autograder.tape.run.finished_run import is_out_of_time
+
+KINDS = (
+    LOST_LEAF, FREED_GRAPH, MISSING, LEFT_ON, NOT_RECORDED, UNUSED_TARGET, REFUSED_TENSOR, GRAPH_CUT, STALE_CAST, FOREIGN,
+    UNHELD, WITHOUT_A_LOSS, CLEARED, NO_EFFECT, SPENT,
+)  # fmt: skip
+
+
+def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
+    """Return the graph faults of a run, starting with the line that explains an error, one fault per line."""
+    found: dict = {}
+    for kind in KINDS:
+        for fault in kind.find(evidence):
+            found.setdefault(fault.place, _of_part(fault, evidence.excerpt))
+    return tuple(found.values())
+
+
+def _of_part(fault: GraphFault, excerpt: Excerpt | None) -> GraphFault:
+    """Return a fault that needs the whole run with the number of the steps that ran, if only a part was recorded."""
+    if excerpt is None or not any(one.is_untrained for one in fault.tensors):
+        return fault
+    told = counted_in_english(
+        excerpt.calls, "{told} This is so in the one step that ran.", "{told} This is so in the {count} steps that ran.",
+        told=fault.sentence,
+    )  # fmt: skip
+    return replace(fault, sentence=told)
+
+
+def note_of(fault: GraphFault, file: str) -> str:
+    """Return the note on a graph fault. `file` is the program's own file."""
+    return told_of_line(fault.place, file, f"{fault.sentence} {fault.change}")
 
 
 def verdict_of(evidence: Evidence) -> Verdict:

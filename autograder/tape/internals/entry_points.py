@@ -1,14 +1,20 @@
-"""Replace PyTorch's entry points for a block: backward, custom Functions, saved-tensor hooks, checkpoint."""
+"""Replace PyTorch's entry points for a block: backward, custom Functions, saved-tensor hooks, checkpoint, methods of optimizers.
+
+Nine tenths of the PyTorch calls of a small training step are in the optimizer, and only its in-place modification of
+the parameters matters.
+"""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import wraps
 from inspect import getattr_static
 from types import FrameType
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils import checkpoint
 
 Hooks = torch.autograd.graph.saved_tensors_hooks
@@ -158,4 +164,107 @@ def around_transforms(around: Callable[[], AbstractContextManager]) -> Iterator[
 def replaced_set(replacement: Callable[[Callable], Callable]) -> Iterator[None]:
     """Make `tensor.set_(...)` call `replacement(original)`. No function mode receives this in-place operation (2.13)."""
     with replaced(torch.Tensor, "set_", replacement(torch.Tensor.set_)):
+        yield
+
+
+# These functions expose memory that can then be modified without a function call or a version counter.
+EXPOSING = {
+    "numpy",
+    "__array__",
+    "__dlpack__",
+    "untyped_storage",
+    "storage",
+    "_typed_storage",
+    "data_ptr",
+    "share_memory_",
+}
+# Metadata of a tensor. Programs read it so often that a recording must ignore it.
+FACTS = {
+    "size",
+    "dim",
+    "numel",
+    "stride",
+    "is_floating_point",
+    "is_contiguous",
+    "element_size",
+    "_set_grad_enabled",
+    "__len__",
+}
+# Attributes that return tensors, or whose assignment gives a tensor other memory or another gradient.
+TENSORS = {"data", "grad", "T", "H", "mT", "mH", "real", "imag", "_grad"}
+
+
+def function_name(func: Callable) -> str:
+    """Return a short name of the called function: "add_", "data" to read an attribute, "data =" to assign it, "" for metadata."""
+    name = getattr(func, "__name__", str(func))
+    if name not in ("__get__", "__set__"):
+        return name
+    attribute = getattr(getattr(func, "__self__", None), "__name__", "")
+    # PyTorch sets `_backward_hooks` while it recreates the node of a view, with a lock that `is_leaf` waits for (2.13).
+    if attribute not in TENSORS:
+        return ""
+    return attribute if name == "__get__" else f"{attribute} ="
+
+
+# Assignments of a gradient: the first by the program, the second by PyTorch.
+GRADIENT_GIVEN = ("grad =", "_grad =")
+# Functions that zero tensors in place; an optimizer's `zero_grad(set_to_none=False)` zeros a list of tensors.
+EMPTYING = ("zero_", "_foreach_zero_")
+
+
+@contextmanager
+def told_of_steps(
+    begins: Callable[[torch.optim.Optimizer], None], ends: Callable[[torch.optim.Optimizer], None]
+) -> Iterator[None]:
+    """Call `begins(optimizer)` before each `optimizer.step()` in the block and, unless it raises, `ends(optimizer)` after it.
+
+    Steps that receive a closure are skipped, because a closure runs a forward and a backward (LBFGS).
+    """
+
+    def has_closure(args: tuple, kwargs: dict) -> bool:
+        return any(callable(one) for one in (*args[1:], *kwargs.values()))
+
+    def before(optimizer, args, kwargs):
+        if not has_closure(args, kwargs):
+            begins(optimizer)
+
+    def after(optimizer, args, kwargs):
+        if not has_closure(args, kwargs):
+            ends(optimizer)
+
+    handles = register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def told_of_optimizers(
+    begins: Callable[[torch.optim.Optimizer], None], ends: Callable[[torch.optim.Optimizer], None]
+) -> Iterator[None]:
+    """Call `begins(optimizer)` before and `ends(optimizer)` after each `optimizer.step()`, with or without a closure."""
+    before = register_optimizer_step_pre_hook(lambda optimizer, _args, _kwargs: begins(optimizer))
+    after = register_optimizer_step_post_hook(lambda optimizer, _args, _kwargs: ends(optimizer))
+    try:
+        yield
+    finally:
+        before.remove()
+        after.remove()
+
+
+@contextmanager
+def around_zero_grad(around: Callable[[Callable[[], None]], None]) -> Iterator[None]:
+    """Replace an optimizer's `zero_grad()` with `around(call)` in the block, unless it writes zeros to the gradients."""
+    original = torch.optim.Optimizer.zero_grad
+
+    @wraps(original)
+    def zero_grad(optimizer, set_to_none=True):
+        if set_to_none and not torch.compiler.is_compiling():
+            around(lambda: original(optimizer, set_to_none))
+        else:
+            original(optimizer, set_to_none)
+
+    with replaced(torch.optim.Optimizer, "zero_grad", zero_grad):
         yield

@@ -1,14 +1,27 @@
-"""Private properties of tensors: version counter, base of a view, identity of the storage object.
+"""Private properties of tensors and nodes: version counter, base of a view, identity of the storage object, saved tensors.
 
 A recording reads them after each call of the program, so each function is a single expression.
+
+`node._saved_x` compares versions, raises if the tensor was modified after it was saved, and calls the program's hooks,
+which under `torch.utils.checkpoint` run the forward again. `node._raw_saved_x` avoids that. It is a
+`torch.autograd.SavedTensor`, and newer releases make its `data` and `unpack_hook` readable (2.13 and 2.15 do, 2.6 does
+not). If they are not readable, the hooks of the program are wrapped, so that reading `_saved_x` calls the wrapper and
+not a hook of the program.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
+from autograder.tape.internals.entry_points import replaced, replaced_hooks
 from autograder.tape.internals.support import sets_versions
 
 # Function modes do not receive attribute reads in this context. (Documented only as DisableTorchFunctionSubclass, which
@@ -64,3 +77,168 @@ def set_version(tensor: torch.Tensor, version: int) -> None:
 
 read_version = operator.attrgetter("_version")
 """`version_of` at a quarter of its cost, for code that runs at each operation. It raises RuntimeError for an inference tensor."""
+
+
+_PREFIX = "_raw_saved_"
+# The rest of the message differs between releases; "is at version N; expected version M" is in all of them (1.4 to
+# 2.15).
+VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+FREED = "backward through the graph a second time"  # in PyTorch's message, 2.6 to 2.15
+# Both are properties, so the class has them.
+READABLE = hasattr(torch.autograd.SavedTensor, "data") and hasattr(torch.autograd.SavedTensor, "unpack_hook")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """A saved tensor, with the two attributes of SavedTensor in newer releases.
+
+    Attributes:
+        data: the tensor, or the return value of a pack hook; None if nothing was saved or backward has freed it.
+        unpack_hook: the hook that converts `data` back to a tensor; None if no hook is set, in which case backward
+            compares versions.
+    """
+
+    data: Any
+    unpack_hook: Callable | None
+
+
+@functools.cache
+def saved_names(kind: type) -> tuple[str, ...]:
+    """Return the attribute names of the saved tensors of a node class without their prefix, such as "self" and "result"."""
+    return tuple(name.removeprefix(_PREFIX) for name in dir(kind) if name.startswith(_PREFIX))
+
+
+def saved_state(node: Any, name: str) -> Any:
+    """Return the value that `node` saved as `name`: an object with `data` and `unpack_hook`, a tuple of them, or None if freed."""
+    try:
+        saved = getattr(node, _PREFIX + name)
+    except RuntimeError:  # freed by backward
+        return None
+    return saved if READABLE else _emulated(node, name, saved)
+
+
+def expected_version(node: object, name: str) -> int | None:
+    """Return the version that backward expects of a saved tensor if the tensor has another version now, else None."""
+    try:
+        getattr(node, f"_saved_{name}")
+    except RuntimeError as error:
+        found = VERSIONS.search(str(error))
+        return int(found[2]) if found else None
+    return None
+
+
+def is_freed(node: Any) -> bool:
+    """Return whether a backward has freed the saved tensors of a node."""
+    kind: type = type(node)
+    return any(_is_freed(node, name) for name in saved_names(kind))
+
+
+def _is_freed(node: Any, name: str) -> bool:
+    state = saved_state(node, name)
+    if isinstance(state, tuple) or (state is not None and (state.data is not None or state.unpack_hook is not None)):
+        return False
+    custom = isinstance(node, torch.autograd.function.BackwardCFunction)
+    try:
+        getattr(node, f"saved_{name}" if custom else f"_saved_{name}")
+    except RuntimeError as error:
+        return FREED in str(error)
+    return False
+
+
+def is_read(node: Any, name: str) -> bool:
+    """Return whether backward reads the values that a node saved as `name`.
+
+    In training mode, batch norm saves its running statistics without reading them (2.13 and 2.15). Recurrent networks
+    on the CPU save `result3`, a workspace that their backward overwrites and that a second backward may reuse (2.13).
+    """
+    scratch = name == "result3" and type(node).__name__ == "MkldnnRnnLayerBackward0"
+    return not scratch and not (name in ("running_mean", "running_var") and getattr(node, "_saved_training", False))
+
+
+def is_checkpoint(hook: Callable | None) -> bool:
+    """Return whether an unpack hook belongs to `torch.utils.checkpoint`, which recomputes the tensor."""
+    return getattr(hook, "__module__", "") == "torch.utils.checkpoint"
+
+
+# Placeholder for a tensor that was modified after it was saved, and that this release therefore does not let us read.
+STALE = torch.empty(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    packed: Any
+    unpack: Callable
+
+
+_met: list[_Packed] | None = None  # the packed values, while we read a saved tensor
+
+
+def _wrapped(pack: Callable, unpack: Callable) -> tuple[Callable, Callable]:
+    def packing(tensor):
+        return _Packed(pack(tensor), unpack)
+
+    def unpacking(held):
+        if _met is None:
+            return unpack(held.packed)
+        _met.append(held)
+        return STALE
+
+    return packing, unpacking
+
+
+def unchecked(node: Any, name: str, near: tuple[torch.Tensor, ...]) -> torch.Tensor | None:
+    """Return a saved tensor that `saved_state` returns as STALE, or None.
+
+    The tensor is found if it shares its version counter with a tensor of `near`. The counter is set to the expected
+    version while the tensor is read, and then restored.
+    """
+    expected = expected_version(node, name)
+    for tensor in near:
+        now = version_of(tensor)
+        if now is None or expected is None or now <= expected:
+            continue
+        set_version(tensor, expected)
+        try:
+            state = saved_state(node, name)
+        finally:
+            set_version(tensor, now)
+        if state is not None and state.data is not STALE:
+            return state.data
+    return None
+
+
+@contextmanager
+def readable_saved_tensors() -> Iterator[None]:
+    """Make `saved_state` work for nodes that are created in the block, if this release needs the wrapped hooks."""
+    if READABLE:
+        yield
+        return
+    register = torch.autograd.SavedTensor.register_hooks  # type: ignore[attr-defined]
+
+    def registered(tensor, pack, unpack):
+        return register(tensor, *_wrapped(pack, unpack))
+
+    with replaced_hooks(_wrapped), replaced(torch.autograd.SavedTensor, "register_hooks", registered):
+        yield
+
+
+def _emulated(node: Any, name: str, saved: Any) -> Any:
+    global _met
+    custom = isinstance(node, torch.autograd.function.BackwardCFunction)
+    met: list[_Packed] = []
+    _met = met
+    try:
+        value = getattr(node, f"saved_{name}" if custom else f"_saved_{name}")
+    except RuntimeError as error:
+        return SavedState(STALE, None) if VERSIONS.search(str(error)) and not isinstance(saved, tuple) else None
+    finally:
+        _met = None
+    packed = iter(met)
+    if isinstance(value, tuple):
+        return tuple(_state(one, packed) for one in value)
+    return _state(value, packed)
+
+
+def _state(value: torch.Tensor | None, packed: Iterator[_Packed]) -> SavedState:
+    held = None if value is None else next(packed, None)
+    return SavedState(value, None) if held is None else SavedState(held.packed, held.unpack)

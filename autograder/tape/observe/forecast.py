@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from autograder.tape.observe.graph.nodes import GraphNode, TrackedSave
-from autograder.tape.observe.graph.tensors import TrackedTensor
+from autograder.tape.observe.nodes import GraphNode, TrackedSave
+from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.schema import Forecast, Step
 from autograder.tape.recording.verdict_types import Outcome
 

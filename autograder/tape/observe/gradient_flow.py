@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.optimizer_steps import OptimizerSteps, is_empty
 from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.graph_walk import standing

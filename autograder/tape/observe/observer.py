@@ -11,26 +11,29 @@ from functools import wraps
 
 import torch
 
-from autograder.tape.internals.compiler import has_scripted_functions, is_tracing
-from autograder.tape.internals.entry_points import around_transforms, replaced, replaced_hooks
-from autograder.tape.internals.heard_calls import EXPOSING, GRADIENT_GIVEN
-from autograder.tape.internals.optimizer_calls import told_of_optimizers
-from autograder.tape.internals.saved_variables import is_checkpoint, readable_saved_tensors
-from autograder.tape.internals.tensor_fields import unheard
+from autograder.tape.internals.entry_points import (
+    EXPOSING,
+    GRADIENT_GIVEN,
+    around_transforms,
+    replaced,
+    replaced_hooks,
+    told_of_optimizers,
+)
+from autograder.tape.internals.mode_stack import has_scripted_functions, is_tracing
+from autograder.tape.internals.tensor_fields import is_checkpoint, readable_saved_tensors, unheard
 from autograder.tape.observe.backward_watcher import BackwardWatcher
 from autograder.tape.observe.gradient_flow import StartedCall
-from autograder.tape.observe.graph.links import Links
-from autograder.tape.observe.graph.tensors import FOREIGN, TrackedTensor
-from autograder.tape.observe.lines_apart import LinesApart
-from autograder.tape.observe.memory.watcher import MemoryWatcher
-from autograder.tape.observe.memory.writes import Writes
+from autograder.tape.observe.links import Links
+from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.state import Buffer, RunState
 from autograder.tape.observe.statements import Activation, Statements
-from autograder.tape.observe.variables import Variables
+from autograder.tape.observe.tensors import FOREIGN, TrackedTensor
+from autograder.tape.observe.variables import LinesApart, Variables
+from autograder.tape.observe.writes import Writes
 from autograder.tape.recording.schema import Forecast
+from autograder.tape.run.child_processes import in_new_threads
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import Functions, tensors
-from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.run.programs.program import Program
 
 # These functions modify running statistics without a change of the version counter (torch 2.13).

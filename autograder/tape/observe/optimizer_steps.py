@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from autograder.tape.observe.graph.tensors import TrackedTensor
+from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.storages import Memory, elements_of, fingerprint
 

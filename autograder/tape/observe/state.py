@@ -9,12 +9,12 @@ import torch
 
 from autograder.tape.observe.forecast import UNSEEN, BackwardCall, BackwardRoots, forecast
 from autograder.tape.observe.gradient_flow import GradientFlow
-from autograder.tape.observe.graph.nodes import Graph, TrackedSave
-from autograder.tape.observe.graph.tensors import Tensors, TrackedTensor
-from autograder.tape.observe.memory.untracked import Untracked
 from autograder.tape.observe.names import find_name
+from autograder.tape.observe.nodes import Graph, TrackedSave
 from autograder.tape.observe.statements import Statements
 from autograder.tape.observe.step_builder import StepBuilder, WriteEvent
+from autograder.tape.observe.tensors import Tensors, TrackedTensor
+from autograder.tape.observe.untracked import Untracked
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.storages import Memories, Memory
 

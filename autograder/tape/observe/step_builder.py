@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from autograder.tape.observe.graph.nodes import GraphNode, TrackedSave
-from autograder.tape.observe.graph.tensors import TrackedTensor
+from autograder.tape.observe.nodes import GraphNode, TrackedSave
+from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.schema import Forecast, NameChange, Step, TensorState, Write
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.storages import Memory

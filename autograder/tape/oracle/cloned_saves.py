@@ -18,20 +18,22 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import CheckpointFunction
 
 from autograder.tape.internals.entry_points import (
+    EMPTYING,
+    GRADIENT_GIVEN,
     around_transforms,
+    function_name,
     replaced,
     replaced_apply,
     replaced_hooks,
     without_hooks,
 )
-from autograder.tape.internals.heard_calls import EMPTYING, GRADIENT_GIVEN, function_name
-from autograder.tape.internals.saved_variables import is_checkpoint
-from autograder.tape.observe.backward_trace import BackwardTrace
-from autograder.tape.observe.leaf_names import LeafNames
-from autograder.tape.oracle.reference_gradients import clone_on_save
+from autograder.tape.internals.tensor_fields import is_checkpoint
+from autograder.tape.observe.backward_watcher import BackwardTrace
+from autograder.tape.observe.names import LeafNames
+from autograder.tape.oracle.gradient_comparison import clone_on_save
+from autograder.tape.run.child_processes import in_new_threads
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import tensors
-from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.run.storages import extent_of
 
 

@@ -1,18 +1,279 @@
-"""Finite differences of a whole program: derivatives of its losses with respect to each leaf."""
+"""Finite differences: derivatives of the losses of a whole program, and of single calls at one point in double precision."""
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from autograder.locale.translations import in_english
+from autograder.tape.internals.entry_points import function_name
 from autograder.tape.oracle.nominal_replay import NominalReplay, NominalRun, NotApplicable
+from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.finished_run import is_out_of_time
+from autograder.tape.run.function_mode import Hearing, tensors
 from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
-from autograder.tape.run.refused_runs import is_out_of_time
 from autograder.tape.run.snapshot import Snapshot
+
+
+def weighted_sum(pairs: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
+    """Return the real scalar whose gradients equal those of `backward` with these cotangents. Shapes must be equal.
+
+    For cotangents, `backward` compares shapes and imports sympy for that (PyTorch 2.13), which adds 0.4 s to the first
+    check of a process.
+    """
+    with torch.enable_grad():
+        return torch.stack([(output * cotangent.conj()).sum().real for output, cotangent in pairs]).sum()
+
+
+Answer = Literal["slope", "choice", "wrong", "unknown"]
+
+FINE, COARSE = 1e-6, 1e-4  # step sizes along a direction of norm about 1, in float64
+# Tolerances of torch.autograd.gradcheck (2.13); it is not called, because it imports sympy, which takes 0.4 s.
+ABSOLUTE, RELATIVE = 1e-5, 1e-3
+# Largest relative difference of the two step sizes; more indicates a kink, a jump, or rounding to float32.
+TRUSTED = 1e-2
+NEARBY = 1e-2  # distance of other points, to distinguish a kink at the point from a wrong formula
+POINTS = 2
+
+
+@dataclass(frozen=True)
+class SlopeAnswer:
+    """The result of comparing a function's derivative with finite differences.
+
+    Attributes:
+        answer: "slope" if both agree; "choice" if the function is constant or returns its input but defines another
+            derivative, as straight-through estimators and gradient reversals do; "wrong" if they differ at the point
+            and near it; "unknown" if finite differences cannot decide.
+        forward: directional derivative along a random direction, by finite differences.
+        backward: the same directional derivative, by backward.
+    """
+
+    answer: Answer
+    forward: float = 0.0
+    backward: float = 0.0
+
+
+def examine(function: Callable[..., Any], inputs: Sequence[Tensor]) -> SlopeAnswer:
+    """Compare the derivative of a function with finite differences.
+
+    `inputs` are double-precision leaves that require grad.
+    """
+    try:
+        if _agrees(function, inputs):
+            return SlopeAnswer("slope")
+        if not _repeats(function, inputs):
+            return SlopeAnswer("unknown")
+        forward, backward = _slopes(function, inputs, FINE)
+        coarse, _ = _slopes(function, inputs, COARSE)
+        if abs(forward - coarse) > TRUSTED * max(abs(forward), abs(coarse), 1e-6):
+            return SlopeAnswer("unknown")
+        if _is_choice(function, inputs):
+            return SlopeAnswer("choice", forward, backward)
+        if any(_agrees(function, point) for point in _nearby(inputs)):
+            return SlopeAnswer("unknown", forward, backward)
+        return SlopeAnswer("wrong", forward, backward)
+    except Exception:  # the function does not support double precision, or cannot run alone
+        return SlopeAnswer("unknown")
+
+
+def examine_twice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> SlopeAnswer:
+    """Compare the derivative of a function's gradient, as `create_graph=True` computes it, with finite differences."""
+    generator = torch.Generator().manual_seed(2)
+    try:
+        shapes = [one.shape for one in _outputs(function, inputs)]
+    except Exception:  # as in `examine`
+        return SlopeAnswer("unknown")
+    weights = [torch.randn(one, generator=generator, dtype=torch.float64).requires_grad_() for one in shapes]
+
+    def gradient(*values: Tensor) -> list[Tensor]:
+        leaves = [one if one.requires_grad else one.clone().requires_grad_() for one in values]
+        points, ways = leaves[: len(inputs)], leaves[len(inputs) :]
+        found = torch.autograd.grad(_outputs(function, points), points, ways, create_graph=True, allow_unused=True)
+        return [one for one in found if one is not None]
+
+    return examine(gradient, [*inputs, *weights])
+
+
+def _agrees(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
+    forward, backward = _slopes(function, inputs, FINE)
+    return abs(forward - backward) <= ABSOLUTE + RELATIVE * abs(forward)
+
+
+def _outputs(function: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Tensor]:
+    result = function(*inputs)
+    found = [result] if isinstance(result, Tensor) else [one for one in result if isinstance(one, Tensor)]
+    return [one for one in found if one.is_floating_point() and one.requires_grad]
+
+
+def _repeats(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
+    pairs = zip(_outputs(function, inputs), _outputs(function, inputs), strict=True)
+    return all(torch.equal(one, other) for one, other in pairs)
+
+
+def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float) -> tuple[float, float]:
+    """Return a directional derivative of a random linear combination of the outputs, by finite differences and by backward."""
+    generator = torch.Generator().manual_seed(0)
+    outputs = _outputs(function, inputs)
+    if not outputs:
+        raise ValueError("none of its outputs is differentiable")
+    weights = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in outputs]
+    directions = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in inputs]
+    total = weighted_sum(zip(outputs, weights, strict=True))
+    found = torch.autograd.grad(total, list(inputs), allow_unused=True)
+    claimed = sum(
+        float((gradient * way).sum()) for gradient, way in zip(found, directions, strict=True) if gradient is not None
+    )
+
+    def value(side: float) -> float:
+        moved = [(one.detach() + side * way).requires_grad_() for one, way in zip(inputs, directions, strict=True)]
+        return sum(
+            float((one.detach() * weight).sum()) for one, weight in zip(_outputs(function, moved), weights, strict=True)
+        )
+
+    return (value(step) - value(-step)) / (2 * step), claimed
+
+
+def _is_choice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
+    """Return whether the function returns an input, or is constant along an input that has a gradient."""
+    outputs = _outputs(function, inputs)
+    if any(one.shape == other.shape and torch.equal(one, other) for one in outputs for other in inputs):
+        return True
+    for place, varied in enumerate(inputs):
+        others = [one.detach() for one in inputs]
+
+        def along(value: Tensor, place: int = place, others: list[Tensor] = others) -> Any:
+            return function(*(value if at == place else one for at, one in enumerate(others)))
+
+        forward, backward = _slopes(along, [varied], FINE)
+        if abs(forward) < 1e-9 < abs(backward):
+            return True
+    return False
+
+
+def _nearby(inputs: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(POINTS):
+        yield [
+            (one.detach() + NEARBY * torch.randn(one.shape, generator=generator, dtype=torch.float64)).requires_grad_()
+            for one in inputs
+        ]
+
+
+def in_double(argument: object) -> object:
+    """Return a copy of an argument in double precision, as a leaf that requires grad if the argument does."""
+    if isinstance(argument, list | tuple) and type(argument) in (list, tuple):
+        return type(argument)(in_double(item) for item in argument)
+    if not isinstance(argument, Tensor):
+        return argument
+    copy = argument.detach().clone()
+    return copy.double().requires_grad_(argument.requires_grad) if copy.is_floating_point() else copy
+
+
+CALLS = 2  # of the same operation that are compared
+LARGEST = 1 << 12  # largest number of elements in the arguments of a compared call
+# Functions written in Python call these, and may be estimators on purpose, as `gumbel_softmax(hard=True)` is.
+BUILT_IN = ("builtin_function_or_method", "method_descriptor", "wrapper_descriptor")
+
+
+@dataclass(frozen=True)
+class WrongOperation:
+    """An operation whose derivative disagrees with finite differences, and the line of its first call."""
+
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class _OperationCall:
+    function: Callable
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    place: Place
+
+
+class _Noting(Hearing):
+    """A function mode that stores the arguments of each operation that autograd records."""
+
+    def __init__(self, program: Program):
+        super().__init__()
+        self.program = program
+        self.calls: dict[str, list[_OperationCall]] = {}
+
+    def __torch_function__(self, func, _types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if type(func).__name__ not in BUILT_IN:
+            return func(*args, **kwargs)
+        noted = self.calls.setdefault(function_name(func), []) if self._matters(func, args, kwargs) else None
+        call = None
+        if noted is not None and len(noted) < CALLS:
+            copies = {name: in_double(value) for name, value in kwargs.items()}
+            call = _OperationCall(func, tuple(in_double(one) for one in args), copies, self._place())
+        result = func(*args, **kwargs)
+        if call is not None and noted is not None and any(one.requires_grad for one in tensors(result)):
+            noted.append(call)
+        return result
+
+    def _matters(self, func: Callable, args: tuple, kwargs: dict) -> bool:
+        given = [*tensors(args), *tensors(kwargs)]
+        small = sum(one.numel() for one in given) <= LARGEST and not any(one.is_complex() for one in given)
+        return (
+            bool(function_name(func)) and small and any(one.requires_grad for one in given) and torch.is_grad_enabled()
+        )
+
+    def _place(self) -> Place:
+        frame = sys._getframe(1)
+        while frame is not None and not self.program.owns(frame.f_code.co_filename):
+            frame = frame.f_back  # type: ignore[assignment]
+        return Place(self.program.shown(frame.f_code.co_filename), frame.f_lineno, "") if frame else Place("", 0, "")
+
+
+def wrong_operations(program: Program, seconds: float, calls: int | None = None) -> list[WrongOperation]:
+    """Return the operations whose derivative disagrees with finite differences.
+
+    Args:
+        seconds: time limit of the run that collects the arguments.
+        calls: number of backward calls after which that run ends; None for no limit.
+    """
+    noting = _Noting(program)
+    run_once(program, around=lambda: noting, seconds=seconds, calls=calls)
+    found = []
+    for name, noted in noting.calls.items():
+        wrong = next((call for call in noted if _is_wrong(call)), None)
+        if wrong is not None:
+            found.append(WrongOperation(name, wrong.place))
+    return found
+
+
+def _is_wrong(call: _OperationCall) -> bool:
+    varied = [one for one in (*tensors(call.arguments), *tensors(call.keywords)) if one.requires_grad]
+    if not varied:
+        return False
+
+    def alone(*values: Tensor) -> Any:
+        new = dict(zip(map(id, varied), values, strict=True))
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(0)
+            return call.function(*_with(call.arguments, new), **_with(call.keywords, new))
+
+    return examine(alone, varied).answer == "wrong"
+
+
+def _with(value: Any, new: dict[int, Tensor]) -> Any:
+    """Return the arguments with the tensors of `new` in place of the varied ones, and copies of the others."""
+    if isinstance(value, Tensor):
+        return new[id(value)].clone() if id(value) in new else value.clone()
+    if type(value) in (list, tuple):
+        return type(value)(_with(one, new) for one in value)
+    return {name: _with(one, new) for name, one in value.items()} if type(value) is dict else value
+
 
 STEP = 1e-6  # along a direction of norm 1 in float64: truncation and rounding errors are about 1e-10 of the loss each
 NOISE = 1e-5  # relative to the largest derivative of the same loss

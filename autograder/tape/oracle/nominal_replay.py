@@ -15,8 +15,7 @@ from typing import Any
 import torch
 
 from autograder.locale.translations import in_english
-from autograder.tape.internals.entry_points import own_hooks, replaced_apply
-from autograder.tape.internals.heard_calls import function_name
+from autograder.tape.internals.entry_points import function_name, own_hooks, replaced_apply
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener

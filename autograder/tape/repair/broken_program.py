@@ -5,13 +5,59 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autograder.tape.recording.verdict_types import Verdict
-from autograder.tape.repair.source.edits import EditableSource, Edits
-from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called, calls, find_writes
+from autograder.tape.repair.edits import EditableSource, Edits
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, find_writes
 from autograder.tape.run.programs.source_text import ProgramError, read_source
+
+OTHER = 2  # level of changes with other gradients or updates
+LAST = 3  # level of changes with other losses
+
+
+@dataclass(frozen=True)
+class TriedChange:
+    """A change that was run, before or after its proof.
+
+    Attributes:
+        changes: difference in the computation, as a sentence; None if all values stay the same.
+        level: 0 if all values stay the same, 1 if only variables have other values, `OTHER` if gradients or updates
+            differ, `LAST` if losses differ or cannot be compared.
+        lines: number of changed lines.
+        rank: position of its kind in `KINDS`.
+    """
+
+    candidate: Candidate
+    text: str
+    lines: int
+    rank: int
+    level: int = 0
+    changes: str | None = None
+    is_pair: bool = False
+
+    @property
+    def keeps_training(self) -> bool:
+        """Whether every loss, gradient and update is the intended one."""
+        return self.level < OTHER
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """The sort key. The lowest is preferred."""
+        return self.level, self.lines, self.rank
+
+
+def join(first: TriedChange, second: TriedChange) -> TriedChange:
+    """Return the second change, whose source contains both, with the names of both kinds."""
+    kinds = dict.fromkeys([first.candidate.kind, second.candidate.kind])
+    return replace(second, candidate=replace(second.candidate, kind=", then ".join(kinds)), is_pair=True)
+
+
+def is_like(one: Candidate, other: Candidate) -> bool:
+    """Return whether a change adds nothing to another: it extends its edits, or has the same kind and position."""
+    more = set(one.edits) > set(other.edits)
+    return more or (one.kind == other.kind and one.edits[0].start == other.edits[0].start)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Select the proposed changes of a broken program to run."""
+"""All kinds of fix in order of preference, and the selection of proposed changes to run. The docstring of a kind describes the change."""
 
 from __future__ import annotations
 
@@ -7,9 +7,71 @@ from collections.abc import Iterator
 
 from autograder.locale.translations import in_english
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, Kind
+from autograder.tape.repair.inplace_finder import called, calls
+from autograder.tape.repair.kinds import (
+    aliases,
+    autograd_functions,
+    carried_state,
+    clones,
+    leaves,
+    lists,
+    order,
+    out_of_place,
+)
 from autograder.tape.repair.kinds.order import names_bound, names_loaded
-from autograder.tape.repair.kinds.registry import AROUND_A_STEP, KINDS
-from autograder.tape.repair.source.inplace_finder import called, calls
+
+# Kinds that can fix an optimizer's step between a forward pass and its backward; tried first if a step is the cause.
+AROUND_A_STEP: tuple[Kind, ...] = (
+    carried_state.recompute_cached,
+    carried_state.detach_state,
+    carried_state.detach_shared,
+    order.both_losses_first,
+    order.both_calls_apart,
+    order.repeat_forward,
+    order.repeat_forward_each_time,
+    order.compute_in_closure,
+    order.move_write_later,
+)
+
+KINDS: tuple[Kind, ...] = (
+    out_of_place.expand_augmented_assignment,
+    out_of_place.rebind_item,
+    out_of_place.call_without_underscore,
+    out_of_place.rebind_filled,
+    out_of_place.rebind_masked,
+    out_of_place.rebind_result,
+    out_of_place.switch_off_inplace,
+    lists.rebuild_list,
+    leaves.write_under_no_grad,
+    leaves.update_average,
+    autograd_functions.mark_dirty,
+    autograd_functions.return_from_hook,
+    clones.clone_operand,
+    clones.clone_result,
+    aliases.copy_alias,
+    clones.clone_view,
+    clones.clone_target,
+    clones.clone_base,
+    clones.clone_argument,
+    clones.separate_views,
+    autograd_functions.save_for_backward,
+    autograd_functions.save_copy,
+    leaves.clone_gradient,
+    leaves.drop_gradient,
+    aliases.write_tracked,
+    aliases.keep_attached,
+    aliases.require_grad_earlier,
+    aliases.remove_no_grad,
+    aliases.replace_inference_mode,
+    aliases.detach_for_numpy,
+    lists.stack_rows,
+    leaves.write_into_copy,
+    *AROUND_A_STEP,
+    leaves.retain_graph,
+    leaves.sum_before_backward,
+    order.move_write_earlier,
+)
+
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 CANDIDATES = 90  # maximum number of changes that are tried for a source

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from autograder.errors import InputError, UnfinishedError
 from autograder.locale.translations import in_english
 from autograder.tape.recording.verdict_types import Fix
-from autograder.tape.repair.source.fix_text import apply_fix
+from autograder.tape.repair.edits import apply_fix
 from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.run.programs.source_text import read_source
 

@@ -1,25 +1,131 @@
-"""Find fixes of a broken program: run changes of its source, and keep those with correct gradients."""
+"""Find fixes of a broken program in one file or several, and note widely copied cures that have no effect."""
 
 from __future__ import annotations
 
+import ast
 import linecache
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from autograder.locale.translations import counted_in_english, in_english, translatable
 from autograder.tape.diagnose.excerpt import BEYOND, WHOLE, Scope
-from autograder.tape.recording.verdict_types import Fix, Verdict, line_of, note_on_change
-from autograder.tape.repair.broken_program import BrokenProgram
-from autograder.tape.repair.search import Prove, Search
-from autograder.tape.repair.several_files import FoundRepair, editable_files, find_in_files
-from autograder.tape.repair.source.edits import EditableSource
-from autograder.tape.repair.source.fix_text import as_diff, as_fix
-from autograder.tape.repair.trial.program_factory import ProgramFactory
-from autograder.tape.repair.tried_change import TriedChange
-from autograder.tape.repair.wrong_cures import cures_in_use
+from autograder.tape.recording.verdict_types import Fix, Gradient, Verdict, line_of, note_on_change
+from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
+from autograder.tape.repair.edits import EditableSource, as_diff, as_fix, every
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called
+from autograder.tape.repair.kinds.aliases import is_no_grad
+from autograder.tape.repair.kinds.clones import bindings
+from autograder.tape.repair.search import DEEPER, Prove, Search
+from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
 from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.programs.source_text import is_own_file
+
+
+def cures_in_use(program: BrokenProgram) -> Iterator[str]:
+    """Yield a sentence for each copied cure that the program uses without effect."""
+    if program.verdict.outcome not in ("raises-backward", "silently-wrong"):
+        return
+    seen = figures(program.verdict, program.verdict.gradients)
+    for node in every(ast.Call, program.source.tree):
+        if called(node) == "allow_mutation_on_saved_tensors":
+            yield in_english(
+                "Line {line}: allow_mutation_on_saved_tensors() does not detect every in-place modification "
+                "(offset views, NumPy): {seen}",
+                line=node.lineno,
+                seen=seen,
+            )
+        if called(node) == "saved_tensors_hooks" and len(node.args) == 2 and is_identity(node.args[0]):
+            yield in_english(
+                "Line {line}: identity saved-tensor hooks only switch the version check off: {seen}",
+                line=node.lineno,
+                seen=seen,
+            )
+        if called(node) == "backward" and keeps_graph(node) and is_version_error(program.verdict):
+            yield in_english(
+                "Line {line}: retain_graph=True keeps the graph, and does not restore overwritten values: {seen}",
+                line=node.lineno,
+                seen=seen,
+            )
+    for write in (one for one in program.blamed if one.statement in program.suspects):
+        line = write.statement.lineno
+        if "data" in write.path or is_data_alias(program, write):
+            told = in_english(
+                "Line {line}: a modification through .data does not increment the version counter, so backward does not "
+                "detect it.",
+                line=line,
+            )
+            if program.verdict.error:
+                told = in_english(
+                    "Line {line}: a modification through .data does not increment the version counter, and breaks "
+                    "backward in the same way: {seen}",
+                    line=line,
+                    seen=seen,
+                )
+            yield told
+        elif any(is_under_no_grad(one) for one in program.source.ancestors(write.statement)):
+            yield in_english(
+                "Line {line}: torch.no_grad() does not protect saved tensors from the in-place modification "
+                "inside it: {seen}",
+                line=line,
+                seen=seen,
+            )
+
+
+def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
+    """Return the result of a run in words: the first wrong gradient and the correct one, or that it raises."""
+    if verdict.error:
+        return in_english("it still raises.")
+    for name, gradient in verdict.gradients.items():
+        true = meant[name].true if name in meant and meant[name].true is not None else gradient.true
+        if true is not None and gradient.got != true:
+            return in_english(
+                "the gradient of {name} is {got} where {true} is right.",
+                name=name,
+                got=short(gradient.got),
+                true=short(true),
+            )
+    return in_english("a gradient is wrong, and no error is raised.")
+
+
+def short(value: object) -> str:
+    """Return a gradient as a rounded and shortened text."""
+    if isinstance(value, list):
+        inside = ", ".join(short(one) for one in value[:4])
+        return f"[{inside}{', …' if len(value) > 4 else ''}]"
+    return f"{value:.4g}" if isinstance(value, int | float) else "none at all"
+
+
+def is_identity(node: ast.expr) -> bool:
+    """Return whether the expression is `lambda x: x`."""
+    return (
+        isinstance(node, ast.Lambda)
+        and isinstance(node.body, ast.Name)
+        and [one.arg for one in node.args.args] == [node.body.id]
+    )
+
+
+def keeps_graph(call: ast.Call) -> bool:
+    """Return whether the call has `retain_graph=True`."""
+    return any(one.arg == "retain_graph" and getattr(one.value, "value", None) is True for one in call.keywords)
+
+
+def is_version_error(verdict: Verdict) -> bool:
+    """Return whether backward raised an error because a saved tensor was modified."""
+    return verdict.error is not None and "modified by an inplace operation" in verdict.error.message
+
+
+def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
+    """Return whether the modified variable was assigned from `.data`."""
+    made = bindings(program.source, program.source.of(write.root))
+    return any(one.attr == "data" for statement in made for one in every(ast.Attribute, statement.value))
+
+
+def is_under_no_grad(node: ast.AST) -> bool:
+    """Return whether the node is a `with torch.no_grad():` block."""
+    return isinstance(node, ast.With) and any(is_no_grad(one.context_expr) for one in node.items)
 
 
 @dataclass(frozen=True)
@@ -145,3 +251,71 @@ def compared_part(verdict: Verdict) -> Scope:
     """Return the part of a long run that shows whether a change fixes it: a few steps beyond the harmed one."""
     excerpt = verdict.excerpt
     return WHOLE if excerpt is None else Scope(excerpt.last + BEYOND, excerpt.last - 1)
+
+
+SearchOf = Callable[[ProgramFactory, Verdict], Search]
+
+
+@dataclass(frozen=True)
+class FoundRepair:
+    """A fix that was run: the changed sources of one or two files. The last entry describes the combined effect."""
+
+    changes: tuple[tuple[ProgramFactory, TriedChange], ...]
+
+    @property
+    def whole(self) -> TriedChange:
+        """The combined effect of the changes."""
+        return self.changes[-1][1]
+
+
+def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFactory]:
+    """Return a factory for each file that a harm or the error names, that of the modification first, and for the program's own."""
+    written = [place.file for harm in verdict.harms for place in harm.mutated_at]
+    saved = [harm.saved_at.file for harm in verdict.harms]
+    raised = [verdict.error.file] if verdict.error and verdict.error.file else []
+    found = []
+    for file in dict.fromkeys([*written, *saved, *raised, factory.original.file]):
+        if file == factory.original.file:
+            found.append(factory)
+        elif can_be_imported(factory, file):
+            found.append(factory_of_import(factory.original, file))
+    return found
+
+
+def can_be_imported(factory: ProgramFactory, file: str) -> bool:
+    """Return whether each run imports the file again. Programs of this process have imported it already."""
+    program = factory.original
+    return not program.roots and program.space is None and file.endswith(".py") and is_own_file(file)
+
+
+def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepair]:
+    """Return the fixes of the first file that has some, or those of two files, or changes of the computation.
+
+    Args:
+        searches: a search for each file.
+        search_of: creates the search in another file.
+    """
+    for search in searches:
+        if found := search.look(search.factory.source, search.verdict):
+            return [FoundRepair(((search.factory, one),)) for one in found]
+    for search in searches if len(searches) > 1 else ():
+        if pairs := list(find_in_two(search, search_of)):
+            return pairs
+    for search in searches:
+        if found := search.changing_repairs():
+            return [FoundRepair(((search.factory, one),)) for one in found]
+    return []
+
+
+def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
+    """Yield fixes that need a change of this search's file and a change of another file, for the first such change."""
+    for failed in search.failing[:DEEPER]:
+        if search.is_late():
+            return
+        changed, verdict = search.factory.make(failed.text), search.verdict_of(failed.text)
+        others = [one for one in editable_files(ProgramFactory(changed, search.factory.make), verdict) if one.imported]
+        seconds = [search_of(one, verdict) for one in others if one.file != search.factory.file]
+        found = [(one.factory, fix) for one in seconds for fix in one.look(one.factory.source, verdict, depth=1)]
+        if found:
+            yield from (FoundRepair(((search.factory, failed), one)) for one in found)
+            return

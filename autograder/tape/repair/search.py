@@ -13,13 +13,12 @@ from torch import Tensor
 from autograder.errors import message_of
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.excerpt import WHOLE, Scope, calls_beyond_error
-from autograder.tape.diagnose.oracle_answers import DIFFERENCES
 from autograder.tape.diagnose.record import record_program
+from autograder.tape.diagnose.shown_gradients import DIFFERENCES
 from autograder.tape.recording.verdict_types import Problem, Verdict
-from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.broken_program import LAST, OTHER, BrokenProgram, Candidate, TriedChange, is_like, join
 from autograder.tape.repair.candidates import changed_texts
-from autograder.tape.repair.source.edits import EditableSource
-from autograder.tape.repair.source.fix_text import changed_lines
+from autograder.tape.repair.edits import EditableSource, changed_lines
 from autograder.tape.repair.trial.meaning import (
     Reference,
     changed_losses,
@@ -33,7 +32,6 @@ from autograder.tape.repair.trial.meaning import (
 from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.repair.trial.trial_run import TrialRun, run_trial
-from autograder.tape.repair.tried_change import LAST, OTHER, TriedChange, is_like, join
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.entropy import other_random_numbers
 from autograder.tape.run.programs.source_text import ProgramError

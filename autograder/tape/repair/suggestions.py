@@ -15,16 +15,12 @@ from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import GraphFault, Verdict
 from autograder.tape.repair.candidates import is_python
-from autograder.tape.repair.kinds.aliases import remove_alias
-from autograder.tape.repair.kinds.clones import bindings
-from autograder.tape.repair.kinds.order import calls_backward
-from autograder.tape.repair.repairs import compared_part
-from autograder.tape.repair.several_files import can_be_imported
-from autograder.tape.repair.source.edits import (
+from autograder.tape.repair.edits import (
     Edit,
     EditableSource,
     Edits,
     after,
+    as_diff,
     before,
     delete,
     every,
@@ -32,8 +28,11 @@ from autograder.tape.repair.source.edits import (
     remove_header,
     replace,
 )
-from autograder.tape.repair.source.fix_text import as_diff
-from autograder.tape.repair.source.inplace_finder import called, calls
+from autograder.tape.repair.inplace_finder import called, calls
+from autograder.tape.repair.kinds.aliases import remove_alias
+from autograder.tape.repair.kinds.clones import bindings
+from autograder.tape.repair.kinds.order import calls_backward
+from autograder.tape.repair.repairs import can_be_imported, compared_part
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.programs.source_text import ProgramError

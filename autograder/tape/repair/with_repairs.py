@@ -1,4 +1,4 @@
-"""Explain a program: record it, and add proven fixes."""
+"""Explain a program or a notebook cell: record it, and add proven fixes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,84 @@ from dataclasses import replace
 
 from msgspec import structs
 
+from autograder.errors import message_of
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.cell_recording import record_cell
 from autograder.tape.diagnose.excerpt import WHOLE, Scope
 from autograder.tape.diagnose.foreign_errors import is_foreign_error
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.schema import Recording
-from autograder.tape.repair.before_error import recording_before_error, with_its_error
-from autograder.tape.repair.cell_lines import note_on_cells
+from autograder.tape.recording.verdict_types import Problem, Verdict
 from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.repair.search import slopes_differ
 from autograder.tape.repair.suggestions import with_suggestions
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_cell
 from autograder.tape.run.budget import SECONDS, Budget, budget_in_force
-from autograder.tape.run.programs.program import from_cell
+from autograder.tape.run.programs.notebook_text import place_in_cell
+from autograder.tape.run.programs.program import Program, from_cell
 from autograder.tape.run.snapshot import Snapshot
+
+NOTE = in_english(
+    "Before this error, a backward call gave a wrong gradient without an error; the explanation is about that gradient."
+)
+
+
+def recording_before_error(
+    factory: ProgramFactory, recording: Recording, scope: Scope
+) -> tuple[Recording, ProgramFactory] | None:
+    """Return the recording of a program up to its error, and a factory whose changed programs also end there.
+
+    Return None if the program did not end with an error outside backward, or if all gradients before the error are
+    correct.
+    """
+    error = recording.verdict.error
+    if error is None or recording.verdict.outcome != "raises-forward" or not recording.backward:
+        return None
+    until = _until(factory, error)
+    seen = record_program(until.original, scope=scope)
+    return (seen, until) if seen.verdict.outcome == "silently-wrong" and seen.verdict.harms else None
+
+
+def with_its_error(recording: Recording, error: Problem) -> Recording:
+    """Return the recording with the outcome and the error of the unmodified program, and a note."""
+    verdict = recording.verdict
+    notes = (NOTE, *verdict.notes)
+    told = structs.replace(verdict, outcome="raises-forward", error=error, notes=notes)
+    return structs.replace(recording, verdict=told)
+
+
+def _until(factory: ProgramFactory, error: Problem) -> ProgramFactory:
+    def cut(program: Program) -> Program:
+        def call(backwards: Callable[[], int]) -> object:
+            try:
+                return program.call(backwards)
+            except Exception as raised:
+                if (type(raised).__name__, message_of(raised)) != (error.type, error.message):
+                    raise
+                return None
+
+        return replace(program, call=call)
+
+    return replace(factory, original=cut(factory.original), make=lambda text: cut(factory.make(text)))
+
+
+def note_on_cells(factory: ProgramFactory, verdict: Verdict) -> tuple[str, ...]:
+    """Return a sentence with the cells of the most important lines of the verdict, or () if the program is not a notebook."""
+    lines = sorted({line for line in _lines(factory, verdict) if line})
+    if factory.notebook is None or not lines:
+        return ()
+    named = [f"{in_english('line {line}', line=line)} = {place_in_cell(factory.source, line)}" for line in lines]
+    return (in_english("Lines count through all code cells: {named}.", named="; ".join(named)),)
+
+
+def _lines(factory: ProgramFactory, verdict: Verdict) -> list[int | None]:
+    own = factory.original.file
+    places = [
+        place for harm in verdict.harms[:1] for place in (*harm.mutated_at[:2], harm.saved_at) if place.file == own
+    ]
+    error = verdict.error
+    raised = [error.line] if error and error.is_in(own) else []
+    return [*(place.line for place in places), *raised, *(fix.line for fix in verdict.fixes[:1] if not fix.file)]
 
 
 def explain_program(

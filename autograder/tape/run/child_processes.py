@@ -1,19 +1,54 @@
-"""Record which processes a program starts, and whether one of them calls backward. Their code is not followed."""
+"""Processes, process groups and threads that a program starts; the code of other processes is not followed."""
 
 from __future__ import annotations
 
+import _thread
 import os
 import shlex
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from multiprocessing.process import BaseProcess
 from pathlib import PurePath
 
+import torch
+import torch.utils.checkpoint
+
 from autograder.tape.internals.entry_points import replaced, replaced_engine
+
+
+@contextmanager
+def in_new_threads(around: Callable[[], AbstractContextManager]) -> Iterator[None]:
+    """Run each new thread that starts in the block in a context that `around()` creates in that thread.
+
+    `Thread._bootstrap_inner` runs first in threads of `threading`; `_thread` starts other threads (CPython 3.11 to
+    3.14).
+    """
+    first, start = threading.Thread._bootstrap_inner, _thread.start_new_thread  # type: ignore[attr-defined]
+
+    @wraps(first)
+    def begun(thread):
+        with around():
+            first(thread)
+
+    @wraps(start)
+    def started(function, *args):
+        def in_context(*own, **named):
+            with around():
+                return function(*own, **named)
+
+        return start(in_context, *args)
+
+    with (
+        replaced(threading.Thread, "_bootstrap_inner", begun),
+        replaced(_thread, "start_new_thread", started),
+    ):
+        yield
+
 
 LAUNCHERS = ("python", "pypy", "torchrun", "accelerate", "deepspeed")
 """Prefixes of the names of commands that run Python programs."""
@@ -174,3 +209,39 @@ def _forking(children: ChildProcesses, original: Callable[[], int]) -> Callable[
         return original()
 
     return fork
+
+
+@contextmanager
+def process_groups_kept() -> Iterator[None]:
+    """Keep a reference to each group that `destroy_process_group` ends, until the block ends.
+
+    Groups that the block leaves behind are destroyed.
+
+    After `destroy_process_group`, the `Reducer` of a DistributedDataParallel has the last reference to its group. When
+    it is freed, the group's destructor joins the threads of gloo while this thread holds the GIL, and a thread that
+    still has to free a Python object waits for the GIL: a deadlock (plain PyTorch 2.13, in about 1 % of runs). Python's
+    own reference to a group releases the GIL before it frees the group.
+    """
+    if not torch.distributed.is_available():
+        yield
+        return
+    from torch.distributed import distributed_c10d
+
+    kept: list[object] = []
+    had_group = torch.distributed.is_initialized()
+    destroy = distributed_c10d.destroy_process_group
+
+    @wraps(destroy)
+    def destroyed(*args, **kwargs):
+        kept.extend(distributed_c10d._world.pg_map)
+        return destroy(*args, **kwargs)
+
+    with (
+        replaced(torch.distributed, "destroy_process_group", destroyed),
+        replaced(distributed_c10d, "destroy_process_group", destroyed),
+    ):
+        try:
+            yield
+        finally:
+            if torch.distributed.is_initialized() and not had_group:
+                destroyed()  # with a group left over, `init_process_group` raises in the next run (PyTorch 2.13)

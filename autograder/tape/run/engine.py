@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 
 import torch
 
-from autograder.tape.internals.compiler import is_tracing
 from autograder.tape.internals.entry_points import replaced_engine
-from autograder.tape.internals.mode_stack import next_sequence_number, sequence_number
+from autograder.tape.internals.mode_stack import is_tracing, next_sequence_number, sequence_number
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.child_processes import ChildProcesses, tell_of_backward
+from autograder.tape.run.child_processes import ChildProcesses, in_new_threads, tell_of_backward
 from autograder.tape.run.graph_walk import leaves_among, leaves_below, nodes_below
-from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.run.storages import fingerprint
 
 

@@ -1,4 +1,4 @@
-"""The result of a run of a program."""
+"""The result of a run, and the errors for runs that do not allow a statement about gradients: no end, no resource, an exit."""
 
 from __future__ import annotations
 
@@ -7,9 +7,123 @@ from dataclasses import dataclass, field
 import torch
 
 from autograder.errors import message_of
+from autograder.locale.translations import in_english
+from autograder.tape.internals.tensor_fields import has_values
 from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.child_processes import Children
 from autograder.tape.run.engine import Backward
+from autograder.tape.run.entropy import Printed
+from autograder.tape.run.programs.program import Program
+from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.time_limit import TimeUp
+
+
+class CompilingTookTooLong(ProgramError):
+    """The time limit was reached while the compiler ran."""
+
+
+def time_was_up() -> ProgramError:
+    """Return the error of a run for which there was no time."""
+    error = ProgramError(in_english("the time was up"))
+    error.__cause__ = TimeUp()
+    return error
+
+
+def is_out_of_time(error: BaseException | None) -> bool:
+    """Return whether a run ended at its time limit without a complete backward call."""
+    return isinstance(error, ProgramError) and isinstance(error.__cause__, TimeUp)
+
+
+def refuse_exit(run: Run, program: Program, printed: Printed) -> None:
+    """Check that the program did not exit with a status other than 0, or before any backward call.
+
+    Exit status 0 after a backward call counts as the end of the program. The last line of its error output, for example
+    from argparse, is part of the message.
+
+    Raises:
+        ProgramError: if it did.
+    """
+    error, at = run.error, _place(run, program)
+    if not isinstance(error, SystemExit):
+        return
+    if error.code in (None, 0):
+        run.error = None
+        if not (run.calls or run.children.called_backward or run.children.pythons):
+            raise _early_end(at, printed)
+        return
+    said = printed.errors.getvalue().strip().splitlines()[-1:]
+    message = said[0].rstrip(".").replace(run.root, "") if said else ""
+    known: dict[str, object] = {"at": at, "code": repr(error.code), "message": message}
+    known["cure"] = in_english("Let it reach its end")
+    if "argument" in message:
+        known["cure"] = in_english("Pass its arguments after `--`")
+    raise ProgramError(
+        in_english("{at}: the program exited with {code} and the message: {message}. {cure}.", **known)
+        if said
+        else in_english("{at}: the program exited with {code}. {cure}.", **known)
+    ) from None
+
+
+def _early_end(at: str, printed: Printed) -> ProgramError:
+    early = ProgramError(
+        in_english("{at}: the program ended by itself before any backward call, so nothing was checked.", at=at)
+    )
+    early.words = printed.output.getvalue() + printed.errors.getvalue()
+    return early
+
+
+def _place(run: Run, program: Program) -> str:
+    return f"{run.file}, line {run.line}" if run.line else program.file
+
+
+def refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: bool) -> None:
+    """Check that the run allows a statement about gradients.
+
+    Args:
+        run: the run.
+        program: the program.
+        given: its time limit in words.
+        in_compiler: whether the time limit was reached while the compiler ran.
+        partial: whether a single backward call would have been sufficient.
+
+    Raises:
+        ProgramError: if it does not.
+    """
+    error, at = run.error, _place(run, program)
+    gradients = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
+    if error is None and not all(map(has_values, gradients)):
+        raise ProgramError(
+            in_english(
+                "{at}: the gradients have no values (device meta, or fake tensors), so they cannot be checked. "
+                "Run the program on the CPU.",
+                at=at,
+            )
+        )
+    text = message_of(error)
+    if isinstance(error, TimeUp):
+        late = in_english("{given}, and no backward call had finished", given=given) if partial else given
+        reason = in_english(
+            "{at}: the program was still running after {given}. Make the run shorter.", at=at, given=late
+        )
+    elif isinstance(error, KeyboardInterrupt):
+        reason = in_english("{at}: the run was interrupted.", at=at)
+    elif isinstance(error, EOFError):
+        reason = in_english(
+            "{at}: the program reads input, which explain cannot provide. Set the value in the source.", at=at
+        )
+    elif isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text:
+        reason = in_english(
+            "{at}: the program asks for more memory than this machine has. Make its tensors smaller.", at=at
+        )
+    elif "Torch not compiled with" in text or "Found no NVIDIA driver" in text or "No CUDA GPUs" in text:
+        reason = in_english(
+            "{at}: the program needs a device that this machine does not have. Run it on the CPU.", at=at
+        )
+    else:
+        return
+    failure = (CompilingTookTooLong if in_compiler else ProgramError)(reason)
+    failure.__cause__ = error
+    raise failure
 
 
 @dataclass

@@ -9,8 +9,7 @@ from functools import wraps
 import torch
 from torch.overrides import TorchFunctionMode
 
-from autograder.tape.internals.entry_points import replaced
-from autograder.tape.internals.heard_calls import FACTS, function_name
+from autograder.tape.internals.entry_points import FACTS, function_name, replaced
 
 
 def tensors(value: object, depth: int = 3) -> list[torch.Tensor]:

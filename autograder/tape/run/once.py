@@ -14,18 +14,16 @@ from pathlib import Path
 
 import torch
 
-from autograder.tape.internals.compiler import compiled_calls, eager_calls, is_compiler_file, is_compiling
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
-from autograder.tape.internals.process_groups import process_groups_kept
+from autograder.tape.internals.mode_stack import compiled_calls, eager_calls, is_compiler_file, is_compiling
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.child_processes import told_of_children
-from autograder.tape.run.closed_world import closed_world
+from autograder.tape.run.child_processes import process_groups_kept, told_of_children
 from autograder.tape.run.engine import Backward, LastCall, Listener, summed, watched
-from autograder.tape.run.finished_run import Run
+from autograder.tape.run.entropy import closed_world
+from autograder.tape.run.finished_run import Run, refuse, refuse_exit
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
-from autograder.tape.run.refused_runs import refuse, refuse_exit
 from autograder.tape.run.snapshot import Snapshot
 from autograder.tape.run.time_limit import TimeUp, time_limit
 

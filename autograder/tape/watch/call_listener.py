@@ -1,22 +1,205 @@
-"""A function mode that logs the PyTorch calls of a thread which create nodes or modify tensors in place."""
+"""A function mode that logs the PyTorch calls of a thread which create nodes or modify tensors in place, as numbers only.
+
+The logs refer to no tensors or frames, not even weakly. A saved tensor keeps its storage alive, so all later
+modifications logged for the number of that storage modified the saved tensor, and rows stay valid when PyTorch reuses
+freed memory.
+"""
 
 from __future__ import annotations
 
+import functools
+import linecache
+import os
 import sys
-from collections.abc import Callable, Iterable
-from types import FrameType
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import CodeType, FrameType
 
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from autograder.tape.internals.heard_calls import EXPOSING, FACTS, function_name
+from autograder.tape.internals.entry_points import EXPOSING, FACTS, function_name
 from autograder.tape.internals.mode_stack import next_sequence_number, put_on, stands, take_off
 from autograder.tape.internals.tensor_fields import read_version, storage_number, unheard
-from autograder.tape.observe.graph.tensors import FOREIGN
+from autograder.tape.observe.tensors import FOREIGN
+from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.function_mode import tensors
-from autograder.tape.watch.call_log import NodeLog, WriteLog
-from autograder.tape.watch.call_sites import CallSites
+from autograder.tape.run.programs.source_text import is_own_file
+
+_TYPED = ("<stdin>", "<string>")  # an interactive session, and `python -c`
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A call in the user's code. A code object refers to no tensor."""
+
+    code: CodeType
+    offset: int
+    called: str
+
+    @property
+    def span(self) -> tuple[int, int, int, int]:
+        """The first and last line of the call, its first column and the column after it.
+
+        Columns count UTF-8 bytes, as in Python's `co_positions`.
+        """
+        for index, (line, end, column, end_column) in enumerate(self.code.co_positions()):
+            if 2 * index == self.offset and line is not None:
+                return line, end or line, column or 0, end_column or 0
+        return self.code.co_firstlineno, self.code.co_firstlineno, 0, 0
+
+    @property
+    def place(self) -> Place:
+        """The line that a traceback of Python would name."""
+        return self.place_at(self.span[0])
+
+    def place_at(self, line: int) -> Place:
+        """Return a line of the same file."""
+        file = self.code.co_filename
+        return Place(_shown(file), line, linecache.getline(file, line).strip())
+
+
+def _shown(file: str) -> str:
+    """Return the name of a file for the reader: relative to the working folder, or "Cell In[2]" for a notebook's cell."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    cell = shell.compile.format_code_name(file) if shell else None
+    if cell:
+        return " ".join(cell)
+    relative = os.path.relpath(file) if os.path.isabs(file) else file
+    return file if relative.startswith("..") else relative
+
+
+class CallSites:
+    """The numbers of call sites, so that a log contains only numbers."""
+
+    def __init__(self):
+        self.all: list[CallSite] = []
+        self._numbers: dict[tuple[int, int], int] = {}
+
+    def number_of(self, frame: FrameType | None, called: str) -> int:
+        """Return the number of the innermost call in the user's code, from `frame` outwards, or UNKNOWN."""
+        while frame is not None:
+            code = frame.f_code
+            if is_own(code.co_filename):
+                key = id(code), frame.f_lasti
+                number = self._numbers.get(key)
+                if number is None:
+                    number = self._numbers[key] = len(self.all)
+                    self.all.append(CallSite(code, frame.f_lasti, called))
+                return number
+            frame = frame.f_back
+        return UNKNOWN
+
+
+@functools.lru_cache(maxsize=10_000)
+def is_own(file: str) -> bool:
+    """Return whether a file belongs to the user."""
+    return file in _TYPED or is_own_file(file)
+
+
+def own_frames(frame: FrameType | None) -> list[FrameType]:
+    """Return the frames of the user's code from `frame` outwards, outermost first."""
+    found = []
+    while frame is not None:
+        if is_own(frame.f_code.co_filename):
+            found.append(frame)
+        frame = frame.f_back
+    return found[::-1]
+
+
+MOST = 1 << 20
+"""Maximum number of rows in a table. The older half is deleted when it is exceeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotedWrite:
+    """An in-place modification, or a call that exposed memory to other libraries.
+
+    Attributes:
+        site: number of the call site.
+        version: version counter after the modification; None if it did not change.
+        exposes: whether the call only gave other libraries, such as NumPy, access to the memory; they may have modified
+            it later.
+    """
+
+    site: int
+    version: int | None
+    exposes: bool
+
+
+_UNCOUNTED, _EXPOSED = -1, -2  # placeholders for a version
+
+
+class NodeLog:
+    """The nodes of a thread: ranges of sequence numbers, with the call that created them."""
+
+    def __init__(self, begins: int):
+        self.ends = array("q", [begins])
+        self.sites = array("l", [UNKNOWN])
+        self.clocks = array("q", [0])
+
+    def note(self, before: int, after: int, site: int, clock: int) -> None:
+        """Log that a call created the nodes with numbers from `before` to `after`.
+
+        Earlier unlogged nodes get an unknown site.
+        """
+        if before > self.ends[-1]:
+            self._append(before, UNKNOWN, clock)
+        self._append(after, site, clock)
+
+    def _append(self, end: int, site: int, clock: int) -> None:
+        self.ends.append(end)
+        self.sites.append(site)
+        self.clocks.append(clock)
+        if len(self.ends) > MOST:
+            for column in (self.ends, self.sites, self.clocks):
+                del column[: MOST // 2]
+
+    def find(self, sequence: int) -> tuple[int, int] | None:
+        """Return the site of the call that created a node, and the number of modifications logged before.
+
+        Return None if the row was deleted.
+        """
+        row = bisect_right(self.ends, sequence)
+        return (self.sites[row], self.clocks[row]) if 0 < row < len(self.ends) else None
+
+
+class WriteLog:
+    """The in-place modifications in order. `clock` is their number."""
+
+    def __init__(self):
+        self.storages, self.versions, self.sites = array("Q"), array("q"), array("l")
+        self._forgotten = 0
+
+    @property
+    def clock(self) -> int:
+        """The number of logged modifications."""
+        return self._forgotten + len(self.storages)
+
+    def note(self, storage: int, version: int | None, site: int, *, exposes: bool = False) -> None:
+        """Log that a storage was modified, or exposed to another library."""
+        self.storages.append(storage)
+        self.versions.append(_EXPOSED if exposes else _UNCOUNTED if version is None else version)
+        self.sites.append(site)
+        if len(self.storages) > MOST:
+            self._forgotten += MOST // 2
+            for column in (self.storages, self.versions, self.sites):
+                del column[: MOST // 2]
+
+    def since(self, clock: int, storage: int | None = None) -> Iterator[tuple[int, NotedWrite]]:
+        """Yield the storage and the modification of each row since `clock`, oldest first, for one storage or for all."""
+        for row in range(max(clock - self._forgotten, 0), len(self.storages)):
+            if storage is None or self.storages[row] == storage:
+                version = self.versions[row]
+                yield (
+                    self.storages[row],
+                    NotedWrite(self.sites[row], None if version < 0 else version, version == _EXPOSED),
+                )
+
 
 # These may modify memory without a change of its version counter, now or later: running statistics, shared memory
 # (PyTorch 2.13).

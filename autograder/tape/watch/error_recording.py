@@ -12,7 +12,7 @@ from autograder.locale.translations import in_english
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording, SourceFile
 from autograder.tape.recording.verdict_types import Harm, Problem, Verdict
-from autograder.tape.watch.call_sites import is_own
+from autograder.tape.watch.call_listener import is_own
 from autograder.tape.watch.watch_session import KEPT_HARMS
 
 _NO_REPAIR = in_english(

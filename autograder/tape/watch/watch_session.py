@@ -1,4 +1,4 @@
-"""The shared state of all open watches of a process: the logs, a listener for each thread, and the wrapped engine."""
+"""`autograder.watch()`, and the shared state of all open watches of a process: logs, listeners of threads, the wrapped engine."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ContextDecorator, ExitStack, contextmanager
 from functools import wraps
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import torch
 
-from autograder.errors import message_of
-from autograder.tape.diagnose.harms.uncounted_write import UNCOUNTED_WRITE
-from autograder.tape.internals.entry_points import replaced_apply, replaced_engine, replaced_set
+from autograder.errors import InputError, message_of
+from autograder.locale.translations import in_english
+from autograder.tape.diagnose.kinds_of_write import UNCOUNTED_WRITE
+from autograder.tape.internals.entry_points import (
+    around_zero_grad,
+    replaced_apply,
+    replaced_engine,
+    replaced_set,
+    told_of_steps,
+)
 from autograder.tape.internals.mode_stack import (
     FIRST,
     dispatch_modes,
@@ -23,20 +30,98 @@ from autograder.tape.internals.mode_stack import (
     sequence_number,
     told_of_compiled_calls,
 )
-from autograder.tape.internals.optimizer_calls import around_zero_grad, told_of_steps
-from autograder.tape.internals.saved_variables import FREED, is_read, readable_saved_tensors
-from autograder.tape.internals.tensor_fields import has_values, unheard, version_of
-from autograder.tape.observe.graph.saved_tensors import kept_by
+from autograder.tape.internals.tensor_fields import (
+    FREED,
+    has_values,
+    is_read,
+    readable_saved_tensors,
+    unheard,
+    version_of,
+)
+from autograder.tape.observe.links import kept_by
 from autograder.tape.recording.verdict_types import Harm, Place
+from autograder.tape.run.child_processes import in_new_threads
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.graph_walk import node_of, nodes_below
-from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.run.storages import elements_of
-from autograder.tape.watch.call_listener import CallListener
-from autograder.tape.watch.call_log import WriteLog
-from autograder.tape.watch.call_sites import CallSites, own_frames
-from autograder.tape.watch.post_mortem import PostMortem
-from autograder.tape.watch.sentences_of_harm import note_of, note_on_freed
+from autograder.tape.watch.call_listener import CallListener, CallSites, WriteLog, own_frames
+from autograder.tape.watch.post_mortem import PostMortem, note_of, note_on_freed
+
+Check = Literal["versions", "bytes"]
+CHECKS = ("versions", "bytes")
+
+_lock = threading.RLock()
+_open: list[WatchSession] = []  # at most one session, which all watches of the process share
+
+
+class JobWatch(ContextDecorator):
+    """The return value of `autograder.watch()`: a context manager, also usable as a decorator.
+
+    Attributes:
+        harms: the saved tensors that were modified in place before backward, with the lines of the modifications. They
+            come from errors of backward and, with `check="bytes"`, also from modifications that backward does not
+            detect.
+    """
+
+    def __init__(self, check: Check):
+        self.bytes = check == "bytes"
+        self.harms: tuple[Harm, ...] = ()
+        self._entered: list[tuple[CallListener, int]] = []
+
+    def __enter__(self) -> Self:
+        with _lock:
+            if not _open:
+                _open.append(WatchSession())
+                _open[0].install()
+            session = _open[0]
+            session.watchers.append(self)
+            listener = session.listener()
+            if self.bytes:
+                session.check_bytes()
+            if listener.absent():
+                listener.listen()
+            listener.users += 1
+            self._entered.append((listener, threading.get_ident()))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with _lock:
+            listener, thread = self._entered.pop()
+            listener.users -= 1
+            if not listener.users and thread == threading.get_ident():
+                listener.stop()
+            session = _open[0]
+            session.watchers.remove(self)
+            if not session.watchers:
+                _open.clear()
+                session.remove()
+
+    def found(self, harms: tuple[Harm, ...]) -> None:
+        """Add the harms of a backward call, without duplicates."""
+        self.harms = tuple(dict.fromkeys((*self.harms, *harms)))
+
+
+def watch(check: Check = "versions") -> JobWatch:
+    """Return a context that explains errors of backward in a running job.
+
+    Use it around forward and backward of a step, or around a whole loop. It does not change the computation. An error
+    of backward is raised as usual, with a note that names the line of the in-place modification, the alias it went
+    through, and the line that needed the old values. `autograder.explain(error)` returns the same as data.
+
+    Args:
+        check: "versions" costs about as much time as PyTorch's own function modes, and about 30 bytes per call. "bytes"
+            also keeps up to 4,096 elements of each saved tensor and warns, before backward, if one changed although its
+            version counter did not (`.data`, NumPy). It does not detect a modification between the sampled elements.
+
+    Raises:
+        InputError: if `check` has another value.
+    """
+    if check not in CHECKS:
+        raise InputError(
+            in_english('{given} is not known here. Write "versions" or "bytes".', given=f"check={check!r}")
+        )
+    return JobWatch(check)
+
 
 SAMPLED = 4096
 """Maximum number of sampled elements of a saved tensor.

@@ -16,7 +16,7 @@ from autograder.tape.recording.schema import Recording
 from autograder.view.draw.markup import write_style, write_svg
 from autograder.view.draw.timeline import draw_timeline
 from autograder.view.scene import memory_lanes
-from autograder.view.scene.code_tokens import CodeToken
+from autograder.view.scene.board import CodeToken
 from autograder.view.scene.composition import CodeLine, Scene, SceneFrame, build_scene
 from autograder.view.scene.timeline import timeline_of
 from autograder.view.shapes import Drawing, Shape, box, group, path, shape, text, tone_of

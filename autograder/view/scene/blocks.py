@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from autograder.locale.line_breaks import columns
 from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.schema import Node, SavedEdge, Tensor
-from autograder.view.keys import Key
 from autograder.view.scene.folding import Fold
 from autograder.view.scene.recording_index import RecordingIndex
-from autograder.view.shapes import BOLD, MONO, SMALL, Shape, box, clip, group, path, shape, text
+from autograder.view.shapes import BOLD, MONO, SMALL, Key, Shape, box, clip, group, path, shape, text
 from autograder.view.text.naming import count_noun
 
 HEAD, ROW, CHANGE, PAD, VALUE, GRADIENT, PILL = 22, 17, 15, 4, 38, 15, 28

@@ -13,18 +13,16 @@ from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording, SourceFile
 from autograder.tape.recording.verdict_types import OUTCOMES, Gradient
 from autograder.view.assets import front_end_words
-from autograder.view.keys import Key
 from autograder.view.playback import Frame
 from autograder.view.scene import memory_lanes
-from autograder.view.scene.board import Board, Choices
-from autograder.view.scene.code_tokens import CodeToken, highlight
+from autograder.view.scene.board import Board, Choices, CodeToken, highlight
 from autograder.view.scene.counter_question import CounterQuestion, ask_versions
 from autograder.view.scene.frame_states import States, StateTracker
 from autograder.view.scene.node_graph import MARGIN, NodeGraph
 from autograder.view.scene.recording_index import RecordingIndex, index_recording
 from autograder.view.scene.timeline import is_withheld
 from autograder.view.scene.timeline_parts import SceneTimeline
-from autograder.view.shapes import MONO, Drawing, Shape, box, clip, group, text
+from autograder.view.shapes import MONO, Drawing, Key, Shape, box, clip, group, text
 from autograder.view.text.gradient_values import GradientElement, finite, format_number, is_wrong, list_elements
 from autograder.view.text.headline import is_refused, meaning, title
 from autograder.view.text.naming import count_noun

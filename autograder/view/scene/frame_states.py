@@ -5,14 +5,13 @@ from __future__ import annotations
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording, SavedEdge
 from autograder.tape.recording.verdict_types import Place
-from autograder.view.keys import Key
 from autograder.view.playback import ChangeSet, Frame, Playback, lines_of_refusal
 from autograder.view.scene.blocks import LONGEST as LONGEST_NAME
 from autograder.view.scene.blocks import counter_mark
 from autograder.view.scene.memory_lanes import value_columns
 from autograder.view.scene.node_graph import NodeGraph
 from autograder.view.scene.recording_index import RecordingIndex
-from autograder.view.shapes import clip
+from autograder.view.shapes import Key, clip
 from autograder.view.text.sentences import Sentences
 
 LONGEST, LONGEST_ALIAS = 28, 22

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from autograder.locale.line_breaks import columns
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import SavedEdge, Storage, Tensor
-from autograder.view.keys import Key
 from autograder.view.scene.blocks import CHIP, draw_version, format_size
 from autograder.view.scene.recording_index import RecordingIndex
-from autograder.view.shapes import SMALL, Shape, box, clip, group, shape, text
+from autograder.view.shapes import SMALL, Key, Shape, box, clip, group, shape, text
 from autograder.view.text.naming import count_noun
 
 WIDTH = 330

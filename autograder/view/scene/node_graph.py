@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Node, SavedEdge
-from autograder.view.keys import Key
 from autograder.view.scene.blocks import (
     NAME_MIDDLE,
     ROW_MIDDLE,
@@ -23,8 +22,8 @@ from autograder.view.scene.blocks import (
 from autograder.view.scene.folding import Fold, FoldPlanner
 from autograder.view.scene.layout import Placement, Point, place_blocks
 from autograder.view.scene.recording_index import RecordingIndex
-from autograder.view.shapes import SMALL, Shape, group, path
-from autograder.view.text.layers import module_paths
+from autograder.view.shapes import SMALL, Key, Shape, group, path
+from autograder.view.text.naming import module_paths
 
 MARGIN = 30
 """Pixels between the blocks and the ends of a view."""

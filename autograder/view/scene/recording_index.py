@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 from autograder.locale.line_breaks import columns
 from autograder.tape.recording.schema import Recording, SavedEdge, Tensor, TensorState
-from autograder.view.keys import Key
 from autograder.view.playback import Playback
-from autograder.view.text.layers import layer_names
-from autograder.view.text.naming import TensorNames
+from autograder.view.shapes import Key
+from autograder.view.text.naming import TensorNames, layer_names
 
 
 @dataclass

@@ -15,12 +15,11 @@ from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Fix, Place, note_on_change
 from autograder.view.shapes import clip
-from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where, where_each
 from autograder.view.text.headline import is_compared, short_message, title, words_on_runs
 from autograder.view.text.naming import count_noun
-from autograder.view.text.report import error_line
+from autograder.view.text.report import also_fixed, error_line, kind_of_fix, where_fixed
 
 
 def first_answer(recording: Recording) -> str:

@@ -10,8 +10,7 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict, line_of
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import is_wrong, percent, short_values
-from autograder.view.text.layers import layer_names
-from autograder.view.text.naming import NAMELESS
+from autograder.view.text.naming import NAMELESS, layer_names
 
 CODE = 60
 """The maximum number of columns of code in a sentence."""

@@ -1,18 +1,38 @@
-"""A Recording as text: the whole verdict, and the sentences of each step."""
+"""A Recording as text: the whole verdict, the sentences of each step, and the descriptions of fixes."""
 
 from __future__ import annotations
 
-from autograder.locale.translations import join_sentences, retold, translated
+from autograder.locale.translations import join_sentences, retold, translatable, translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Fix, Harm, Outcome, Problem
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
-from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import harmed_tensor, through, where
 from autograder.view.text.headline import about_refused, is_compared, is_refused, short_message, title, words_on_runs
 from autograder.view.text.sentences import Sentences, forecast_word
+
+THEN = translatable(", then ")
+"""The separator between the kinds of two combined changes (`autograder.tape.repair.search`)."""
+
+
+def where_fixed(fix: Fix) -> str:
+    """Return the place of a fix, as `place_of_fix` does, in the reader's language."""
+    if not fix.file:
+        return translated("line {line}", line=fix.line)
+    return translated("line {line} of {file}", line=fix.line, file=fix.file)
+
+
+def also_fixed(fix: Fix) -> str:
+    """Return the line above the change of a fix in a further file."""
+    return translated("and at {place}:", place=where_fixed(fix))
+
+
+def kind_of_fix(fix: Fix) -> str:
+    """Return the kind of change, such as "clone before the write", in the reader's language."""
+    return translated(THEN).join(translated(kind) for kind in fix.kind.split(THEN))
+
 
 WIDTH = 100
 """The maximum number of columns of a value or of a line of code."""

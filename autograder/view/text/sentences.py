@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from autograder.locale.translations import join_names, join_sentences, retold, translatable, translated
-from autograder.tape.recording.schema import Recording, SavedEdge, Step, Write
-from autograder.tape.recording.unrecorded_writes import unrecorded_writes
+from autograder.tape.recording.schema import Recording, SavedEdge, Step, Write, unrecorded_writes
 from autograder.tape.recording.verdict_types import Outcome
 from autograder.view.playback import Frame, Playback, lines_of_refusal
 from autograder.view.shapes import clip

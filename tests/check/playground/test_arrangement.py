@@ -6,9 +6,15 @@ import msgspec
 import pytest
 import torch
 
-from autograder.check.playground.arrangement import answer_text, arrangements, text_of
-from autograder.check.playground.arrangement_run import run
-from autograder.check.playground.cards import Arrangement, PlacedCard, PlayProgram
+from autograder.check.playground.arrangement import (
+    Arrangement,
+    PlacedCard,
+    PlayProgram,
+    answer_text,
+    arrangements,
+    run,
+    text_of,
+)
 from autograder.check.playground.play_program import (
     Unplayable,
     program_from_function,

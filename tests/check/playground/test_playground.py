@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from autograder.check.playground import playground
-from autograder.check.playground.arrangement import arrangements
-from autograder.check.playground.cards import PlayProgram
+from autograder.check.playground.arrangement import PlayProgram, arrangements
 from autograder.check.playground.play_program import program_from_lines, program_from_text
 from autograder.check.playground.playground import Playground, playground_of, saved_forms
 

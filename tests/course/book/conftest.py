@@ -7,8 +7,8 @@ import os
 import pytest
 
 from autograder.course.book.book_site import BookOptions, BookSite
-from autograder.course.book.record.lesson_blocks import ProseBlock
-from autograder.course.book.record.notebook_recorder import record_notebook
+from autograder.course.book.lesson_blocks import ProseBlock
+from autograder.course.book.notebook_recorder import record_notebook
 from autograder.locale.languages import LANGUAGES, speaking
 from tests.course.book.small_course import LESSON, small_notebook
 

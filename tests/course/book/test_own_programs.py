@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from autograder.course.book import own_programs
 from autograder.course.book.make_book import make_book
-from autograder.course.book.record import own_programs
-from autograder.course.book.record.own_programs import OwnProgramError, own_question, own_questions
+from autograder.course.book.own_programs import OwnProgramError, own_question, own_questions
 from autograder.tape.recording.schema import VERSION, from_json, to_json
 
 RECORDINGS = Path(__file__).parents[2] / "view" / "recordings"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import nbformat
 import pytest
 
-from autograder.course.book.record.block_cache import blocks_of
-from autograder.course.book.record.book_shell import start_shell
-from autograder.course.book.record.lesson_blocks import CodeBlock, ExerciseBlock, ProseBlock, QuestionBlock
-from autograder.course.book.record.notebook_recorder import RecordingFailedError, record_notebook
+from autograder.course.book.lesson_blocks import CodeBlock, ExerciseBlock, ProseBlock, QuestionBlock
+from autograder.course.book.make_book import blocks_of
+from autograder.course.book.notebook_recorder import RecordingFailedError, record_notebook, start_shell
 from tests.course.book.small_course import PROGRAM, SLOPE, small_notebook
 
 

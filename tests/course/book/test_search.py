@@ -7,13 +7,12 @@ import re
 import pytest
 from bs4 import BeautifulSoup
 
-from autograder.course.book.pages import block_pages
-from autograder.course.book.pages.packed_pictures import Picture
-from autograder.course.book.pages.page_templates import page_templates
-from autograder.course.book.pages.search_index import SearchIndex
-from autograder.course.book.record import notebook_recorder
-from autograder.course.book.record.book_shell import CellResult
-from autograder.course.book.record.lesson_blocks import Choice, QuestionBlock
+from autograder.course.book import block_pages, notebook_recorder
+from autograder.course.book.block_pages import Picture
+from autograder.course.book.lesson_blocks import Choice, QuestionBlock
+from autograder.course.book.markdown_text import SearchIndex
+from autograder.course.book.notebook_recorder import CellResult
+from autograder.course.book.page_templates import page_templates
 from autograder.course.paths import NOTEBOOKS
 from autograder.locale.languages import speaking
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.check.playground.arrangement import arrangements, text_of
-from autograder.course.book.pages.block_pages import share
-from autograder.course.book.record.lesson_blocks import ExerciseBlock, QuestionBlock
-from autograder.course.book.record.notebook_recorder import try_arrangements
+from autograder.course.book.block_pages import share
+from autograder.course.book.lesson_blocks import ExerciseBlock, QuestionBlock
+from autograder.course.book.notebook_recorder import try_arrangements
 from autograder.view.scene.composition import build_scene
 from tests.course.book.small_course import NAME
 from tests.course.book.unpacking import unpacked, unshared

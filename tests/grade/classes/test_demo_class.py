@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from autograder import cli
-from autograder.classroom.demo.demo_class import ABSENT, COUNT, LESSON, DemoError, make_demo_class
-from autograder.classroom.similar.similar_report import similar_report
+from autograder.classroom.demo_class import ABSENT, COUNT, LESSON, DemoError, make_demo_class
+from autograder.classroom.similar_report import similar_report
 
 HANDED_IN = COUNT - ABSENT
 KEPT = {"s4017": 0.8, "s4036": 0.9}  # two days late, and one; s4005 is within the grace period, s4023 has an extension

@@ -9,7 +9,7 @@ import pytest
 from autograder import cli
 from autograder.classroom.report.class_report import class_report
 from autograder.classroom.report.report_page import report_html
-from autograder.classroom.similar.similar_report import similar_report
+from autograder.classroom.similar_report import similar_report
 from autograder.course.canonical import read
 from autograder.course.new_course import ASSIGNMENT, make_course
 from autograder.course.variants.declared_changes import read_changes

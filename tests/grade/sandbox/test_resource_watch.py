@@ -10,8 +10,7 @@ import pytest
 
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.sandbox.launch import processor_shares
-from autograder.grade.submission.connection.server_client import ServerClient
-from autograder.grade.submission.connection.worker_client import GRACE_SECONDS, WorkerEnded
+from autograder.grade.submission.server_client import GRACE_SECONDS, ServerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 from tests.grade.sandbox.test_worker import printed

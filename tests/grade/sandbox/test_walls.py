@@ -18,8 +18,7 @@ from autograder.cli.doctor import examine
 from autograder.grade.sandbox import seccomp
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.sandbox.launch import HostProcess
-from autograder.grade.submission.connection.server_client import ServerClient
-from autograder.grade.submission.connection.worker_client import WorkerEnded
+from autograder.grade.submission.server_client import ServerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 from tests.grade.sandbox.test_worker import printed

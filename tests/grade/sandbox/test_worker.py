@@ -16,8 +16,7 @@ from autograder.course.paths import ROOT
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.sandbox.launch import HostProcess
 from autograder.grade.sandbox.warmup import late_modules
-from autograder.grade.submission.connection.server_client import ServerClient
-from autograder.grade.submission.connection.worker_client import WorkerEnded
+from autograder.grade.submission.server_client import ServerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 from autograder.grade.wire.plain_values import encode
@@ -197,7 +196,7 @@ def test_a_course_in_tmp_stays_visible(bubblewrap):
         shutil.copytree(ROOT / "autograder", Path(clone) / "autograder")
         program = (
             "from autograder.grade.sandbox.isolation import LEVELS\n"
-            "from autograder.grade.submission.connection.server_client import ServerClient\n"
+            "from autograder.grade.submission.server_client import ServerClient\n"
             "from autograder.grade.wire import limits, messages\n"
             "with ServerClient(LEVELS['bubblewrap'], limits.Limits()) as server, server.worker({}) as worker:\n"
             f"    print(worker.ask(messages.RunCell({LOOKS_AROUND!r}), messages.CellRan).outputs.decode())"

@@ -16,7 +16,7 @@ from traitlets.config import Config
 from autograder.course.canonical import KERNEL
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.sandbox.isolation import LEVELS
-from autograder.grade.submission.connection.server_client import ServerClient
+from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.teacher.autotests import AutotestRunner
 from autograder.grade.submission.teacher.source import SourceError
 from tests.grade.conftest import LIMITS

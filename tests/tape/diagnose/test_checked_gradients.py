@@ -9,7 +9,7 @@ import torch
 
 import autograder
 from autograder.tape import record
-from autograder.tape.diagnose.oracle_answers import checks_of
+from autograder.tape.diagnose.shown_gradients import checks_of
 from autograder.tape.oracle.untracked_writes import UntrackedEffect
 from autograder.tape.recording.verdict_types import Excerpt, Verdict
 from autograder.view.text.headline import headline

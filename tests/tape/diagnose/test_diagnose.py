@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from autograder.tape.diagnose import assembly
-from autograder.tape.diagnose.harms.harm_registry import find_harms
+from autograder.tape.diagnose.harm_registry import find_harms
 from autograder.tape.diagnose.record import record
 from autograder.tape.diagnose.shown_gradients import shown_gradients
 from autograder.tape.diagnose.verdict import verdict_of

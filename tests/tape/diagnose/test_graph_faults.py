@@ -67,9 +67,9 @@ def test_an_optimizer_that_an_error_kept_from_its_step_is_none_that_is_missing()
 
 def test_each_kind_is_shown():
     """Every kind of fault that is looked for has a program here."""
-    from autograder.tape.diagnose.graph_faults.fault_registry import KINDS
+    from autograder.tape.diagnose.verdict import KINDS
 
-    assert {kind.KIND for kind in KINDS} == {program.kind for program in PROGRAMS}
+    assert {kind.name for kind in KINDS} == {program.kind for program in PROGRAMS}
 
 
 OTHER_FILE = {

@@ -3,7 +3,7 @@
 import pytest
 
 from autograder.tape import record
-from autograder.tape.diagnose.harms.harm_registry import HARM_KINDS
+from autograder.tape.diagnose.harm_registry import HARM_KINDS
 from autograder.tape.recording.verdict_types import Harm, Place
 
 KINDS = [kind for row in HARM_KINDS for kind in row]
@@ -60,7 +60,7 @@ def test_a_row_below_is_asked_only_where_those_above_are_silent(kind, monkeypatc
     """A kind that always finds something, in a new row at the top, prevents all others."""
     place = Place("<program>", 1, "import torch")
     loud = type(kind)("loud", "Always.", (kind.example.outcome,), lambda _: [_harm(place)], kind.example)
-    monkeypatch.setattr("autograder.tape.diagnose.harms.harm_registry.HARM_KINDS", ((loud,), *HARM_KINDS))
+    monkeypatch.setattr("autograder.tape.diagnose.harm_registry.HARM_KINDS", ((loud,), *HARM_KINDS))
 
     verdict = record(kind.example.source, function="run" if "def run" in kind.example.source else None).verdict
 

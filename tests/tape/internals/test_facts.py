@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autograder.tape.internals.saved_variables import VERSIONS, readable_saved_tensors, saved_state
-from autograder.tape.observe.graph.saved_tensors import hidden_in, kept_by, saved_version
+from autograder.tape.internals.tensor_fields import VERSIONS, readable_saved_tensors, saved_state
+from autograder.tape.observe.links import hidden_in, kept_by, saved_version
 from tests.tape.heard import Heard
 
 

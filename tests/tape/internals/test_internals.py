@@ -13,9 +13,8 @@ from torch.utils.checkpoint import CheckpointFunction, checkpoint
 
 from autograder.errors import SetupError
 from autograder.tape import record
-from autograder.tape.internals import entry_points, mode_stack, optimizer_calls, saved_variables, support
-from autograder.tape.internals.heard_calls import EMPTYING, GRADIENT_GIVEN
-from autograder.tape.internals.process_groups import process_groups_kept
+from autograder.tape.internals import entry_points, mode_stack, support, tensor_fields
+from autograder.tape.internals.entry_points import EMPTYING, GRADIENT_GIVEN
 from autograder.tape.internals.tensor_fields import (
     base_of,
     is_transformed,
@@ -26,6 +25,7 @@ from autograder.tape.internals.tensor_fields import (
     unheard,
     version_of,
 )
+from autograder.tape.run.child_processes import process_groups_kept
 from tests.square import Square
 from tests.tape.heard import Heard
 
@@ -104,7 +104,7 @@ def test_a_version_set_back_is_accepted_by_backward():
     b = a * 1
     y = b * b
     b.detach().mul_(10)
-    with pytest.raises(RuntimeError, match=saved_variables.VERSIONS):
+    with pytest.raises(RuntimeError, match=tensor_fields.VERSIONS):
         y.backward(retain_graph=True)
 
     set_version(b, 0)
@@ -171,7 +171,7 @@ def test_hooks_on_saved_tensors_pass_the_replacement():
     seen = []
 
     def replacement(pack, unpack):
-        seen.append(saved_variables.is_checkpoint(unpack))
+        seen.append(tensor_fields.is_checkpoint(unpack))
         return (lambda tensor: tensor.clone()), (lambda tensor: tensor)
 
     w = leaf(3.0)
@@ -252,8 +252,8 @@ def packed_by(operation, *inputs) -> list[torch.Tensor]:
 def states(node) -> list[tuple[str, object]]:
     """Return name and state of each saved tensor of a node."""
     found = []
-    for name in saved_variables.saved_names(type(node)):
-        state = saved_variables.saved_state(node, name)
+    for name in tensor_fields.saved_names(type(node)):
+        state = tensor_fields.saved_state(node, name)
         found += [(name, one) for one in (state if isinstance(state, tuple) else (state,)) if one is not None]
     return found
 
@@ -262,7 +262,7 @@ def states(node) -> list[tuple[str, object]]:
 def release(request, monkeypatch):
     """This PyTorch, and the same one without the two attributes that older releases lack."""
     if request.param != "as it is":
-        monkeypatch.setattr(saved_variables, "READABLE", False)
+        monkeypatch.setattr(tensor_fields, "READABLE", False)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -270,7 +270,7 @@ def test_saved_tensors_are_those_that_pytorch_packs(name, release):
     """The node has the values that a pack hook gets, without a hook, before and after the save."""
     a, b = leaf(1.0, 2.0) * 1, leaf(3.0, 1.0) * 1
     expected = packed_by(OPERATIONS[name], a, b)
-    with saved_variables.readable_saved_tensors():
+    with tensor_fields.readable_saved_tensors():
         torch.manual_seed(0)
         result = OPERATIONS[name](a, b)  # up to 2.10 a custom Function's node is empty once its result is gone
     found = [state for _, state in states(result.grad_fn) if state.data is not None]
@@ -288,7 +288,7 @@ def test_hooks_are_seen_and_not_called(release):
         return torch.tensor([2.0])
 
     a = leaf(2.0)
-    with saved_variables.readable_saved_tensors(), saved_tensors_hooks(lambda tensor: "packed", unpack):
+    with tensor_fields.readable_saved_tensors(), saved_tensors_hooks(lambda tensor: "packed", unpack):
         node = (y := a.exp()).grad_fn
     ((_, state),) = states(node)
 
@@ -300,7 +300,7 @@ def test_hooks_are_seen_and_not_called(release):
 def test_hooks_on_one_saved_tensor_are_seen(release):
     """`register_hooks` on a node's saved tensor switches its check off, and that shows."""
     a = leaf(1.0)
-    with saved_variables.readable_saved_tensors():
+    with tensor_fields.readable_saved_tensors():
         e = a.exp()
         e.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
     ((_, state),) = states(e.grad_fn)
@@ -314,11 +314,11 @@ def test_hooks_on_one_saved_tensor_are_seen(release):
 def test_checkpoint_shows_without_computing_again(release):
     """A tensor that checkpoint will compute again has its hook; reading does not compute it."""
     calls = []
-    with saved_variables.readable_saved_tensors():
+    with tensor_fields.readable_saved_tensors():
         y = checkpoint(lambda t: calls.append(1) or t.exp(), leaf(1.0), use_reentrant=False)
     ((_, state),) = states(y.grad_fn)
 
-    assert saved_variables.is_checkpoint(state.unpack_hook)
+    assert tensor_fields.is_checkpoint(state.unpack_hook)
     assert [1] == calls
 
 
@@ -332,21 +332,21 @@ def test_a_freed_tensor_is_gone_and_a_stale_one_is_not(release):
 
     assert [] == [one for _, one in states(square.grad_fn) if one.data is not None]
     assert state.data is not None
-    assert 0 == saved_variables.expected_version(e.grad_fn, "result")
-    assert saved_variables.expected_version(a.exp().grad_fn, "result") is None
+    assert 0 == tensor_fields.expected_version(e.grad_fn, "result")
+    assert tensor_fields.expected_version(a.exp().grad_fn, "result") is None
 
 
 def test_a_tensor_that_its_own_operation_wrote_is_read(release):
     """`b.mul_(b)` keeps b as it was before; it is found among the operation's inputs, and its counter stays as it is."""
     b = leaf(3.0) * 1
-    with saved_variables.readable_saved_tensors():
+    with tensor_fields.readable_saved_tensors():
         b.mul_(b)
     (other,) = [one.data for name, one in states(b.grad_fn) if name == "other"]
-    if other is saved_variables.STALE:
-        other = saved_variables.unchecked(b.grad_fn, "other", (b,))
+    if other is tensor_fields.STALE:
+        other = tensor_fields.unchecked(b.grad_fn, "other", (b,))
 
     assert (b.data_ptr(), 1) == (other.data_ptr(), b._version)
-    with pytest.raises(RuntimeError, match=saved_variables.VERSIONS):
+    with pytest.raises(RuntimeError, match=tensor_fields.VERSIONS):
         b.backward()
 
 
@@ -373,15 +373,15 @@ def test_this_release_has_it(probe):
 
 def test_a_release_that_names_no_saved_tensor_is_told_of(monkeypatch):
     """The outcome is still right, no line is invented, and the note gives the reason."""
-    monkeypatch.setattr(saved_variables, "_PREFIX", "_no_such_attribute_")
+    monkeypatch.setattr(tensor_fields, "_PREFIX", "_no_such_attribute_")
     sentence = support.SHORTCOMINGS[support.names_saved_tensors]
     monkeypatch.setattr(support, "SHORTCOMINGS", {lambda: False: sentence})
-    for cached in (saved_variables.saved_names, support.shortcomings):
+    for cached in (tensor_fields.saved_names, support.shortcomings):
         cached.cache_clear()
     try:
         verdict = record("import torch\n" + PROGRAM).verdict
     finally:
-        for cached in (saved_variables.saved_names, support.shortcomings):
+        for cached in (tensor_fields.saved_names, support.shortcomings):
             cached.cache_clear()
 
     assert "raises-backward" == verdict.outcome
@@ -462,8 +462,8 @@ def test_steps_of_optimizers_are_told_of():
     w.grad = torch.ones(1)
     optimizer = torch.optim.SGD([w], lr=1.0)
     with (
-        optimizer_calls.told_of_steps(lambda one: told.append(one), lambda one: told.append(one)),
-        optimizer_calls.around_zero_grad(lambda call: (told.append("zero"), call())),
+        entry_points.told_of_steps(lambda one: told.append(one), lambda one: told.append(one)),
+        entry_points.around_zero_grad(lambda call: (told.append("zero"), call())),
     ):
         optimizer.step()
         optimizer.step(lambda: w.sum())
@@ -510,7 +510,7 @@ def test_batch_norm_reads_running_statistics_only_when_it_evaluates():
             norm.running_var.data.fill_(factor)
             (y * torch.arange(6.0).view(3, 2)).sum().backward()
             gradients.append(x.grad)
-            assert training != saved_variables.is_read(y.grad_fn, "running_var")
+            assert training != tensor_fields.is_read(y.grad_fn, "running_var")
         assert training == torch.equal(*gradients)
 
 

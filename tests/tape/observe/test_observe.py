@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from autograder.tape.observe.forecast import BackwardCall
-from autograder.tape.observe.graph.links import Links
-from autograder.tape.observe.graph.tensors import Tensors, values_text
-from autograder.tape.observe.memory.watcher import MemoryWatcher
-from autograder.tape.observe.memory.write_text import written_through
+from autograder.tape.observe.links import Links
+from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import tensors_in
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.statements import statements_of
 from autograder.tape.observe.step_builder import StepBuilder
+from autograder.tape.observe.tensors import Tensors, values_text
+from autograder.tape.observe.writes import written_through
 from autograder.tape.recording.schema import Forecast
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.once import run_once

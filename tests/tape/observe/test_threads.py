@@ -4,7 +4,7 @@ import threading
 import time
 
 from autograder.tape import record
-from autograder.tape.run.new_threads import in_new_threads
+from autograder.tape.run.child_processes import in_new_threads
 
 
 def test_an_error_that_a_thread_kept_for_itself():

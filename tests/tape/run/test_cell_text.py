@@ -7,7 +7,7 @@ import json
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-from autograder.tape.run.programs.cell_text import python_of_cell
+from autograder.tape.run.programs.notebook_text import python_of_cell
 from tests.commands import autograder
 
 PLAIN = [

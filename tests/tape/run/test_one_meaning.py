@@ -15,7 +15,7 @@ import autograder
 from autograder.errors import AutograderError, InputError, UnfinishedError
 from autograder.tape import ProgramError
 from autograder.tape.recording.schema import from_json
-from autograder.tape.repair.trial.live_functions import LiveFunctions
+from autograder.tape.repair.trial.program_factory import LiveFunctions
 
 TEXTS = {
     "saved result": "w = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w.exp()\nh += 1\nh.sum().backward()\n",

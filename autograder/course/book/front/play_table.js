@@ -10,7 +10,7 @@ book.kernel = null;
   const keyOf = (lines) => lines.map(({ card, form }) => (form ? `${card}.${form}` : card)).join(" ");
   const linesOf = (key) => key.split(" ").filter(Boolean).map((word) => ({ card: word.split(".")[0], form: Number(word.split(".")[1] ?? 0) }));
 
-  /** Returns what `share` (autograder/course/book/pages/block_pages.py) was given. */
+  /** Returns what `share` (autograder/course/book/block_pages.py) was given. */
   function unshared({ parts, value }) {
     const made = [];
     const whole = (one) => {

@@ -21,8 +21,7 @@ from autograder.errors import UnfinishedError
 from autograder.grade.nbgrader_adapter import AutotestsBy
 from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
 from autograder.grade.sandbox.warmup import late_modules
-from autograder.grade.submission.connection.server_client import ServerClient
-from autograder.grade.submission.connection.worker_client import WorkerClient, received_outputs
+from autograder.grade.submission.server_client import ServerClient, WorkerClient, received_outputs
 from autograder.grade.submission.teacher.source_cells import SourceError
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits

@@ -14,12 +14,12 @@ from traitlets.config import Config
 
 from autograder.course.canonical import read
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, read_changes
+from autograder.errors import printable
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.cell_kinds import CellKind, cell_kinds, with_binders, with_dependents
 from autograder.grade.submission.teacher.source_cells import SourceBundle, SourceCell, SourceError, source_cells, varied
-from autograder.printable import printable
 
 IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves
 LARGEST_FILE = 2**30  # bytes

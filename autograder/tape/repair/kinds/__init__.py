@@ -1,1 +1,1 @@
-"""The kinds of fix, one module per family. `registry` lists them in order of preference."""
+"""The kinds of fix, one module per family. `candidates.KINDS` lists them in order of preference."""

@@ -7,16 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.kinds.clones import bindings, first_name
-from autograder.tape.repair.kinds.out_of_place import (
-    MAKERS,
-    chain,
-    drop_underscores,
-    expand_operator,
-    in_place_names,
-    made,
-)
-from autograder.tape.repair.source.edits import (
+from autograder.tape.repair.edits import (
     Edit,
     EditableSource,
     Edits,
@@ -27,7 +18,16 @@ from autograder.tape.repair.source.edits import (
     remove_header,
     replace,
 )
-from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called, imported, of_module
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called, imported, of_module
+from autograder.tape.repair.kinds.clones import bindings, first_name
+from autograder.tape.repair.kinds.out_of_place import (
+    MAKERS,
+    chain,
+    drop_underscores,
+    expand_operator,
+    in_place_names,
+    made,
+)
 
 COPIES = {
     "numpy": ".copy()",

@@ -8,8 +8,16 @@ from typing import Any
 
 from autograder.locale.translations import in_english
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.source.edits import Edit, EditableSource, Edits, before, every, insert, replace
-from autograder.tape.repair.source.inplace_finder import called, find_writes
+from autograder.tape.repair.edits import (
+    Edit,
+    EditableSource,
+    Edits,
+    before,
+    every,
+    insert,
+    replace,
+)
+from autograder.tape.repair.inplace_finder import called, find_writes
 
 ONLY_HERE = in_english("The hook changes only the gradient of its own tensor; other nodes receive theirs unchanged.")
 

@@ -6,9 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.source.carried_names import paths_in
-from autograder.tape.repair.source.edits import EditableSource, Edits, before, every, insert, remove_header, replace
-from autograder.tape.repair.source.inplace_finder import called, imported, is_path, of_module, parts, trace
+from autograder.tape.repair.edits import (
+    EditableSource,
+    Edits,
+    before,
+    every,
+    insert,
+    paths_in,
+    remove_header,
+    replace,
+)
+from autograder.tape.repair.inplace_finder import called, imported, is_path, of_module, parts, trace
 
 MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
 LOOPS = (ast.For, ast.While, ast.AsyncFor)

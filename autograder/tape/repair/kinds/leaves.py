@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from autograder.locale.translations import in_english, translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.source.edits import Edit, EditableSource, before, every, insert, replace, wrap
-from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called
+from autograder.tape.repair.edits import Edit, EditableSource, before, every, insert, replace, wrap
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 
 SUMMED = in_english("The gradients of all its elements are added up.")
 

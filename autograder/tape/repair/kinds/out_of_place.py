@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from autograder.locale.translations import in_english
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.source.edits import Edit, EditableSource, Edits, before, insert, replace
-from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called, calls, of_module, trace
+from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, replace
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, of_module, trace
 
 MAKERS = {
     "zero_": "torch.zeros_like({0})",

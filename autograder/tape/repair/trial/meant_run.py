@@ -1,21 +1,186 @@
-"""Compute the intended results of a broken program: a run in which no in-place modification affects backward."""
+"""Compute the intended results of a broken program: runs in which no in-place modification affects backward or raises an error.
+
+The backward of a generator's loss also reaches the discriminator. If the discriminator's step came before it, this
+gradient belongs to older weights, and the next `zero_grad()` clears it before a step uses it. A fix need not reproduce
+it.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
-from autograder.tape.internals.tensor_fields import unheard
+from autograder.errors import message_of
+from autograder.tape.internals.mode_stack import next_sequence_number, sequence_number
+from autograder.tape.internals.tensor_fields import is_view, unheard
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
-from autograder.tape.oracle.leaf_writes import PermittedLeafWrites, SingleViews
 from autograder.tape.repair.trial.trial_run import TrialRun
-from autograder.tape.repair.trial.unused_gradients import UnusedGradients
 from autograder.tape.run.engine import Backward
-from autograder.tape.run.graph_walk import nodes_below
+from autograder.tape.run.function_mode import tensors
+from autograder.tape.run.graph_walk import leaves_below, nodes_below
 from autograder.tape.run.programs.program import Program
+from autograder.tape.run.storages import fingerprint
+
+REFUSED = "leaf Variable that requires grad is being used in an in-place operation"  # PyTorch 2.13 and 2.15
+# PyTorch 2.6 to 2.15 refuse to modify these views.
+REFUSED_VIEWS = re.compile("a view of a leaf Variable|is a view and is being modified|Can't detach views")
+FEW = 8  # number of operations in a moving average of two parameters
+
+
+class PermittedLeafWrites(TorchFunctionMode):
+    """A function mode that executes the in-place operations on leaves which PyTorch forbids.
+
+    If the new value itself requires grad, it is not written under `no_grad`, because its graph would be lost and with
+    it the intended computation. A leaf that is not a parameter is first replaced by a copy that has a `grad_fn`. For a
+    parameter (as in the inner step of MAML), the error is raised.
+    """
+
+    def __torch_function__(self, func, _types, args=(), kwargs=None):
+        try:
+            return func(*args, **(kwargs or {}))
+        except RuntimeError as error:
+            if args and isinstance(args[0], torch.Tensor) and may_be_copied(args[0], message_of(error)):
+                return _write_into_copy(func, error, *args, **(kwargs or {}))
+            if REFUSED not in message_of(error):
+                raise
+            written, *others = tensors([args, kwargs or {}])
+            # `view[0] += 1` ends with an assignment of the view to itself, which adds no new input to its graph.
+            needing = [one for one in others if one.requires_grad and not shares_memory(written, one)]
+            if needing and not is_average(written, needing):
+                if isinstance(written, torch.nn.Parameter) or not written.is_leaf:
+                    raise
+                _give_history(written)
+                return func(*args, **(kwargs or {}))
+            with torch.no_grad():
+                return func(*args, **(kwargs or {}))
+
+
+class SingleViews(TorchFunctionMode):
+    """A function mode that replaces views that PyTorch refuses to modify with single views, taken while recording is on.
+
+    These are the views of multi-output functions (`split`, `chunk`, `unbind`, iteration), and views taken under `no_grad`.
+    A modification of a single view of the same elements reaches the base and its graph (torch 2.13, docs "Tensor Views").
+    """
+
+    def __torch_function__(self, func, _types, args=(), kwargs=None):
+        if func is torch.Tensor.__iter__:
+            return iter(self.__torch_function__(torch.Tensor.unbind, (), args))
+        result = func(*args, **(kwargs or {}))
+        parts = [result] if isinstance(result, torch.Tensor) and not torch.is_grad_enabled() else result
+        if not isinstance(parts, list | tuple) or not all(isinstance(one, torch.Tensor) for one in parts):
+            return result
+        split, asked = next(iter(tensors([args, kwargs or {}])), None), torch.is_grad_enabled()
+        if split is None or not all(
+            is_view(one) and (one.requires_grad or not asked) and shares_memory(split, one) for one in parts
+        ):
+            return result
+        with torch.enable_grad():
+            single = [split.as_strided(one.shape, one.stride(), one.storage_offset()) for one in parts]
+        return single[0] if parts is not result else type(result)(single)
+
+
+def is_average(written: torch.Tensor, values: list[torch.Tensor]) -> bool:
+    """Return whether a parameter receives values that were computed in a few operations from parameters of its shape only."""
+    nodes, leaves = nodes_below(tuple(values)), leaves_below(tuple(values))
+    of_parameters = all(isinstance(one, torch.nn.Parameter) and one.shape == written.shape for one in leaves)
+    return isinstance(written, torch.nn.Parameter) and of_parameters and len(nodes) - len(leaves) <= FEW
+
+
+def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two tensors share a storage."""
+    return one is other or one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def may_be_copied(view: torch.Tensor, message: str) -> bool:
+    """Return whether a copy of a refused view has the meaning of the modification, which cannot reach its base."""
+    is_expanded = any(size > 1 and not stride for size, stride in zip(view.shape, view.stride(), strict=True))
+    return REFUSED_VIEWS.search(message) is not None and (is_expanded or "of a leaf" not in message)
+
+
+def _write_into_copy(func: Callable, error: RuntimeError, view: torch.Tensor, *args, **options) -> torch.Tensor:
+    """Modify a copy of a view, and let the program's object refer to the copy."""
+    fresh = view.clone()
+    func(fresh, *args, **options)
+    try:
+        torch.utils.swap_tensors(view, fresh)
+    except RuntimeError:
+        raise error from None
+    return view
+
+
+def _give_history(leaf: torch.Tensor) -> None:
+    """Turn a leaf into the result of a copy of a new leaf with the same values. The new leaf receives the gradient."""
+    origin = leaf.detach().clone().requires_grad_()
+    leaf.requires_grad_(False).copy_(origin)
+
+
+class UnusedGradients:
+    """Tracks the backward calls of a run.
+
+    Attributes:
+        unused: ids of the leaves with such a gradient that was cleared before the leaf's value changed.
+        waiting: by id, the leaves whose `.grad` is such a gradient now, each with a fingerprint of the leaf.
+    """
+
+    def __init__(self) -> None:
+        self.unused: set[int] = set()
+        self.waiting: dict[int, tuple[Tensor, object]] = {}
+        self._calls: list[tuple[int, dict[int, tuple]]] = []
+        self._outdated: list[Tensor] = []
+
+    def before_backward(self, call: Backward) -> list[Tensor]:
+        """Return the leaves that receive a gradient of older values from this call."""
+        self._settle()
+        self._outdated = [] if call.returns else list(self._older(call))
+        self._calls.append((next_sequence_number(), dict(zip(map(id, call.targets), call.keys, strict=False))))
+        return self._outdated
+
+    def after_backward(self) -> None:
+        """Start to track the outdated gradients of the call."""
+        self.waiting |= {id(leaf): (leaf, fingerprint(leaf)) for leaf in self._outdated}
+
+    def end_early(self) -> None:
+        """Treat all tracked gradients as unused, because it is not known what the program would have done with them."""
+        self._settle()
+        self.unused |= self.waiting.keys()
+
+    def _settle(self) -> None:
+        """Check whether the tracked gradients were used or cleared."""
+        for key, (leaf, value) in list(self.waiting.items()):
+            if fingerprint(leaf) != value:
+                del self.waiting[key]  # an optimizer's step used it
+            elif leaf.grad is None or not leaf.grad.any():
+                self.unused.add(key)
+                del self.waiting[key]
+
+    def _older(self, call: Backward) -> Iterable[Tensor]:
+        """Yield the leaves that were modified since an earlier call, after this call's graph had read them."""
+        first_read = reads(call)
+        for leaf, key in zip(call.targets, call.keys, strict=False):
+            since = [
+                known[id(leaf)]
+                for number, known in self._calls
+                if first_read.get(id(leaf), number) < number and id(leaf) in known
+            ]
+            if any(earlier != key for earlier in since):
+                yield leaf
+
+
+def reads(call: Backward) -> dict[int, int]:
+    """Return the sequence number of the first node in this graph that read each leaf, by the `id` of the leaf."""
+    found: dict[int, int] = {}
+    for node in nodes_below(call.roots):
+        for below, _ in node.next_functions:
+            if hasattr(below, "variable"):
+                key, number = id(below.variable), sequence_number(node)
+                found[key] = min(number, found.get(key, number))
+    return found
 
 
 @dataclass

@@ -1,21 +1,173 @@
-"""Create a program with a changed source: from a file, a string, a live function or a notebook cell, without writing files."""
+"""Create a program with a changed source: from a file, a string, a live function or a notebook cell, without writing files.
+
+A function object keeps its globals, closure, defaults and decorators; only its `__code__` is replaced. Python allows
+this if both have the same free variables (docs.python.org, "Data model", special read-write attributes of functions).
+"""
 
 from __future__ import annotations
 
+import ast
+import gc
+import linecache
 import os
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.machinery import SourceFileLoader
 
-from autograder.tape.repair.trial.cell_obstacles import obstacle_in_cell
-from autograder.tape.repair.trial.live_functions import LiveFunctions
-from autograder.tape.run.programs.cell_text import NOTEBOOK_NAMES
-from autograder.tape.run.programs.changed_imports import changed_imports
+from autograder.locale.translations import in_english
+from autograder.tape.internals.entry_points import replaced
+from autograder.tape.run.graph_walk import node_of
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, module_file
-from autograder.tape.run.programs.notebook_change import changed_notebook
-from autograder.tape.run.programs.notebook_text import notebook_text
+from autograder.tape.run.programs.notebook_text import NOTEBOOK_NAMES, changed_notebook, notebook_text
 from autograder.tape.run.programs.program import Program, from_cell, from_file_text, from_function, from_source
-from autograder.tape.run.programs.source_text import code_of, compiled, read_source
+from autograder.tape.run.programs.source_text import ProgramError, code_of, compiled, read_source
+from autograder.tape.run.snapshot import Snapshot
+
+
+def obstacle_in_cell(source: str, space: dict) -> str | None:
+    """Return the reason why no change of a cell can be run, as a sentence, or None if changes can be run.
+
+    Backward frees the graph (docs.pytorch.org, `Tensor.backward`, `retain_graph`), so a trial would destroy a graph of
+    another cell.
+    """
+    if "get_ipython()" in source:
+        return in_english(
+            "explain did not search for a fix: the cell contains a magic or a shell command, which every "
+            "trial would run again."
+        )
+    for name in names_read(source):
+        held = Snapshot((space[name],)).tensors if name in space else []
+        if any(node_of(tensor) is not None for tensor in held):
+            return in_english(
+                "explain did not search for a fix: {name} has a graph from another cell, and a trial would free "
+                "it. Put both cells into one.", name=name,
+            )  # fmt: skip
+    return None
+
+
+def names_read(source: str) -> list[str]:
+    """Return the names that a source may read before it binds them, in order."""
+    read: dict[str, None] = {}
+    bound: set[str] = set()
+    for statement in ast.parse(source).body:
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        loaded = [node.id for node in names if isinstance(node.ctx, ast.Load) or isinstance(statement, ast.AugAssign)]
+        read |= dict.fromkeys(name for name in loaded if name not in bound)
+        if isinstance(statement, ast.Assign | ast.AnnAssign):
+            bound |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    return list(read)
+
+
+_Key = tuple[str, int]
+
+
+class LiveFunctions:
+    """The function objects whose code was compiled from a source.
+
+    Args:
+        source: the source.
+        file: the file name of their code objects.
+    """
+
+    def __init__(self, source: str, file: str):
+        self.file = file
+        self._outside = _outside(source)
+        self._keys = {_position(code): key for key, code in _codes(source, file).items()}
+        # `gc.get_objects` contains all functions: globals, methods, closures, and decorated functions.
+        self.functions = [one for one in gc.get_objects() if type(one) is types.FunctionType and self._key(one)]
+
+    def _key(self, function: types.FunctionType) -> _Key | None:
+        code = function.__code__
+        return self._keys.get(_position(code)) if code.co_filename == self.file else None
+
+    def __contains__(self, code: types.CodeType) -> bool:
+        return code.co_filename == self.file and _position(code) in self._keys
+
+    @contextmanager
+    def running(self, source: str) -> Iterator[None]:
+        """Replace the code of each function with that of the changed source, and restore it at the end of the block.
+
+        Raises:
+            ProgramError: if the change is not only in bodies of functions, or if a function would have other free
+                variables.
+        """
+        if _outside(source) != self._outside:
+            raise ProgramError(in_english("The change is outside of the functions, and that code has already run."))
+        changed, before = _codes(source, self.file), [(one, one.__code__) for one in self.functions]
+        pairs = [(one, changed[key]) for one in self.functions if (key := self._key(one)) in changed]
+        if any(one.__code__.co_freevars != code.co_freevars for one, code in pairs):
+            raise ProgramError(
+                in_english(
+                    "The change makes a function close over other names, which is not possible for a live function."
+                )
+            )
+        try:
+            for function, code in pairs:
+                function.__code__ = code
+            yield
+        finally:
+            for function, code in before:
+                function.__code__ = code
+
+
+def _position(code: types.CodeType) -> tuple[str, int]:
+    return code.co_qualname, code.co_firstlineno
+
+
+def _codes(source: str, file: str) -> dict[_Key, types.CodeType]:
+    """Return the code of each function in a source, by its qualified name and the number of earlier functions with that name."""
+    found: dict[_Key, types.CodeType] = {}
+    waiting = [compile(source, file, "exec", dont_inherit=True)]
+    for code in waiting:
+        inside = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        waiting += inside
+        for one in inside:
+            count = sum(name == one.co_qualname for name, _ in found)
+            found[one.co_qualname, count] = one
+    return found
+
+
+def _outside(source: str) -> str:
+    """Return the code of a source outside the bodies of its functions, without positions."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [ast.Pass()]
+        elif isinstance(node, ast.Lambda):
+            node.body = ast.Constant(None)
+    return ast.dump(tree)
+
+
+@contextmanager
+def changed_imports(texts: dict[str, str]) -> Iterator[None]:
+    """Load these sources instead of the files in the block.
+
+    Replace a method of the loader for Python files instead of adding a finder to `sys.meta_path`, because
+    `importlib.util.spec_from_file_location`, which programs use to load a file by path, calls no finder
+    (docs.python.org, `importlib`).
+
+    Args:
+        texts: the sources by path of the file.
+    """
+    changed = {os.path.realpath(path): text for path, text in texts.items()}
+    lines = {path: linecache.cache.get(path) for path in changed}
+    get_code = SourceFileLoader.get_code
+
+    def get_changed_code(loader: SourceFileLoader, fullname: str) -> types.CodeType | None:
+        text = changed.get(os.path.realpath(loader.path))
+        return get_code(loader, fullname) if text is None else compiled(text, loader.path)
+
+    try:
+        with replaced(SourceFileLoader, "get_code", get_changed_code):
+            yield
+    finally:
+        for path, known in lines.items():
+            linecache.cache.pop(path, None)
+            if known:
+                linecache.cache[path] = known
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""A generated class for trying the commands that teachers use."""

@@ -1,0 +1,294 @@
+"""`autograder demo-class DIR`: a course with one lesson, and the submissions of 40 generated students in Canvas' format.
+
+The students' answers follow an item-response model (Rasch with a fixed slope): an answer is right with the probability
+`1 / (1 + exp(SLOPE * (difficulty - ability)))`, so the class report finds exercises that separate strong from weak students.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import random
+import re
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import nbformat
+
+from autograder.classroom.collect.questions import COLUMNS, FILE
+from autograder.classroom.worksheet import zip_of
+from autograder.course.author_cells import Answer, AuthorExercise, exercises_of, questions_of
+from autograder.course.canonical import read
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS
+from autograder.course.variants.declared_changes import rename_variables
+from autograder.errors import InputError, printable
+
+LESSON = "02_mutating_a_saved_tensor"
+TITLE = "Mutating a saved tensor (311)"
+FIRST = ["Amara", "Bao", "Chiara", "Dmitri", "Elif", "Farid", "Gwen", "Hana", "Ivo", "Jana"]
+LAST = ["Abara", "Brandt", "Costa", "Dlamini", "Eriksen", "Fujita", "García", "Haddad", "Ibsen", "Jansen", "Kowalski"]
+COUNT, ABSENT = 42, 2
+# Times of the late submissions, by number: within the grace period, on the second day, with an extension, on the first day.
+LATE = {4005: "2026-10-03 14:10", 4017: "2026-10-05 09:00", 4023: "2026-10-05 18:00", 4036: "2026-10-03 20:30"}
+SLOPE = 2.0  # of each answer's probability, by ability in standard deviations
+WRITTEN, WRITTEN_POINTS = "in_your_own_words", 2
+OUTCOMES = ("raises-forward", "raises-backward", "correct", "silently-wrong")
+NUMBERS = ("0.0", "1.0", "2.0", "4.0")
+# Weights of an exercise's wrong answers, in the order of the author's cells: one belief is common, the others are rare.
+SHARES = (8, 4, 2, 1, 1, 1, 1, 1)
+UNNAMED = "    return None"  # an unanticipated wrong answer
+# Sentences of the written answer, for each part of the question: two of students who know it, and two of others.
+THOUGHTS = (
+    (
+        "The tensor is what `exp` returned, three floats.",
+        "It is the output of `exp`, of shape [3].",
+        "It is a variable of the model.",
+        "It is the input of `exp`.",
+    ),
+    (
+        "Backward needs it because the derivative of `exp` is its own result.",
+        "`exp` saved its output to compute the gradient with it, and a write changed it afterwards.",
+        "Backward needs every tensor again.",
+        "In-place operations are not allowed with autograd.",
+    ),
+    (
+        "I look for the first write into this tensor or a view after `exp`: `+=`, or a name that ends in `_`.",
+        "Below the line with `exp`, I search for in-place operations such as `a += 1`, `a[0] = 1` or `a.mul_(2)`.",
+        "Anomaly mode shows the line that is wrong.",
+        "",
+    ),
+)
+# One student copies the answers of another one, who writes this class, and renames the variables.
+AUTHOR, COPIER, COPIED = 4012, 4031, "GatedBlock"
+BLOCK = """\
+class GatedBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.gate = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+
+    def forward(self, x):
+        opened = self.gate(x).sigmoid()
+        skipped = torch.div(opened, 2).mul(x)
+        signal = self.value(x).tanh()
+        return torch.addcmul(skipped, opened, signal)"""
+RENAMED = {"a": "t", "s": "g", "before": "old", "opened": "g", "skipped": "rest", "signal": "v"}
+POLICY = """\
+# Due dates, extensions and late work; `autograder grade` reads this file at every run.
+timezone = "Europe/Berlin"
+missing = "zero"
+
+[late]
+grace_minutes = 15
+percent_a_day = 10
+most_percent = 50
+
+[assignments.02_mutating_a_saved_tensor]
+due = 2026-10-03T14:00:00
+excused = ["s4002"]
+
+[assignments.02_mutating_a_saved_tensor.extensions]
+s4023 = "3 days"
+"""
+CONFIG = """\
+# nbgrader's settings for this course; nbgrader's commands, run from this folder, and `autograder grade` read them.
+from autograder.course.nbgrader_release import configure
+from autograder.grade.batch.csv_export import configure_export
+
+c = get_config()
+configure(c)  # `nbgrader generate_assignment` removes the cells with answers, and keeps the programs to repair
+configure_export(c)  # `nbgrader export`: names with commas stay in their column
+"""
+README = """\
+A course with the lesson {lesson} and the submissions of 40 made-up students. In the activated environment, in this folder:
+
+    autograder collect download.zip {lesson} --course . --roster gradebook.csv
+    autograder grade {lesson} --course .
+    autograder read {lesson} --course .
+    autograder similar {lesson} --course . --out similar.html
+    autograder report {lesson} --course . --out report.html
+    autograder return {lesson} --course . --to canvas --worksheet gradebook.csv --out returned
+
+download.zip   as from Canvas, “Download Submissions”; two students submitted nothing
+gradebook.csv  as from Canvas, “Export Entire Gradebook”
+policy.toml    due date, penalties for late submissions, an extension, an excused student
+collected/     the times of the late submissions, which Canvas' zip does not contain, as a teacher enters them
+source/        the lesson with its answers; here, the written answer gives {points} points
+"""
+
+
+class DemoError(InputError):
+    """The class cannot be created in this folder."""
+
+
+class DemoStudent(NamedTuple):
+    """A generated student: a name, Canvas' number, and the ability in standard deviations."""
+
+    last: str
+    first: str
+    number: int
+    ability: float
+
+    @property
+    def file_name(self) -> str:
+        """The name that Canvas gives to this student's submission."""
+        name = re.sub(r"\W", "", f"{self.last}{self.first}".lower())
+        late = "_LATE" if self.number in LATE else ""
+        return f"{name}{late}_{self.number}_{90_000 + self.number}_{LESSON}.ipynb"
+
+
+class DemoQuestion(NamedTuple):
+    """An exercise, a prediction or the written answer, its difficulty, and the right prediction ("" for the others)."""
+
+    exercise: AuthorExercise
+    difficulty: float
+    truth: str
+
+    def answer(self, ability: float, chance: random.Random) -> str:
+        """Return the answer of a student of this ability."""
+
+        def is_right() -> bool:
+            return chance.random() < 1 / (1 + math.exp(SLOPE * (self.difficulty - ability)))
+
+        if self.exercise.id == WRITTEN:
+            return " ".join(chance.choice(forms[:2] if is_right() else forms[2:]) for forms in THOUGHTS).strip()
+        if self.truth:
+            return self._prediction(is_right(), chance)
+        if is_right():
+            return _code(chance.choice(self.exercise.of_kind("right", "answer")))
+        return self._wrong(self.exercise.of_kind("wrong"), chance)
+
+    def _prediction(self, right: bool, chance: random.Random) -> str:
+        """Return the answer's cell with the truth, or with another word of its comment, outcome or number."""
+        code, _, comment = self.exercise.stub.partition("#")
+        asked = next(questions_of(self.exercise.check))
+        lines = [line.strip() for line in asked.program.splitlines()[1:]] if asked.asks == "culprit" else []
+        choices = lines or re.findall(r'"([\w-]+)"', comment) or (OUTCOMES if self.truth in OUTCOMES else NUMBERS)
+        guess = self.truth if right else chance.choice([one for one in choices if one != self.truth])
+        return code.replace("...", guess).rstrip()
+
+    def _wrong(self, answers: list[Answer], chance: random.Random) -> str:
+        drawn = chance.random()
+        if drawn < 0.06:
+            return self.exercise.stub  # not attempted
+        if drawn < 0.16:
+            return f"{self.exercise.stub.splitlines()[0]}\n{UNNAMED}"
+        shares = SHARES[: len(answers)] + (1,) * (len(answers) - len(SHARES))
+        return _code(chance.choices(answers, shares)[0])
+
+
+def make_demo_class(folder: Path, seed: int = 0) -> None:
+    """Write the course into a folder, which is created if it is missing.
+
+    Raises:
+        DemoError: the folder is not empty, or cannot be written.
+    """
+    shown = printable(str(folder))
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise DemoError(f"{shown} is not an empty folder. Choose another name, such as {shown}-2")
+    except OSError as error:
+        raise DemoError(f"{shown} cannot be read ({error.strerror})") from None
+    try:
+        source = folder / "source" / LESSON / f"{LESSON}.ipynb"
+        shutil.copytree(SOLUTIONS / LESSON, source.parent)
+        shutil.copy(SOLUTIONS / "teaching.toml", folder / "source")
+        lesson = _with_points(source)
+        nbformat.write(lesson, source)
+        chance = random.Random(seed)
+        students = _students(chance)
+        (folder / "download.zip").write_bytes(
+            zip_of(_submissions(students[ABSENT:], _questions(lesson, chance), chance))
+        )
+        (folder / "gradebook.csv").write_text(_gradebook(students, _points(lesson)), "utf-8")
+        times = folder / "collected" / LESSON / FILE
+        times.parent.mkdir(parents=True)
+        rows = [
+            f"{one.number},,{one.first} {one.last},,,,{LATE[one.number]}," for one in students if one.number in LATE
+        ]
+        times.write_text("\n".join([",".join(COLUMNS), *rows, ""]), "utf-8")
+        (folder / "policy.toml").write_text(POLICY, "utf-8")
+        (folder / "nbgrader_config.py").write_text(CONFIG, "utf-8")
+        (folder / "README.txt").write_text(README.format(lesson=LESSON, points=WRITTEN_POINTS), "utf-8")
+    except OSError as error:
+        for part in folder.glob("*"):  # undo everything, so that the user can repeat the command
+            shutil.rmtree(part) if part.is_dir() else part.unlink()
+        # copytree raises a list of errors
+        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
+        raise DemoError(f"the class cannot be written to {shown} ({reason})") from None
+
+
+def _students(chance: random.Random) -> list[DemoStudent]:
+    chosen = sorted(chance.sample([(last, first) for last in LAST for first in FIRST], COUNT))
+    return [DemoStudent(*name, 4001 + number, chance.gauss(0.6, 1)) for number, name in enumerate(chosen)]
+
+
+def _with_points(path: Path) -> nbformat.NotebookNode:
+    """Return the notebook, in which the written answer gives points."""
+    notebook = read(path)
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == WRITTEN:
+            cell.metadata.nbgrader.points = WRITTEN_POINTS
+    return notebook
+
+
+def _questions(lesson: nbformat.NotebookNode, chance: random.Random) -> list[DemoQuestion]:
+    asked = [*exercises_of(lesson), AuthorExercise(WRITTEN, "", "", ())]
+    truths = ["" if one.answers or one.id == WRITTEN else _truth(one.check) for one in asked]
+    return [DemoQuestion(one, chance.gauss(0, 0.7), truth) for one, truth in zip(asked, truths, strict=True)]
+
+
+def _truth(check: str) -> str:
+    """Return the right prediction of a program: its outcome, the value that it returns, or the line that breaks backward."""
+    from autograder.course.practice.question_cards import run_item  # here, because it loads PyTorch
+
+    asked = next(questions_of(check))
+    program = re.sub(r"^def \w+", "def program", asked.program, count=1)
+    if asked.asks == "culprit":
+        return run_item(program).verdict.harms[0].mutated_at[0].text
+    if asked.asks != "predicted_value":
+        return run_item(program).verdict.outcome
+    names: dict[str, Any] = {}
+    exec(f"import warnings\n\nimport torch\n\n\n{program}", names)
+    return str(names["program"]())
+
+
+def _submissions(students: list[DemoStudent], questions: list[DemoQuestion], chance: random.Random) -> dict[str, bytes]:
+    answers = {
+        one.number: {asked.exercise.id: asked.answer(one.ability, chance) for asked in questions} for one in students
+    }
+    answers[AUTHOR][COPIED] = BLOCK
+    copied = {name: rename_variables(text, RENAMED) for name, text in answers[AUTHOR].items()}
+    answers[COPIER] = copied | {WRITTEN: answers[COPIER][WRITTEN]}
+    released = NOTEBOOKS / LESSON / f"{LESSON}.ipynb"
+    return {one.file_name: _submission(_with_points(released), answers[one.number]) for one in students}
+
+
+def _submission(notebook: nbformat.NotebookNode, answers: dict[str, str]) -> bytes:
+    for cell in notebook.cells:
+        name = str(cell.metadata.get("nbgrader", {}).get("grade_id", "")).removeprefix("answer_")
+        if cell.metadata.get("nbgrader", {}).get("solution") and name in answers:
+            cell.source = answers[name]
+    return nbformat.writes(notebook).encode()
+
+
+def _code(answer: Answer) -> str:
+    """Return an author's answer without its first line, which describes it."""
+    return answer.source.partition("\n")[2]
+
+
+def _gradebook(students: list[DemoStudent], points: float) -> str:
+    """Return the class's gradebook in Canvas' format (lib/gradebook_exporter.rb of instructure/canvas-lms)."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["Student", "ID", "SIS Login ID", "Section", TITLE, "Current Score", "Final Score"])
+    table.writerow(["    Points Possible", "", "", "", f"{points:.2f}", "(read only)", "(read only)"])
+    for one in students:
+        table.writerow([f"{one.last}, {one.first}", one.number, f"s{one.number}", "A", "", "", ""])
+    return text.getvalue()
+
+
+def _points(lesson: nbformat.NotebookNode) -> float:
+    return sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in lesson.cells)

@@ -1,0 +1,334 @@
+"""The `read` command: a table of the answers that are graded by hand, whose points and comments it transfers to the gradebook."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import io
+import re
+import secrets
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from nbgrader.api import Comment, Grade
+from nbgrader.utils import is_grade, is_solution, is_task
+
+from autograder.classroom.class_grades import cell_rows, read_class_grades
+from autograder.classroom.policy_names import checked_policy
+from autograder.classroom.report.grading_records import GradedNotebook, graded_notebook
+from autograder.classroom.table_file import TableError, TableFile, read_table
+from autograder.classroom.worksheet import number_in
+from autograder.course.canonical import read
+from autograder.course.paths import replace_files
+from autograder.errors import InputError, printable
+from autograder.grade.batch.classroom import Classroom, open_class, opened_gradebook
+from autograder.grade.batch.csv_export import harmless_cell
+from autograder.grade.batch.gradebook import only_client
+
+CODE = 8  # letters of an answer's code; with 15,000 answers, two codes collide once in 40 courses
+
+
+class WrittenQuestion(msgspec.Struct, frozen=True):
+    """A manually graded cell: the notebook's name, nbgrader's id of the cell, and its points."""
+
+    notebook: str
+    cell: str
+    max_points: float
+
+
+class WrittenAnswer(msgspec.Struct, frozen=True):
+    """The answer of one student.
+
+    Attributes:
+        code: a pseudonym for the student and the question.
+        student: nbgrader's id.
+        question: the question.
+        text: the answer as it was graded.
+        points: the points from manual grading; None if not graded yet.
+        comment: the grader's comment.
+    """
+
+    code: str
+    student: str
+    question: WrittenQuestion
+    text: str
+    points: float | None
+    comment: str
+
+
+def questions(classroom: Classroom) -> list[WrittenQuestion]:
+    """Return the manually graded cells of an assignment's sources, in order."""
+    return [
+        WrittenQuestion(path.stem, cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.get("points") or 0))
+        for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb"))
+        for cell in read(path).cells
+        if is_task(cell) or (is_grade(cell) and is_solution(cell))
+    ]
+
+
+def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
+    """Return all answers of the present students that are or will be graded by hand, in the order of their codes.
+
+    Args:
+        classroom: the course and assignment.
+        salt: the salt of the codes; without it, a code cannot be attributed to a student.
+    """
+    asked = {(one.notebook, one.cell): one for one in questions(classroom)}
+    notebooks: dict[tuple[str, str], GradedNotebook] = {}
+    found, left = [], checked_policy(classroom).left
+    with opened_gradebook(classroom) as book:
+        comments = {
+            tuple(place): comment for *place, comment in cell_rows(book, classroom, Comment, Comment.manual_comment)
+        }
+        by_hand = Grade.needs_manual_grade | Grade.manual_score.is_not(None)
+        for student, notebook, cell, points in cell_rows(book, classroom, Grade, Grade.manual_score).filter(by_hand):
+            if (question := asked.get((notebook, cell))) is None or student in left:
+                continue
+            if (student, notebook) not in notebooks:
+                notebooks[student, notebook] = graded_notebook(classroom, student, notebook)
+            text = notebooks[student, notebook].answer((cell,))
+            code = hashlib.sha256(f"{salt} {student} {notebook} {cell}".encode()).hexdigest()[:CODE]
+            comment = comments.get((student, notebook, cell)) or ""
+            found.append(WrittenAnswer(code, student, question, text, points, comment))
+    order = {question: number for number, question in enumerate(asked.values())}
+    return sorted(found, key=lambda one: (order[one.question], one.code))
+
+
+@contextlib.contextmanager
+def opened_answers(classroom: Classroom) -> Iterator[Callable[[WrittenAnswer, float | None, str], None]]:
+    """Yield a function that gives an answer points and a comment; all changes are committed at the end, or none are."""
+    with opened_gradebook(classroom) as book:
+
+        def give(answer: WrittenAnswer, points: float | None, comment: str) -> None:
+            place = (answer.question.cell, answer.question.notebook, classroom.assignment, answer.student)
+            grade = book.find_grade(*place)
+            grade.manual_score, grade.needs_manual_grade = points, points is None
+            book.find_comment(*place).manual_comment = comment or None
+
+        yield give
+        book.db.commit()
+
+
+COLUMNS = ("answer", "question", "of", "text", "points", "comment")
+SHORT = re.compile(r"#(\w+)")
+
+
+class Mark(NamedTuple):
+    """The points (None if not graded yet) and the comment that a grader gave an answer."""
+
+    points: float | None
+    comment: str
+
+
+def sheet(answers: list[WrittenAnswer], columns: tuple[str, ...] = COLUMNS) -> bytes:
+    """Return the contents of the table's file, including known points and comments."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(columns)
+    for one in answers:
+        points = "" if one.points is None else f"{one.points:g}"
+        known = (one.code, one.question.cell, f"{one.question.max_points:g}", one.text, points, one.comment)
+        row = dict(zip(COLUMNS, known, strict=True))
+        table.writerow([harmless_cell(row.get(name, "")) for name in columns])
+    return b"\xef\xbb\xbf" + text.getvalue().encode()  # begins with a byte order mark, for spreadsheets
+
+
+def read_sheet(
+    path: Path,
+    answers: dict[str, WrittenAnswer],
+    short: dict[str, str],
+    points: str = "points",
+    *,
+    gone: Collection[str] = (),
+) -> dict[str, Mark]:
+    """Return the marks in the table, by the answer's code.
+
+    Args:
+        path: the table.
+        answers: all answers, by code.
+        short: comments by their abbreviation.
+        points: the column of the points.
+        gone: the codes of earlier answers, whose rows are ignored if the student has left.
+
+    Raises:
+        TableError: a column is missing, or a cell is invalid; the message contains the row.
+    """
+    table = read_table(path)
+    places = {name: table.column(name) for name in ("answer", points)}
+    if missing := [name for name, place in places.items() if place is None]:
+        raise TableError(f"{printable(str(path))} has no column {missing[0]!r}. Move it away to get a new one")
+    marks = {}
+    for number, row in enumerate(table.rows, 2):
+        code, filled = row[places["answer"] or 0], row[places[points] or 0].strip()
+        if code in answers:
+            marks[code] = _mark(table, row, places[points] or 0, answers[code], short, number)
+        elif filled and code not in gone:
+            raise TableError(f"{table.name}, row {number}: no answer has the code {printable(code)}")
+    return marks
+
+
+def read_short_comments(path: Path) -> dict[str, str]:
+    """Return the reusable comments by their abbreviation; empty if the file does not exist.
+
+    Raises:
+        TableError: the columns `short` and `comment` are missing.
+    """
+    if not path.exists():
+        return {}
+    table = read_table(path)
+    short, comment = table.column("short"), table.column("comment")
+    if short is None or comment is None:
+        raise TableError(f"{printable(str(path))} needs the columns short and comment")
+    return {row[short].strip().removeprefix("#"): row[comment].strip() for row in table.rows}
+
+
+def _mark(
+    table: TableFile, row: list[str], place: int, answer: WrittenAnswer, short: dict[str, str], number: int
+) -> Mark:
+    points = number_in(row[place]) if row[place].strip() else None
+    if row[place].strip() and (points is None or not 0 <= points <= answer.question.max_points):
+        raise TableError(
+            f"{table.name}, row {number}: {printable(row[place])} is not a number of points from 0 to "
+            f"{answer.question.max_points:g}"
+        )
+    comment = table.column("comment")
+    written = row[comment].strip() if comment is not None else ""
+    if unknown := [word for word in SHORT.findall(written) if word not in short]:
+        raise TableError(f"{table.name}, row {number}: no comment is called #{unknown[0]}. Add it to comments.csv")
+    plain = written[1:] if written.startswith("'") and written[1:2] in "=+-@" else written
+    return Mark(points, SHORT.sub(lambda found: short[found[1]], plain))
+
+
+FOLDER, ANSWERS, SECOND, STATE, COMMENTS = "reading", "answers.csv", "second_reading.csv", "state.json", "comments.csv"
+SECOND_POINTS = "second_points"
+
+
+class ReadingError(InputError):
+    """There are no answers to grade by hand, or the stored state is damaged."""
+
+
+class ReadingState(msgspec.Struct):
+    """The contents of the tables when they were written: the salt of the codes, and the mark of each answer, now or before."""
+
+    salt: str
+    marks: dict[str, Mark] = {}
+
+
+class SecondReading(NamedTuple):
+    """The agreement of two graders: the number of answers that both graded, of equal points, and the mean difference in points."""
+
+    answers: int
+    same: int
+    mean_difference: float
+
+
+class Reading(NamedTuple):
+    """The result of `read`.
+
+    Attributes:
+        table: the table to continue with.
+        answers: the number of answers.
+        waiting: the number of answers without points.
+        taken: the number of marks that were new in the table and are now in the gradebook.
+        second: the agreement with a second grader; None without a second grader.
+    """
+
+    table: Path
+    answers: int
+    waiting: int
+    taken: int
+    second: SecondReading | None
+
+
+def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
+    """Transfer new points and comments to the gradebook, and write the tables again.
+
+    Args:
+        assignment: the name of its folder.
+        course: the course's folder.
+        sample: the number of answers for a second grader, from the best to the worst; 0 leaves the second table
+            unchanged.
+
+    Raises:
+        TableError: a cell of a table is invalid; nothing is written.
+        NotGradedError: the assignment has not been graded yet.
+        ReadingError: there are no answers to grade by hand.
+    """
+    classroom = open_class(course, assignment, before_hand_in=True)
+    read_class_grades(classroom)
+    folder = classroom.folder / FOLDER / assignment
+    state = _read_state(folder / STATE)
+    answers = written_answers(classroom, state.salt)
+    if not answers:
+        raise ReadingError(f"{assignment} has no answers to grade by hand")
+    taken = _take(classroom, folder, state, answers)
+    answers = written_answers(classroom, state.salt)
+    second = _second_reading(folder / SECOND, answers, state)
+    state.marks |= {one.code: Mark(one.points, one.comment) for one in answers}
+    _write(folder, state, answers, sample)
+    waiting = sum(one.points is None for one in answers)
+    return Reading(folder / ANSWERS, len(answers), waiting, taken, second)
+
+
+def _write(folder: Path, state: ReadingState, answers: list[WrittenAnswer], sample: int) -> None:
+    files = {folder / STATE: msgspec.json.encode(state), folder / ANSWERS: sheet(answers)}
+    if sample:
+        columns = tuple(SECOND_POINTS if name == "points" else name for name in COLUMNS if name != "comment")
+        files[folder / SECOND] = sheet(spread(answers, sample), columns)
+    try:
+        replace_files(files)
+    except OSError as error:
+        raise ReadingError(
+            f"{printable(str(folder))} cannot be written to ({error.strerror}). Marks that were filled in are in the gradebook"
+        ) from None
+
+
+def spread(answers: list[WrittenAnswer], count: int) -> list[WrittenAnswer]:
+    """Return `count` answers that have points, evenly spaced from the worst to the best, in the order of their codes."""
+    ranked = sorted((one for one in answers if one.points is not None), key=lambda one: (one.points or 0.0, one.code))
+    if count >= len(ranked):
+        return sorted(ranked, key=lambda one: one.code)
+    step = (len(ranked) - 1) / max(count - 1, 1)
+    return sorted((ranked[round(number * step)] for number in range(count)), key=lambda one: one.code)
+
+
+def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list[WrittenAnswer]) -> int:
+    """Write the changed marks of the table to the gradebook; marks that were given in formgrader meanwhile stay."""
+    if not (folder / ANSWERS).exists():
+        return 0
+    known = {one.code: one for one in answers}
+    comments = read_short_comments(classroom.folder / FOLDER / COMMENTS)
+    filled = read_sheet(folder / ANSWERS, known, comments, gone=state.marks.keys())
+    new = {code: mark for code, mark in filled.items() if mark != state.marks.get(code, Mark(None, ""))}
+    if new:
+        with only_client(classroom.gradebook, classroom.assignment), opened_answers(classroom) as give:
+            for code, mark in new.items():
+                give(known[code], *mark)
+    return len(new)
+
+
+def _second_reading(path: Path, answers: list[WrittenAnswer], state: ReadingState) -> SecondReading | None:
+    if not path.exists():
+        return None
+    known = {one.code: one for one in answers}
+    filled = read_sheet(path, known, {}, SECOND_POINTS, gone=state.marks.keys())
+    both = [(known[code].points, mark.points) for code, mark in filled.items()]
+    differences = [abs(one - other) for one, other in both if one is not None and other is not None]
+    if not differences:
+        return None
+    return SecondReading(len(differences), differences.count(0.0), sum(differences) / len(differences))
+
+
+def _read_state(path: Path) -> ReadingState:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ReadingState)
+    except FileNotFoundError:
+        return ReadingState(secrets.token_hex(16))
+    except (OSError, msgspec.DecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ReadingError(
+            f"{printable(str(path))} cannot be read ({reason}). Move its folder away, and read again"
+        ) from None

@@ -1,0 +1,319 @@
+"""The `return` command: fill in the grades in the platform's worksheet, and zip the feedback for upload."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from autograder.classroom.class_grades import ClassGrades, read_class_grades
+from autograder.classroom.hand_in_record import CollectedHandIn, read_record
+from autograder.classroom.platforms.blackboard import BLACKBOARD_FORM
+from autograder.classroom.platforms.canvas import CANVAS_FORM
+from autograder.classroom.platforms.moodle import MOODLE_FORM
+from autograder.classroom.policy_names import checked_policy, listed_students
+from autograder.classroom.roster import Person, Roster, identifying_columns, people_in, same_word, words_of
+from autograder.classroom.table_file import TableError, TableFile, read_table
+from autograder.classroom.worksheet import PLAIN_FORM, GradeColumn, WorksheetForm, feedback_pages, number_in, zip_of
+from autograder.course.paths import replace_files
+from autograder.errors import printable
+from autograder.grade.batch.classroom import Classroom, open_class
+
+# Identifiers that both a worksheet and the course may contain, the most reliable first. A name is used only if it is the
+# only identifier and belongs to one student.
+KINDS = ("student", "canvas", "login", "email", "number")
+
+
+def match_rows(
+    rows: list[tuple[int, Person]], students: list[str], record: Mapping[str, CollectedHandIn], roster: Roster
+) -> tuple[dict[int, str], list[int]]:
+    """Return the student of each row that has one, and the rows that were matched by name only.
+
+    Args:
+        rows: the rows of the worksheet, by number.
+        students: the ids in the gradebook.
+        record: the record of each student from `collect`.
+        roster: the course's list of students, which may be empty.
+    """
+    known, names = _known(students, record, roster)
+    found: dict[int, str] = {}
+    by_name: list[int] = []
+    for number, person in rows:
+        student = _by_mark(person, known) or _by_participant(person, known, record)
+        if student is None and len(listed := names.get(words_of(person.name), set())) == 1:
+            student = next(iter(listed))
+            by_name.append(number)
+        if student is not None:
+            found[number] = student
+    return _each_once(found, by_name)
+
+
+def _by_mark(person: Person, known: Mapping[tuple[str, str], str]) -> str | None:
+    """Return the student who has one of the person's identifiers, also as nbgrader's id."""
+    marks = [(kind, same_word(person.known[kind])) for kind in KINDS if kind in person.known]
+    return next((known[mark] for mark in [*marks, *(("student", value) for _, value in marks)] if mark in known), None)
+
+
+def _by_participant(
+    person: Person, known: Mapping[tuple[str, str], str], record: Mapping[str, CollectedHandIn]
+) -> str | None:
+    """Return the student with this participant number if the names agree: in another assignment, Moodle's numbers differ."""
+    student = known.get(("participant", person.known.get("participant", "")))
+    name = record[student].name if student and student in record else ""
+    return None if name and person.name and words_of(name) != words_of(person.name) else student
+
+
+def _known(
+    students: list[str], record: Mapping[str, CollectedHandIn], roster: Roster
+) -> tuple[dict[tuple[str, str], str], dict[str, set[str]]]:
+    known: dict[tuple[str, str], str] = {}
+    names: dict[str, set[str]] = defaultdict(set)
+    for student in students:
+        entry = record.get(student)
+        listed = roster.find("student", student)
+        marks = (listed[0].known if listed else {}) | (entry.known if entry else {}) | {"student": student}
+        if (
+            entry and entry.platform == "canvas" and "canvas" not in marks
+        ):  # a group's submission has the ID of one member
+            marks["canvas"] = entry.key
+        known |= {
+            (kind, same_word(value)): student
+            for kind, value in marks.items()
+            if kind in (*KINDS, "participant") and value
+        }
+        name = (entry.name if entry else "") or (listed[0].name if listed else "")
+        names[words_of(name)].add(student)
+    names.pop("", None)
+    return known, names
+
+
+def _each_once(found: dict[int, str], by_name: list[int]) -> tuple[dict[int, str], list[int]]:
+    """Remove rows that were matched by name if another row belongs to the same student."""
+    rows: dict[str, list[int]] = defaultdict(list)
+    for number, student in found.items():
+        rows[student].append(number)
+    doubtful = {number for listed in rows.values() if len(listed) > 1 for number in listed if number in by_name}
+    return {number: one for number, one in found.items() if number not in doubtful}, [
+        n for n in by_name if n not in doubtful
+    ]
+
+
+FORMS = {form.name: form for form in (CANVAS_FORM, MOODLE_FORM, BLACKBOARD_FORM, PLAIN_FORM)}
+GRADES, FEEDBACK = "grades.csv", "feedback.zip"
+LONGEST_LIST = 12
+EXACT = 1e-9  # differences that sums of decimals have
+Scale = float | Literal["platform"] | None
+
+
+class ReturnedGrades(NamedTuple):
+    """The result of `return`.
+
+    Attributes:
+        files: the paths of the written files.
+        graded: the number of students who got a grade in the worksheet.
+        with_feedback: the number of students with pages in the zip.
+        remarks: notes for the teacher, one line each.
+    """
+
+    files: list[Path]
+    graded: int
+    with_feedback: int
+    remarks: list[str]
+
+
+class _Return:
+    """One worksheet, and the grades to write into it."""
+
+    def __init__(
+        self,
+        classroom: Classroom,
+        form: WorksheetForm,
+        table: TableFile,
+        roster: Roster,
+        column: str | None,
+        scale: Scale,
+    ) -> None:
+        self.classroom, self.form, self.table = classroom, form, table
+        self.grades: ClassGrades = read_class_grades(classroom)
+        self.record: dict[str, CollectedHandIn] = read_record(classroom.folder, classroom.assignment)
+        self.column: GradeColumn = form.grade_column(table, classroom.assignment, column)
+        self.maximum = self._maximum(scale)
+        if self.column.number in identifying_columns(table):
+            raise TableError(
+                f"{table.name}: the column {printable(self.column.title)} identifies students. Name the column of grades"
+            )
+        self.people: dict[int, Person] = dict(people_in(table))
+        policy = checked_policy(classroom)
+        self.excused, self.left = set(policy.of(classroom.assignment).excused), set(policy.left)
+        students = sorted(self.grades.scores.keys() | self.excused)
+        self.rows, self.by_name = match_rows(list(self.people.items()), students, self.record, roster)
+        if not self.rows:
+            raise TableError(
+                f"no row of {table.name} is one of the {len(students)} students with a grade. Download the worksheet of this course"
+            )
+        self._refuse_doubles()
+        self.unknown = sorted(self.grades.scores.keys() - set(self.rows.values()) - self.left)
+        self.ungraded = sorted(set(classroom.students()) - self.grades.scores.keys() - self.excused)
+        self.empty = {
+            row: person
+            for row, person in self.people.items()
+            if row not in self.rows and table.rows[row][self.column.number].strip() in ("", "-")
+        }
+        self.zeros = self._zeros(roster) if policy.missing == "zero" else []
+        self.blanks = policy.missing == "zero" and len(self.zeros) < len(self.empty)
+
+    def _zeros(self, roster: Roster) -> list[int]:
+        """Return the rows that get 0, because their students have submitted nothing.
+
+        If a submission is not graded or has no row, these are only rows of listed students without a submission.
+        """
+        if not self.unknown and not self.ungraded:
+            return list(self.empty)
+        absent = listed_students(self.classroom).keys() - {*self.grades.scores, *self.excused, *self.ungraded}
+        found, by_name = match_rows(list(self.empty.items()), sorted(absent), self.record, roster)
+        return [row for row in found if row not in by_name]
+
+    def _maximum(self, scale: Scale) -> float:
+        """Return the maximum of the written grades; raise TableError if they cannot be scaled."""
+        if scale is None:
+            return self.grades.max_points
+        maximum = number_in(self.column.max_points) if scale == "platform" else scale
+        if maximum is None:
+            raise TableError(f"{self.table.name} does not state the platform's maximum. Give it, as in --scale 100")
+        if maximum <= 0 or self.grades.max_points <= 0:
+            raise TableError(f"{self.grades.max_points:g} points cannot be scaled to {maximum:g}. Omit --scale")
+        return maximum
+
+    def _points(self, student: str) -> float:
+        total = self.grades.scores[student].total
+        return total * self.maximum / self.grades.max_points if self.maximum != self.grades.max_points else total
+
+    def _refuse_doubles(self) -> None:
+        """Raise TableError if a student has two rows: platforms write one (Canvas lists all sections in one cell), so one is wrong."""
+        for student, times in Counter(self.rows.values()).items():
+            if times > 1:
+                rows = " and ".join(str(row + 2) for row, one in self.rows.items() if one == student)
+                raise TableError(
+                    f"{self.table.name} has the student {printable(student)} in {times} rows ({rows}). Download it again, or leave one row "
+                    "for each student"
+                )
+
+    def changes(self) -> dict[tuple[int, int], str]:
+        """Return the new text of each cell that changes, by row and column."""
+        found = {(row, self.column.number): self.column.written(0.0) for row in self.zeros}
+        for row, student in self.rows.items():
+            if self.table.rows[row][self.column.number].strip() in self.column.keep:
+                continue
+            if student not in self.excused:
+                found[row, self.column.number] = self.column.written(self._points(student))
+            elif self.column.excused is not None and student not in self.left:
+                found[row, self.column.number] = self.column.excused
+        return found
+
+    def pages(self) -> tuple[dict[str, bytes], set[str], list[str]]:
+        """Return the feedback pages by path in the zip, their students, and the students whose pages the platform cannot map."""
+        found: dict[str, bytes] = {}
+        with_pages, without = set(), []
+        for row, student in self.rows.items():
+            entry, person = self.record.get(student), self.people[row]
+            start = self.form.feedback_name(student, person.known, person.name, entry.upload_name if entry else "")
+            pages = feedback_pages(self.classroom, student)
+            if pages and not start:
+                without.append(student)
+            elif pages:
+                with_pages.add(student)
+                found |= {f"{start}{name}": page for name, page in pages.items()}
+        return found, with_pages, without
+
+    def remarks(self) -> Iterator[str]:
+        """Yield the notes for the teacher."""
+        ours, theirs = self.grades.max_points, number_in(self.column.max_points)
+        if self.maximum != ours:
+            yield f"grades were scaled from {ours:g} to {self.maximum:g} points, and rounded to two decimals"
+        elif any(abs(round(score.total, 2) - score.total) > EXACT for score in self.grades.scores.values()):
+            yield "grades were rounded to two decimals"
+        if theirs is not None and theirs != self.maximum:
+            change = "add --scale" if self.maximum == ours else "omit the number after --scale"
+            yield (
+                f"the platform's maximum is {theirs:g}, and that of the grades {self.maximum:g}: change one of the two, or {change}"
+            )
+        kept = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
+        yield from _counted(kept, "{} marked {} by the platform, left unchanged", self._texts(kept))
+        yield from _counted(self.unknown, "{} with a grade but without a row in the worksheet: {}", self.unknown)
+        if self.blanks:
+            yield from _counted(self.ungraded, "{} with a submission that is not graded yet: {}", self.ungraded)
+            yield "missing submissions were left blank, because a row may belong to one of these students"
+        zeros = [_shown(self.people[row]) for row in self.zeros]
+        yield from _counted(zeros, "{} without a submission, with 0 points: {}", zeros)
+        without = [_shown(person) for row, person in self.people.items() if row not in {*self.rows, *self.zeros}]
+        yield from _counted(without, "{} without a grade, whose cells were left as they are: {}", without)
+        names = [self.people[row].name for row in self.by_name]
+        yield from _counted(names, "{} matched by name only, to be checked: {}", names)
+        excused = sorted((self.excused - self.left) & set(self.rows.values()))
+        yield from _counted(excused, "{} excused by policy.toml: {}", excused)
+        scores = self.grades.scores
+        counting = sorted(set(self.rows.values()) & scores.keys() - self.excused)
+        waiting = [student for student in counting if scores[student].waiting]
+        yield from _counted(waiting, "{} with answers that a person has still to grade: {}", waiting)
+
+    def _texts(self, rows: list[int]) -> list[str]:
+        return sorted({self.table.rows[row][self.column.number].strip() for row in rows})
+
+
+def return_grades(
+    assignment: str,
+    course: Path,
+    to: str,
+    worksheet: Path,
+    out: Path,
+    roster: Roster,
+    column: str | None = None,
+    scale: Scale = None,
+) -> ReturnedGrades:
+    """Write OUT/grades.csv, the worksheet with grades, and OUT/feedback.zip.
+
+    Args:
+        assignment: the name of its folder.
+        course: the course's folder.
+        to: the platform, by the name of its form.
+        worksheet: the file as downloaded from the platform; it is not modified.
+        out: the folder to write to.
+        roster: the course's list of students, which may be empty.
+        column: the title of the grade column; None searches for the assignment's name.
+        scale: the maximum to scale the points to, or "platform" for that of the worksheet; None leaves them as they are.
+
+    Raises:
+        TableError: the worksheet belongs to another platform or course, the points cannot be scaled, or the folder cannot be written to.
+        NotGradedError: the assignment has not been graded yet.
+    """
+    classroom = open_class(course, assignment, before_hand_in=True)
+    table = read_table(worksheet)
+    target = out / GRADES
+    if target.exists() and target.samefile(worksheet):
+        raise TableError(f"{printable(str(target))} is the worksheet itself. Name another folder with --out")
+    work = _Return(classroom, FORMS[to], table, roster, column, scale)
+    changes, (pages, people, without) = work.changes(), work.pages()
+    try:
+        replace_files({target: table.with_cells(changes), out / FEEDBACK: zip_of(pages)})
+    except OSError as error:
+        raise TableError(
+            f"{printable(str(out))} cannot be written to ({error.strerror}). Name another folder"
+        ) from None
+    remarks = [
+        *work.remarks(),
+        *_counted(without, "{} whose feedback the platform cannot assign: {}", without),
+    ]
+    return ReturnedGrades([target, out / FEEDBACK], len(changes), len(people), remarks)
+
+
+def _shown(person: Person) -> str:
+    """Return a person's name; if marking is anonymous, the first other identifier in the row."""
+    return person.name or next((f"{kind} {value}" for kind, value in person.known.items() if value != "-"), "a row")
+
+
+def _counted(of: list, words: str, names: list[str]) -> Iterator[str]:
+    if of:
+        comma = "; " if any("," in name for name in names) else ", "  # as in “Doe, Jane; Roe, Richard”
+        shown = comma.join(map(printable, names[:LONGEST_LIST])) + (" and others" if len(names) > LONGEST_LIST else "")
+        yield words.format(f"{len(of)} student{'s' if len(of) > 1 else ''}", shown)

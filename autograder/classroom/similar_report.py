@@ -1,0 +1,234 @@
+"""The `similar` command: pairs of submissions that share rare code, side by side on one page.
+
+The fingerprints of copydetect (0.5) find the code. Code that was handed out does not count. Names, layout, comments and
+the order of parts are ignored.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import jinja2
+from copydetect.utils import filter_code, get_document_fingerprints
+
+from autograder.classroom.hand_in_record import read_record
+from autograder.classroom.report.grading_records import TestedCell, graded_notebook, tested_cells
+from autograder.classroom.report.wrong_answers import without_comments
+from autograder.course.author_cells import AuthorError, exercises
+from autograder.course.canonical import read
+from autograder.errors import InputError, printable
+from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.locale.translated_templates import translated_templates
+
+LENGTH = 16  # characters of a fingerprint, in which names are single letters: a short statement
+WINDOW = 1  # use every fingerprint: copydetect selects some by Python's hash, which differs between runs
+COMMON, MANY = 0.2, 50  # share and number of students; code that more students wrote is not evidence
+FEW = 2  # code that two students wrote is never common, however small the class is
+# Pairs below these limits are not shown. They were chosen on simulated classes; tests/classroom/test_similar.py tests them on others.
+LEAST_BITS = 8.0
+LEAST_SHARE = 0.6
+LEAST_LINES = 3
+
+
+class Fingerprints(NamedTuple):
+    """The fingerprints of one answer, each with the number of its line."""
+
+    lines: dict[int, int]
+
+
+class SimilarPair(NamedTuple):
+    """Two students whose answers share rare code.
+
+    Attributes:
+        students: the ids of both.
+        bits: how unlikely the shared code is: the sum over its fingerprints of log2(students in the class / students
+            with it).
+        share: the shared part of the rare code in the smaller answer, from 0 to 1.
+        lines: for each student, the numbers of the shared lines, from 0.
+        holders: the number of students who have the most common shared part.
+    """
+
+    students: tuple[str, str]
+    bits: float
+    share: float
+    lines: tuple[frozenset[int], frozenset[int]]
+    holders: int
+
+
+def similar_pairs(answers: Mapping[str, Sequence[str]], handed_out: Sequence[str] = ()) -> list[SimilarPair]:
+    """Return the pairs of students whose answers share much rare code, the least likely first.
+
+    Args:
+        answers: each student's code for each exercise, without comments; lines are numbered in `whole` of it.
+        handed_out: code that does not count, because everybody has it or may write it: the stub, the model answers.
+    """
+    known = {mark for code in handed_out for mark in fingerprints([code]).lines}
+    found = {student: fingerprints(parts) for student, parts in answers.items()}
+    counted = Counter(mark for one in found.values() for mark in one.lines)
+    most = max(FEW, min(COMMON * len(found), MANY))
+    bits = {
+        mark: math.log2(len(found) / count) for mark, count in counted.items() if count <= most and mark not in known
+    }
+    holders: dict[int, list[str]] = defaultdict(list)
+    for student, one in found.items():
+        for mark in one.lines.keys() & bits.keys():
+            holders[mark].append(student)
+    shared: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for mark, students in holders.items():
+        for pair in itertools.combinations(sorted(students), 2):
+            shared[pair].append(mark)
+    own = {student: sum(bits[mark] for mark in one.lines.keys() & bits.keys()) for student, one in found.items()}
+    pairs = [_pair(pair, marks, bits, own, found, counted) for pair, marks in shared.items()]
+    kept = [
+        pair for pair in pairs if pair.bits >= LEAST_BITS and pair.share >= LEAST_SHARE and _lines(pair) >= LEAST_LINES
+    ]
+    return sorted(kept, key=lambda pair: (-pair.bits, pair.students))
+
+
+def _lines(pair: SimilarPair) -> int:
+    return min(map(len, pair.lines))
+
+
+def whole(parts: Sequence[str]) -> str:
+    """Return a student's answers joined by empty lines."""
+    return "\n\n".join(parts)
+
+
+def fingerprints(parts: Sequence[str]) -> Fingerprints:
+    """Return the fingerprints of some answers in Python; a fingerprint does not extend into the next answer."""
+    lines: dict[int, int] = {}
+    begin = 0
+    for code in parts:
+        tokens, offsets = filter_code(code, "answer.py")
+        if len(tokens) >= LENGTH:
+            _, places = get_document_fingerprints(tokens, LENGTH, WINDOW)
+            lines |= {mark: begin + _line(code, offsets, int(at[0])) for mark, at in places.items()}
+        begin += code.count("\n") + 2
+    return Fingerprints(lines)
+
+
+def _line(code: str, offsets: Sequence[Sequence[int]], at: int) -> int:
+    """Return the line of the code that contains a position of the filtered code."""
+    removed = 0
+    for place, count in offsets:
+        if place >= at:
+            break
+        removed = count
+    return code.count("\n", 0, min(at + int(removed), len(code)))
+
+
+def _pair(
+    students: tuple[str, str],
+    marks: list[int],
+    bits: Mapping[int, float],
+    own: Mapping[str, float],
+    found: Mapping[str, Fingerprints],
+    counted: Mapping[int, int],
+) -> SimilarPair:
+    together = sum(
+        bits[mark] for mark in marks
+    )  # neighbors overlap: every LENGTH consecutive marks count as one statement
+    first, second = (frozenset(found[one].lines[mark] for mark in marks) for one in students)
+    smaller = min(own[one] for one in students)
+    return SimilarPair(
+        students,
+        together,
+        together / smaller if smaller else 0.0,
+        (first, second),
+        max(counted[mark] for mark in marks),
+    )
+
+
+TEMPLATES = Path(__file__).parent / "template"
+
+
+class NothingToCompareError(InputError):
+    """Fewer than two students have a graded notebook."""
+
+
+class SimilarReport(NamedTuple):
+    """The result of the comparison.
+
+    Attributes:
+        assignment: nbgrader's name of the assignment.
+        students: the number of compared students.
+        pairs: the pairs of similar submissions, the least likely first.
+        answers: the code of each student in a pair.
+        names: student → name, for students whose names `collect` has recorded.
+        variants: student who submitted the variant of somebody else → the students who were given it.
+    """
+
+    assignment: str
+    students: int
+    pairs: list[SimilarPair]
+    answers: dict[str, str]
+    names: dict[str, str]
+    variants: dict[str, list[str]] = {}
+
+
+def similar_report(assignment: str, course: Path) -> SimilarReport:
+    """Return the pairs of submissions that share rare code, compared as they were graded.
+
+    Raises:
+        ClassError: the assignment does not exist.
+        NothingToCompareError: fewer than two students have a graded submission.
+    """
+    classroom = open_class(course, assignment, before_hand_in=True)
+    cells = tested_cells(classroom)
+    folders = classroom.steps["autograded"].glob(f"*/{assignment}")
+    answers = {folder.parent.name: _answers(classroom, folder.parent.name, cells) for folder in sorted(folders)}
+    if len(answers) < 2:
+        raise NothingToCompareError(
+            f"{assignment} has {len(answers)} graded submissions. Run `autograder grade {assignment}` first"
+        )
+    pairs = similar_pairs(answers, _handed_out(classroom))
+    shown = {student: whole(answers[student]) for pair in pairs for student in pair.students}
+    names = {student: one.name for student, one in read_record(classroom.folder, assignment).items()}
+    return SimilarReport(assignment, len(answers), pairs, shown, names, classroom.other_variants())
+
+
+def similar_html(report: SimilarReport) -> str:
+    """Return the page, which does not use the network."""
+    return _template().render(report=report, pairs=[_shown(pair, report) for pair in report.pairs])
+
+
+def _answers(classroom: Classroom, student: str, cells: list[TestedCell]) -> list[str]:
+    notebooks = {
+        name: graded_notebook(classroom, student, name) for name in dict.fromkeys(cell.notebook for cell in cells)
+    }
+    return [without_comments(notebooks[cell.notebook].answer(cell.answers)) for cell in cells]
+
+
+def _handed_out(classroom: Classroom) -> list[str]:
+    """Return the code that everybody was given, and the answers in the source, which several students may write independently."""
+    found: list[str] = []
+    for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
+        found += [cell.source for cell in read(path).cells if cell.cell_type == "code"]
+        try:
+            found += [answer.source for one in exercises(path) for answer in one.answers]
+        except AuthorError:
+            continue  # a course without such cells may use the tags for another purpose
+    return [without_comments(code) for code in found]
+
+
+def _shown(pair: SimilarPair, report: SimilarReport) -> dict[str, object]:
+    columns = [
+        {
+            "student": printable(student),
+            "name": report.names.get(student, ""),
+            "lines": [(line, number in lines) for number, line in enumerate(report.answers[student].splitlines())],
+        }
+        for student, lines in zip(pair.students, pair.lines, strict=True)
+    ]
+    return {"pair": pair, "columns": columns}
+
+
+@cache
+def _template() -> jinja2.Template:
+    return translated_templates(TEMPLATES).get_template("similar.html.j2")

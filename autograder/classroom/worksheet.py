@@ -1,0 +1,143 @@
+"""The format of a platform's worksheet (identifiers, grade column, format of numbers), and the zip of the feedback pages.
+
+`PLAIN_FORM` is any other table with a column that identifies the student, and one for grades.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from autograder.classroom.collect.hand_in_files import like_name
+from autograder.classroom.table_file import TableError, TableFile
+from autograder.errors import printable
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
+
+LARGEST_PAGE = 64 * 2**20
+WHEN = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that the same pages give the same zip
+
+
+def feedback_pages(classroom: Classroom, student: str) -> dict[str, bytes]:
+    """Return a student's feedback pages by their names; empty without feedback. Submitted files are not included."""
+    pages = {}
+    for notebook in classroom.notebooks():
+        name = f"{notebook.stem}.html"
+        try:
+            pages[name] = plain_file(classroom.feedback(student) / name, LARGEST_PAGE)
+        except (OSError, UnreadableSubmission):
+            continue  # nbgrader writes plain files there; ignore anything else
+    return pages
+
+
+def zip_of(files: Mapping[str, bytes]) -> bytes:
+    """Return a zip of these files, whose names are UTF-8."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            info = zipfile.ZipInfo(name, WHEN)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, files[name])
+    return data.getvalue()
+
+
+LONGEST_LIST = 8
+
+
+class GradeColumn(NamedTuple):
+    """The column of an assignment's grades in a worksheet.
+
+    Attributes:
+        number: the index of the column.
+        title: the title on the platform.
+        max_points: the platform's maximum, as the worksheet writes it; "" if it does not contain one.
+        keep: cell texts that only the platform or a teacher sets, such as "EX".
+        excused: the text for an excused student; None leaves the cell unchanged.
+    """
+
+    number: int
+    title: str
+    max_points: str = ""
+    keep: frozenset[str] = frozenset()
+    excused: str | None = None
+
+    def written(self, points: float) -> str:
+        """Return the points in the worksheet's format: two decimals, with a comma if the worksheet uses commas."""
+        text = f"{points:.2f}"
+        return text.replace(".", ",") if "," in self.max_points and "." not in self.max_points else text
+
+
+class WorksheetForm(NamedTuple):
+    """The reader for one platform's worksheet.
+
+    Attributes:
+        name: the platform's name in the option `--to`.
+        grade_column: finds the column of an assignment, or of the name that a teacher gave.
+        feedback_name: takes the student's id, the identifiers and the name in the worksheet's row, and the upload name
+            from `collect`; returns the beginning of a feedback file's path in the zip, "" if the platform could not map
+            it back.
+    """
+
+    name: str
+    grade_column: Callable[[TableFile, str, str | None], GradeColumn]
+    feedback_name: Callable[[str, dict[str, str], str, str], str]
+
+
+def number_in(text: str) -> float | None:
+    """Return the number in a cell, with a point or a comma; None for other text."""
+    try:
+        return float(text.strip().replace(",", "."))
+    except ValueError:
+        return None
+
+
+def choose_column(table: TableFile, titles: dict[int, str], assignment: str, wanted: str | None) -> int:
+    """Return the column with the name that a teacher gave, else the one named like the assignment, else the only one.
+
+    Args:
+        table: the worksheet.
+        titles: the titles of the columns that may contain grades, by index.
+        assignment: the name of its folder.
+        wanted: the title or the whole header that a teacher gave.
+
+    Raises:
+        TableError: such a column does not exist, or several match.
+    """
+    names = (wanted or assignment).casefold(), like_name(wanted or assignment)
+    exact = [
+        number for number, title in titles.items() if names[0] in (title.casefold(), table.header[number].casefold())
+    ]
+    like = [number for number, title in titles.items() if like_name(title) == names[1]]
+    for found in (exact, like, [] if wanted else list(titles)):
+        if len(found) == 1:
+            return found[0]
+    listed = ", ".join(printable(title) for title in list(titles.values())[:LONGEST_LIST]) or "none"
+    raise TableError(
+        f"{table.name} has no column of {printable(wanted or assignment)}. Name it with --column; columns for grades: {listed}"
+    )
+
+
+def without_id(header: str, pattern: str) -> str:
+    """Return a column's title without the suffix that the platform adds."""
+    return re.sub(pattern, "", header).strip()
+
+
+TITLES = ("grade", "points", "score")
+
+
+def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
+    own = {number: name for number, name in enumerate(table.header) if name.casefold() in TITLES}
+    titles = dict(enumerate(table.header)) if wanted or not own else own
+    number = choose_column(table, titles, assignment, wanted)
+    return GradeColumn(number, table.header[number])
+
+
+def _feedback_name(student: str, known: dict[str, str], name: str, upload_name: str) -> str:
+    return f"{student}/"
+
+
+PLAIN_FORM = WorksheetForm("csv", _grade_column, _feedback_name)

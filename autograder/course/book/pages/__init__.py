@@ -1,1 +1,0 @@
-"""The conversion of blocks to HTML, packed pictures, a search index and preview cards."""

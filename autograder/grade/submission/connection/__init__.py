@@ -1,1 +1,0 @@
-"""The trusted side of the connection to the processes that run submissions."""

@@ -1,0 +1,310 @@
+"""Supervision of a submission's processes from outside: their usage is read from /proc, and a violation of the limits ends them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from autograder.grade.wire.channel import TICK, ChannelError
+from autograder.grade.wire.limits import LEAST_WAIT, LONGEST_WAIT, MEBIBYTE, TIME_IS_UP, Limits
+from autograder.locale.translations import in_english
+
+SHARED_MAPPING = "/dev/zero (deleted)"  # the kernel's name for shared memory without a file
+
+
+class ProcessUsage(NamedTuple):
+    """The resource usage of one process.
+
+    Attributes:
+        parent: the id of its parent.
+        threads: the number of its threads.
+        resident_bytes: its memory, including memory shared with the process from which it was forked.
+        own_seconds: its processor time, without its children.
+        ended_seconds: the processor time of its children that have ended and for which it has waited.
+        kept_waiting: seconds in which its first thread was ready to run, but no processor was free.
+    """
+
+    parent: int
+    threads: int
+    resident_bytes: int
+    own_seconds: float
+    ended_seconds: float
+    kept_waiting: float
+
+
+def child_processes(process: psutil.Process) -> list[psutil.Process]:
+    """Return all processes below this one; [] if it has ended."""
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def descendants(process: psutil.Process, most: int) -> list[psutil.Process]:
+    """Return the processes below this one, but not many more than `most`, because a program may start thousands."""
+    if not Path(f"/proc/{process.pid}/task/{process.pid}/children").exists():
+        return child_processes(process)  # a kernel without these lists: search all processes of the machine
+    found: list[int] = []
+    waiting = [process.pid]
+    while waiting and len(found) <= most:
+        children = _children(waiting.pop())
+        found += children
+        waiting += children
+    return [one for one in map(_process, found[: most + 1]) if one is not None]
+
+
+def _children(pid: int) -> list[int]:
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for children in lists for child in _text(str(children)).split()]
+
+
+def _process(pid: int) -> psutil.Process | None:
+    try:
+        return psutil.Process(pid)
+    except psutil.Error:
+        return None
+
+
+def usage_of(process: psutil.Process) -> ProcessUsage | None:
+    """Return the resource usage of a process; None if it has ended."""
+    try:
+        with process.oneshot():
+            times = process.cpu_times()
+            return ProcessUsage(
+                parent=process.ppid(),
+                threads=process.num_threads(),
+                resident_bytes=process.memory_info().rss,
+                own_seconds=times.user + times.system,
+                ended_seconds=times.children_user + times.children_system,
+                kept_waiting=kept_waiting(process.pid),
+            )
+    except psutil.Error:
+        return None
+
+
+def proportional_bytes(pid: int) -> int:
+    """Return the memory of a process that does not belong to a file, counting shared pages in part; 0 if it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except OSError:
+        return 0
+    kibibytes = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
+    return 1024 * sum(kibibytes.get(name, 0) for name in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
+
+
+def has_shared_mapping(pids: Iterable[int]) -> bool:
+    """Return whether one of the processes has shared memory without a file, which may be larger than the mapped part."""
+    return any(SHARED_MAPPING in _text(f"/proc/{pid}/maps") for pid in pids)
+
+
+def shared_bytes_of_machine() -> int:
+    """Return the memory of the whole machine that is shared, or in file systems in memory."""
+    return int(psutil.virtual_memory().shared)
+
+
+def sockets_beside(pid: int) -> int:
+    """Return the number of sockets in the network namespace of a process; 0 if it has ended."""
+    words = _text(f"/proc/{pid}/net/sockstat").split()
+    return int(words[2]) if words[:2] == ["sockets:", "used"] else 0
+
+
+def kept_waiting(pid: int) -> float:
+    """Return the seconds in which the first thread of a process was ready to run, but no processor was free."""
+    return _waited(_text(f"/proc/{pid}/schedstat"))
+
+
+def kept_waiting_here() -> float:
+    """Return the same for this process, at a tenth of the cost, because it is needed with every message to a submission."""
+    file = _own_statistic(os.getpid())
+    return 0.0 if file is None else _waited(os.pread(file, 200, 0).decode())
+
+
+@functools.cache
+def _own_statistic(_: int) -> int | None:
+    """Return an open file descriptor; each process, identified by its id, keeps one until it ends."""
+    try:
+        return os.open("/proc/self/schedstat", os.O_RDONLY)
+    except OSError:
+        return None
+
+
+def _waited(statistic: str) -> float:
+    words = statistic.split()
+    return int(words[1]) / 1e9 if len(words) > 1 else 0.0  # kernels without this statistic
+
+
+def _text(path: str) -> str:
+    try:
+        with open(
+            path
+        ) as file:  # Path.read_text takes twice as long, and this is called a hundred times for each submission
+            return file.read()
+    except OSError:
+        return ""
+
+
+LONGEST_TURN = 3.0  # maximum number of seconds for which a process may wait for a processor at a time
+MOST_SOCKETS = 256  # each may use half a megabyte that does not belong to a process
+
+
+class Deadline(NamedTuple):
+    """The times at which the submission is interrupted, and at which it is killed, on its own clock."""
+
+    told: float
+    ended: float
+
+
+class ResourceWatch:
+    """The processes of one submission: those below a server, except the holders of its namespaces.
+
+    Args:
+        server: the process that forks the worker.
+        limits: the limits of the submission.
+        holders: the number of processes between the server and the worker, which do not run the submission's code.
+
+    Attributes:
+        verdict: the exceeded limit, in words for the grade's reason; "" if none was exceeded.
+    """
+
+    def __init__(self, server: psutil.Process, limits: Limits, holders: int) -> None:
+        self._server, self._limits, self._holders = server, limits, holders
+        self._looked = time.monotonic()
+        self._processor = _ProcessorTime()
+        self._idle = 0.0
+        self._kept_waiting, self._grader_before = 0.0, kept_waiting_here()
+        self._shared_before = shared_bytes_of_machine()
+        self.verdict = ""
+        self._end = self.clock() + limits.submission_seconds
+        self._deadline = Deadline(math.inf, self._end)
+
+    def clock(self) -> float:
+        """Return seconds on the submission's own clock, which stops while other processes keep it waiting for a processor.
+
+        It also stops while this process waits for a processor, because the submission is not answered during that time.
+        """
+        most = max(LEAST_WAIT, (LONGEST_WAIT - 1) * self._limits.submission_seconds)
+        return time.monotonic() - min(self._kept_waiting + self._grader_waited(), most)
+
+    def _grader_waited(self) -> float:
+        return kept_waiting_here() - self._grader_before
+
+    @property
+    def processor_seconds(self) -> float:
+        """The processor time used up to the last check, in seconds."""
+        return self._processor.seconds
+
+    @property
+    def seconds_left(self) -> float:
+        """The rest of the submission's time, in seconds."""
+        return max(0.0, self._end - self.clock())
+
+    def deadline(self, seconds: float, grace: float) -> Deadline:
+        """Return the deadline of an answer that may take `seconds`, and `grace` seconds more to stop."""
+        now = self.clock()
+        return Deadline(now + seconds, min(self._end, now + seconds + grace))
+
+    def wait_until(self, deadline: Deadline) -> None:
+        """Set the deadline of the submission's current answer, which `check` enforces."""
+        self._deadline = deadline
+
+    def check(self) -> None:
+        """Raise ChannelError if the submission exceeds a limit. It measures at most ten times a second, however often it is called."""
+        now = time.monotonic()
+        if now - self._looked < TICK:
+            return
+        passed, self._looked = now - self._looked, now
+        self.verdict = self._exceeded(passed)
+        if self.verdict:
+            raise ChannelError(self.verdict)
+
+    def _exceeded(self, passed: float) -> str:
+        most = self._limits.processes + 1
+        family = descendants(self._server, most + self._holders)
+        if len(family) > most + self._holders:
+            return in_english("it started more than {count} processes or threads", count=self._limits.processes)
+        holders, own = self._split(family)
+        threads = sum(usage.threads for usage in own.values())
+        if threads > most:
+            return in_english("it started more than {count} processes or threads", count=self._limits.processes)
+        used, waited = self._processor.add(own)
+        # Linux adds a wait to its statistics when the wait is over, which may be several checks later.
+        self._idle = min(LONGEST_TURN, self._idle + max(0.0, passed - used))
+        waited = min(waited + self._grader_waited(), self._idle)
+        self._idle -= waited
+        self._kept_waiting += waited
+        self._grader_before = kept_waiting_here()
+        if self._processor.seconds > self._limits.submission_seconds:
+            return in_english(
+                "it used more than {seconds} seconds of processor time", seconds=f"{self._limits.submission_seconds:g}"
+            )
+        if self._memory_exceeded(holders, own):
+            return in_english("it used more than {size} MiB of memory", size=self._limits.memory_bytes // MEBIBYTE)
+        if holders and sockets_beside(holders[-1]) > MOST_SOCKETS:
+            return in_english("it opened more than {count} sockets", count=MOST_SOCKETS)
+        return self._late(family, holders)
+
+    def _late(self, family: list[psutil.Process], holders: list[int]) -> str:
+        now = self.clock()
+        if now > self._deadline.told:
+            self._deadline = self._deadline._replace(told=math.inf)
+            for process in family:
+                with contextlib.suppress(psutil.Error):
+                    if process.ppid() == (holders[-1] if holders else self._server.pid):
+                        process.send_signal(TIME_IS_UP)
+        return in_english("it exceeded its time limit") if now > self._deadline.ended else ""
+
+    def _split(self, family: list[psutil.Process]) -> tuple[list[int], dict[int, ProcessUsage]]:
+        """Return the holders, outermost first, and the usage of each of the other processes."""
+        found = {process.pid: usage_of(process) for process in family}
+        own = {pid: usage for pid, usage in found.items() if usage is not None}
+        holders = [self._server.pid]
+        for _ in range(self._holders):
+            inner = next((pid for pid, usage in own.items() if usage.parent == holders[-1]), None)
+            if inner is None:
+                break
+            holders.append(inner)
+            del own[inner]
+        return holders[1:], own
+
+    def _memory_exceeded(self, holders: list[int], own: dict[int, ProcessUsage]) -> bool:
+        most = self._limits.memory_bytes
+        grown = shared_bytes_of_machine() - self._shared_before
+        if grown > most and has_shared_mapping(own):
+            return True
+        if sum(usage.resident_bytes for usage in own.values()) <= most:
+            return False
+        # A fork shares the server's pages until it writes; a holder, which does not write, has the same share of them.
+        inherited = proportional_bytes(holders[-1] if holders else self._server.pid)
+        return sum(proportional_bytes(pid) for pid in own) - inherited > most
+
+
+class _ProcessorTime:
+    """The processor time of a changing set of processes.
+
+    Attributes:
+        seconds: the total: the larger of two sums, because each omits something. One is the time of each process up to
+            the last check; the other is the time of the existing processes and of their children that have ended.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._looked_at = 0.0
+        self._last: dict[int, ProcessUsage] = {}
+
+    def add(self, processes: dict[int, ProcessUsage]) -> tuple[float, float]:
+        """Return the seconds that were used since the last call, and the seconds in which a process was kept waiting."""
+        nothing = ProcessUsage(0, 0, 0, 0.0, 0.0, 0.0)
+        pairs = [(usage, self._last.get(pid, nothing)) for pid, usage in processes.items()]
+        self._last = processes
+        self._looked_at += sum(max(0.0, now.own_seconds - before.own_seconds) for now, before in pairs)
+        before, living = self.seconds, sum(usage.own_seconds + usage.ended_seconds for usage in processes.values())
+        self.seconds = max(self.seconds, self._looked_at, living)
+        return self.seconds - before, sum(max(0.0, now.kept_waiting - last.kept_waiting) for now, last in pairs)

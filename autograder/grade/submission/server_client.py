@@ -1,0 +1,356 @@
+"""A lane's connection to the worker that runs one submission, or to its judge."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import msgspec
+import nbformat
+import psutil
+from nbformat import NotebookNode
+
+from autograder.errors import UnfinishedError
+from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
+from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, ProcessGroup
+from autograder.grade.sandbox.namespaces import HOLDERS
+from autograder.grade.submission.resource_watch import ResourceWatch, child_processes
+from autograder.grade.wire import messages
+from autograder.grade.wire.channel import ChannelError, receive, send
+from autograder.grade.wire.limits import Limits
+from autograder.grade.wire.messages import Greet, Order, Ready, Role, Start, Stop
+from autograder.grade.wire.outputs import ReceivedOutputs
+from autograder.locale.translations import in_english
+
+GRACE_SECONDS = 2.0  # the time between the interrupt, which a cell may catch, and the end of its process
+TEST_TIME_FACTOR = 4  # a test may make several calls, and each may take as long as a cell
+
+Answer = TypeVar("Answer", bound=messages.Answer)
+OnAsked = Callable[[messages.Asked], messages.Replied]
+
+
+def received_outputs(data: bytes, received: ReceivedOutputs) -> list[NotebookNode]:
+    """Return outputs that a worker sent, restricted to nbformat's form."""
+    try:
+        return [nbformat.from_dict(output) for output in received.read(data)]
+    except ValueError:
+        return [ended_output(in_english("the cell's outputs had an unknown format and were left out"))]
+
+
+def ended_output(reason: str) -> NotebookNode:
+    """Return the output to show below a cell that did not finish."""
+    return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason])
+
+
+class WorkerEnded(UnfinishedError):
+    """The submission's process has ended; the message gives the reason, in words for the grade."""
+
+
+class WorkerClient:
+    """One submission's process, or its judge: sends requests, and receives an answer to each.
+
+    Attributes:
+        ended: the reason why the process has ended; None while it runs.
+        received: reads the outputs of its cells.
+    """
+
+    def __init__(self, connection: socket.socket, limits: Limits, watch: ResourceWatch, begin: messages.Begin) -> None:
+        self._connection, self.limits, self._watch = connection, limits, watch
+        self._number = 0
+        self.ended: str | None = None
+        self.received = ReceivedOutputs(limits.output_bytes)
+        self.ask(begin, messages.Done)
+
+    @property
+    def seconds_left(self) -> float:
+        """The rest of the submission's time, on its own clock."""
+        return self._watch.seconds_left
+
+    @property
+    def processor_seconds(self) -> float:
+        """The processor time that all processes of the submission have used."""
+        return self._watch.processor_seconds
+
+    def answers(self, requests: Sequence[messages.Request]) -> Iterator[messages.Answer]:
+        """Yield the answer to each request, in order. The process works on the next one while the caller handles an answer.
+
+        Raises:
+            WorkerEnded: the process has ended, is too slow or too large, or sent an invalid answer. Later requests
+                raise it too.
+        """
+        self._send(list(requests))
+        for request in requests:
+            yield self._next(self._seconds(request))
+
+    def ask(self, request: messages.Request, form: type[Answer]) -> Answer:
+        """Return the answer to a request.
+
+        Raises:
+            WorkerEnded: see `answers`.
+            KeyError: the process does not have such a name, or could not answer; it continues to run.
+        """
+        (answer,) = self.answers([request])
+        return self._checked(answer, form)
+
+    def run_test(self, request: messages.RunTest, on_asked: OnAsked) -> messages.TestRan:
+        """Return the result of a test in a judge; `on_asked` replies to its requests to the student's process.
+
+        Raises:
+            WorkerEnded: the judge has ended, or is too slow.
+            KeyError: the judge could not run the test.
+        """
+        self._send([request])
+        answer = self._next(request.seconds)
+        while isinstance(answer, messages.Asked):
+            self._send([on_asked(answer)], self._number)
+            answer = self._next(request.seconds)
+        return self._checked(answer, messages.TestRan)
+
+    def _seconds(self, request: messages.Request) -> float:
+        return request.seconds if isinstance(request, messages.RecordAttempts) else self.limits.cell_seconds
+
+    def _checked(self, answer: messages.Answer, form: type[Answer]) -> Answer:
+        if isinstance(answer, messages.Failure):
+            raise KeyError(answer.reason)
+        if not isinstance(answer, form):
+            raise self._end(ChannelError(in_english("it answered a different request")))
+        return answer
+
+    def _send(self, requests: list[messages.Request], number: int | None = None) -> None:
+        if self.ended is not None:
+            raise WorkerEnded(self.ended)
+        self._number = self._number + 1 if number is None else number
+        self._watch.wait_until(self._watch.deadline(self.limits.cell_seconds, GRACE_SECONDS))
+        try:
+            send(self._connection, messages.Batch(self._number, requests), watch=self._watch.check)
+        except (ChannelError, MemoryError) as error:
+            raise self._end(error) from None
+
+    def _next(self, seconds: float) -> messages.Answer:
+        if self.ended is not None:
+            raise WorkerEnded(self.ended)
+        self._watch.wait_until(self._watch.deadline(seconds, GRACE_SECONDS))
+        try:
+            while True:
+                reply = receive(
+                    self._connection,
+                    messages.Reply,
+                    largest=self.limits.reply_bytes,
+                    most_items=self.limits.reply_items,
+                    watch=self._watch.check,
+                )
+                if reply.number == self._number:
+                    return reply.answer
+                # Ignore a late answer from a process that a cell forked; if such answers continue, the time limit ends
+                # the process.
+        except (ChannelError, MemoryError) as error:
+            raise self._end(error) from None
+
+    def _end(self, error: BaseException) -> WorkerEnded:
+        self.ended = self._watch.verdict or str(error) or in_english("its answer was too large")
+        self._connection.close()
+        return WorkerEnded(self.ended)
+
+
+START_SECONDS = 120  # importing PyTorch from a slow disk
+STOP_SECONDS = 20
+OWN_PROCESSES = 4  # the server, the holders of namespaces, and the worker
+
+
+class ServerClient:
+    """A server of a host; a context manager. It must be used by one thread, for one submission at a time.
+
+    Args:
+        level: the isolation level.
+        limits: the resources that one submission may use.
+        control: the socket to a server that another process has started; None starts a separate host when it is needed.
+        role: the role of the server that is started.
+        processors: the processors on which the started server runs; None means all.
+    """
+
+    def __init__(
+        self,
+        level: IsolationLevel,
+        limits: Limits,
+        control: socket.socket | None = None,
+        role: Role = "server",
+        processors: frozenset[int] | None = None,
+    ) -> None:
+        self.level, self.limits, self._role, self._processors = level, limits, role, processors
+        self._control = control
+        self._host: HostProcess | None = None
+        self._process: psutil.Process | None = None
+        self._has_namespaces = self._used = False
+        self._group: ProcessGroup | None = None
+        self._judges: ServerClient | None = None
+
+    def __enter__(self) -> ServerClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the server if it is not running, and wait until it is ready.
+
+        Raises:
+            IsolationError: it does not start at this level; the message quotes the last line that it printed.
+        """
+        if self._process is not None:
+            return
+        if self._control is None:
+            self._host = HostProcess(self.level)
+            self._control = self._host.fork(self._role)
+        try:
+            self._process, self._has_namespaces = greeting(self._control)
+        except (ChannelError, OSError):
+            reason = self._host.last_line if self._host else in_english("its process has ended")
+            self.close()
+            raise IsolationError(
+                f"the server for submissions does not start at level {self.level.name!r}: {reason}"
+            ) from None
+        if self._host is not None:
+            self._group = process_group(self._process, self.limits, self._processors)
+
+    @property
+    def starts_anew(self) -> bool:
+        """Whether each submission needs a new host, because the kernel does not allow namespaces inside the host's own."""
+        return self.level.separates_submissions and not self._has_namespaces
+
+    @property
+    def judges(self) -> ServerClient:
+        """The server of judges next to this one; on the same host, if this client has a host that serves all submissions."""
+        self.start()
+        if self._judges is None:
+            shares = self._host is not None and not self.starts_anew
+            control = self._host.fork("judge server") if self._host is not None and shares else None
+            self._judges = ServerClient(self.level, self.limits, control, "judge server")
+        return self._judges
+
+    @contextlib.contextmanager
+    def worker(
+        self,
+        files: dict[str, bytes],
+        modules: tuple[str, ...] = (),
+        seconds: float | None = None,
+        begin: messages.Begin | None = None,
+    ) -> Iterator[WorkerClient]:
+        """Yield a new worker with the submission's files in its folder; afterwards, kill it and all its processes.
+
+        Args:
+            files: the files by relative path.
+            modules: modules that the notebook will make PyTorch import, so that the server imports them once for all
+                workers.
+            seconds: the time limit; None means the whole time of a submission.
+            begin: the first request, without files and limits; None for the default one.
+
+        Raises:
+            WorkerEnded: its process could not be started.
+            IsolationError: the server does not start.
+        """
+        if self._used and self.starts_anew:
+            self.close()
+        self.start()
+        self._used = True
+        assert self._process is not None
+        ours, theirs = socket.socketpair()
+        with contextlib.ExitStack() as stack:
+            stack.callback(ours.close)
+            limits = self.limits
+            if seconds is not None:
+                limits = replace(limits, submission_seconds=seconds)
+            stack.callback(self._stop)
+            with theirs:
+                self._order(Start(limits, modules), theirs.fileno())
+            watch = ResourceWatch(self._process, limits, HOLDERS if self._has_namespaces else 0)
+            first = messages.Begin(files, limits.cell_seconds, limits.output_bytes)
+            if begin is not None:
+                first = msgspec.structs.replace(
+                    begin, files=files, cell_seconds=limits.cell_seconds, output_bytes=limits.output_bytes
+                )
+            yield WorkerClient(ours, limits, watch, first)
+
+    def left_over(self) -> list[str]:
+        """Return the names of processes below the server; between two submissions, the list must be empty."""
+        return [process.name() for process in child_processes(self._process)] if self._process else []
+
+    def close(self) -> None:
+        """End the server, its own host if it has one, and every process below it."""
+        if self._judges is not None:
+            self._judges.close()
+        if self._control is not None:
+            self._control.close()
+        if self._host is not None:
+            self._host.close(CLOSE_SECONDS)
+        if self._group is not None:
+            self._group.remove()
+        self._control = self._host = self._process = self._group = self._judges = None
+        self._used = False
+
+    def _order(self, order: Start | Stop, *descriptors: int) -> None:
+        if self._control is None:
+            raise WorkerEnded(in_english("it ended the server that starts submissions, which was restarted"))
+        try:
+            answer = command(self._control, order, STOP_SECONDS, *descriptors)
+        except (ChannelError, OSError):
+            self.close()
+            raise WorkerEnded(in_english("it ended the server that starts submissions, which was restarted")) from None
+        if answer.problem is not None:
+            raise WorkerEnded(in_english("its process could not be started ({problem})", problem=answer.problem))
+
+    def _stop(self) -> None:
+        if self._control is not None:
+            with contextlib.suppress(WorkerEnded):
+                self._order(Stop())
+
+
+def command(control: socket.socket, order: Greet | Start | Stop, seconds: float, *descriptors: int) -> Ready:
+    """Return a server's answer to an order.
+
+    Raises:
+        ChannelError: the server has ended, or does not answer in time.
+        OSError: the server has ended.
+    """
+    _send(control, order, *descriptors)
+    return receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
+
+
+def _send(control: socket.socket, order: Greet | Start | Stop, *descriptors: int) -> None:
+    socket.send_fds(control, [b"s"], list(descriptors))
+    send(control, Order(order))
+
+
+def greeting(control: socket.socket) -> tuple[psutil.Process, bool]:
+    """Return a server's process, as numbered in this process's namespace, and whether workers get their own namespaces.
+
+    Raises:
+        ChannelError: the server has ended, or does not become ready.
+        OSError: the server has ended.
+    """
+    credentials = struct.Struct("3i")
+    control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel reports the process at the other end
+    _send(control, Greet())
+    control.settimeout(START_SECONDS)
+    _, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(credentials.size))
+    found = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
+    process = credentials.unpack(found[0])[0] if found else 0
+    if not process:
+        raise ChannelError(in_english("its process has ended"))
+    ready = receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + START_SECONDS)
+    return psutil.Process(process), ready.has_namespaces
+
+
+def process_group(
+    server: psutil.Process, limits: Limits, processors: frozenset[int] | None = None
+) -> ProcessGroup | None:
+    """Put a server into a control group and on its share of the processors; return the group, None if groups are unavailable."""
+    if processors:
+        with contextlib.suppress(OSError):  # another program may have reduced the available processors
+            os.sched_setaffinity(server.pid, processors)
+    return ProcessGroup.around(server.pid, limits.processes + OWN_PROCESSES)

@@ -1,0 +1,301 @@
+"""Find the cause of an error that no modified tensor explains: a freed graph, a tensor that a later line cannot use, a mode left on."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from autograder.errors import message_of
+from autograder.locale.translations import in_english
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.fault_words import FaultKind, name_of, switch_of, tensors_of
+from autograder.tape.diagnose.graph_cut import trees_of
+from autograder.tape.internals.tensor_fields import FREED
+from autograder.tape.observe.gradient_flow import NO_GRAD
+from autograder.tape.observe.nodes import GraphNode
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+
+
+def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the line that created the part of the graph that an earlier call freed."""
+    state, calls = evidence.state, evidence.state.flow.calls
+    if FREED not in message_of(evidence.plain.error) or len(calls) < 2:
+        return
+    last, earlier = calls[-1], calls[:-1]
+    again = {node for node in last.nodes if node is not None}
+    visited = [set(nodes) for nodes in state.visited]
+    if any(again & set(call.nodes) for call in earlier):
+        name, made = name_of(state, last.roots, in_english("The loss")), state.graph.nodes[min(again)].place
+        yield GraphFault(
+            FREED_GRAPH.name,
+            made,
+            in_english(
+                "{name} is computed here once, and {place} calls backward on it more than once.",
+                name=name,
+                place=line_of(last.place, made.file),
+            ),
+            in_english("Compute it again before each backward."),
+        )
+        return
+    shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
+    if shared is None:
+        return
+    first = next((call for call, nodes in zip(earlier, visited, strict=False) if shared.id in nodes), earlier[-1])
+    if first.place == last.place:
+        yield _carried_fault(state, shared, first.place)
+        return
+    known: dict[str, object] = {
+        "name": _name_of_node(state, shared),
+        "place": line_of(first.place, shared.place.file), "last": line_of(last.place, shared.place.file),
+    }  # fmt: skip
+    sentence = in_english(
+        "{name} is computed here and used by the backward of {place}, which frees its graph; "
+        "the backward of {last} needs it again.", **known,
+    )  # fmt: skip
+    change = in_english(
+        "Add the losses and call backward once, detach it in the loss that must not reach it, "
+        "or pass retain_graph=True at {place}.", **known,
+    )  # fmt: skip
+    yield GraphFault(FREED_GRAPH.name, shared.place, sentence, change)
+
+
+def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:
+    """Return the fault of a loop: the value that an iteration passes to the next, which need not be the freed node itself."""
+    carried = _handed_on(state, shared) or shared
+    name = _name_of_node(state, carried)
+    sentence = in_english(
+        "{name} is computed here, and a later round of the loop uses it again, after the backward of {place} has freed "
+        "its graph.", name=name, place=line_of(at, carried.place.file),
+    )  # fmt: skip
+    change = in_english("Compute it again in each round, or detach it before the next one.")
+    if name.replace(".", "_").isidentifier():
+        change = in_english(
+            "Compute it again in each round, or cut its history before the next one: `{name} = {name}.detach()`.",
+            name=name,
+        )
+    return GraphFault(FREED_GRAPH.name, carried.place, sentence, change)
+
+
+def _handed_on(state: RunState, shared: GraphNode) -> GraphNode | None:
+    """Return the newest node of an earlier iteration that this iteration uses and that leads to `shared`."""
+    before = state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
+    stack, seen, found = [shared], {shared}, []
+    while stack:
+        node = stack.pop()
+        if any(one.step > before for one in node.consumers):
+            found.append(node)
+        stack += [one for one in node.consumers if one.step <= before and one not in seen]
+        seen.update(node.consumers)
+    return max(found, key=lambda node: node.id, default=None)
+
+
+def _name_of_node(state: RunState, node: GraphNode) -> str:
+    return name_of(
+        state, [state.tensors.all[node.tensor]] if node.tensor is not None else [], in_english("a part of the graph")
+    )
+
+
+def _youngest_shared(nodes: list[GraphNode], before: list[set[int]]) -> GraphNode | None:
+    """Return the newest node that an earlier call also visited."""
+    known = set().union(*before)
+    shared = [node for node in nodes if node.id in known and node.inputs]
+    return max(shared, key=lambda node: node.id, default=None)
+
+
+FREED_GRAPH = FaultKind("graph used again", _freed_graph)
+
+
+# Parts of PyTorch's messages, 2.6 to 2.15.
+COPIED = "support the deepcopy protocol"
+INFERENCE = ("nference tensor", "InferenceMode")
+SWAPPED = re.compile(r"Couldn't swap (\w+\.(\w+))")
+VIEW = ("view was created in no_grad mode", "function that returns multiple views")
+
+
+def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the line that made the tensor which the last call of the program could not use."""
+    state, error, call = evidence.state, message_of(evidence.plain.error), evidence.state.flow.last_call
+    problem = evidence.plain.problem
+    if problem is not None and (swapped := SWAPPED.search(error)) and problem.line:
+        yield from _referenced(state, swapped[1], problem.place(evidence.file))
+    if call is None or problem is None or not problem.is_at(call.place):
+        return
+    at = call.place
+    if COPIED in error and call.name == "__deepcopy__":
+        yield from _not_a_leaf(state, call.inputs[:1], at)
+    elif any(word in error for word in INFERENCE):
+        yield from _inference(state, [one for one in call.inputs if one.counter.version is None], at)
+    elif any(word in error for word in VIEW):
+        yield from _view(state, call.inputs[:1], at)
+
+
+def _not_a_leaf(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
+    for tracked in tensors:
+        if tracked.node is not None:
+            made, name = state.graph.nodes[tracked.node].place, name_of(state, [tracked], in_english("a tensor"))
+            told = in_english(
+                "{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy it.",
+                name=name, place=line_of(at, made.file),
+            )  # fmt: skip
+            change = in_english("Keep it without its history (`.detach()`), or do not keep it in the copied object.")
+            yield GraphFault(REFUSED_TENSOR.name, made, told, change)
+
+
+def _inference(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
+    for tracked in tensors[:1]:
+        if (made := state.made_at(tracked)) is not None and made != at:
+            known: dict[str, object] = {
+                "name": name_of(state, [tracked], in_english("a tensor")), "place": line_of(at, made.file),
+            }  # fmt: skip
+            told = in_english("{name} is made in inference mode here, and {place} needs a normal tensor.", **known)
+            change = in_english("Use torch.no_grad() instead, or pass a clone that is made outside of inference mode.")
+            yield GraphFault(REFUSED_TENSOR.name, made, told, change)
+
+
+def _view(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
+    for tracked in tensors:
+        made = state.made_at(tracked)
+        if made is None or made == at:
+            continue
+        base = state.tensors.all[tracked.base] if tracked.base is not None else tracked
+        known: dict[str, object] = {
+            "name": name_of(state, [tracked], in_english("a view")), "place": line_of(at, made.file),
+            "base": name_of(state, [base] if base is not tracked else [], in_english("the base")),
+        }  # fmt: skip
+        if tracked.unrecorded:
+            told = in_english(
+                "{name} is a view that is made here while recording is off; {place} modifies it while recording is on, "
+                "which PyTorch does not allow.", **known,
+            )  # fmt: skip
+            change = in_english("Index {base} where recording is on, and modify that view.", **known)
+        else:
+            told = in_english(
+                "{name} is one of several views that one call returns here (as unbind, chunk, split and iteration do); "
+                "{place} modifies it in place, which PyTorch does not allow.", **known,
+            )  # fmt: skip
+            change = in_english("Take the view by an index of {base} instead.", **known)
+        yield GraphFault(REFUSED_TENSOR.name, made, told, change)
+
+
+def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFault]:
+    """Yield the line that took a view of a parameter which a later conversion of its module cannot swap."""
+    for tracked in state.tensors.all:
+        base = state.tensors.all[tracked.base] if tracked.base is not None else None
+        made, name = state.made_at(tracked), state.name_of(tracked)
+        if base is None or not base.parameter or made is None or name is None or at is None:
+            continue
+        if (state.name_of(base) or "").rpartition(".")[2] == key.rpartition(".")[2]:
+            known: dict[str, object] = {"name": name, "key": key, "place": line_of(at, made.file)}
+            told = in_english(
+                "{name} is a view of {key}, so {place} cannot swap {key} with the converted tensor.", **known
+            )
+            yield GraphFault(REFUSED_TENSOR.name, made, told, in_english("Take the view after the conversion."))
+            return
+
+
+REFUSED_TENSOR = FaultKind("tensor that a later line cannot use", _refused_tensor)
+
+
+def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that switched a model to evaluation mode, if a later step trained it in that mode."""
+    for place in evidence.state.flow.steps.left_training:
+        told = in_english(
+            "it switches the model to evaluation mode, and later steps train it in that mode; the steps before were in "
+            "training mode."
+        )
+        change = in_english("Call train() before the next step.")
+        yield GraphFault(LEFT_ON.name, place, told, change)
+    for place in evidence.state.flow.steps.left_recording:
+        told = in_english(
+            "it turns recording off after a step, and the loss of a later step is computed while it is off."
+        )
+        change = in_english("Turn recording on again before the next step: `torch.set_grad_enabled(True)`.")
+        yield GraphFault(LEFT_ON.name, place, told, change)
+
+
+def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the `autocast` blocks in which a step changed a weight whose cast copy was used again."""
+    state, trees, told = evidence.state, trees_of(evidence), set()
+    steps = state.flow.steps.calls
+    for node in state.graph.nodes:
+        leaf = (
+            state.graph.nodes[node.inputs[0]].tensor
+            if node.name == "ToCopyBackward0" and node.inputs[0] is not None
+            else None
+        )
+        if leaf not in state.flow.held:
+            continue
+        calls = [number for number, visited in enumerate(state.visited) if node.id in visited]
+        if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step in steps):
+            continue
+        place = _autocast_around(trees.get(node.place.file), node.place) or node.place
+        if place not in told:
+            told.add(place)
+            sentence = in_english(
+                "one autocast contains several steps: its cache keeps the cast copy of {names} that {place} made, so later "
+                "losses are computed with the values before the step.",
+                names=name_of(state, [state.flow.held[leaf]]), place=line_of(node.place, place.file),
+            )  # fmt: skip
+            change = in_english("Open autocast around the forward of each step, or pass cache_enabled=False.")
+            yield GraphFault(STALE_CAST.name, place, sentence, change, tensors_of(state, [state.flow.held[leaf]]))
+
+
+def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
+    """Return the innermost `with … autocast …` statement around a line."""
+    blocks = [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.With)]
+    around = [
+        node
+        for node in blocks
+        if node.lineno <= place.line <= (node.end_lineno or node.lineno)
+        and any("autocast" in ast.unparse(item.context_expr) for item in node.items)
+    ]
+    if not around:
+        return None
+    inner = max(around, key=lambda node: node.lineno)
+    text = "with " + ", ".join(ast.unparse(item) for item in inner.items) + ":"
+    return Place(place.file, inner.lineno, text)
+
+
+def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]:
+    """Yield the faults of a program that turns recording off without `no_grad`."""
+    places = {call.place for call in evidence.state.flow.calls if not call.recording}
+    change = in_english("Turn recording on again before the loss is computed.")
+    for place in sorted(places, key=lambda one: one.line):
+        yield GraphFault(
+            NOT_RECORDED.name, place, in_english("backward is called while {switch}.", switch=switch), change
+        )
+
+
+def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the calls of backward while recording is off, one fault per line."""
+    told: set[Place] = set()
+    if evidence.state.flow.steps.left_recording:
+        return  # the line that left it off is named
+    switch = switch_of(evidence.state)
+    if switch != NO_GRAD:
+        yield from _with_recording_off(evidence, switch)
+        return
+    for call in evidence.state.flow.calls:
+        if call.recording or call.place in told:
+            continue
+        told.add(call.place)
+        if all(node is None for node in call.nodes):
+            follows = in_english(
+                "backward is called under no_grad; the loss was also computed there, so it has no history and "
+                "backward raises an error."
+            )
+        else:
+            follows = in_english(
+                "backward is called under no_grad; the loss was recorded before, so its gradients are as they would be "
+                "outside; nothing of backward is recorded."
+            )
+        change = in_english("Compute the loss and call backward outside of no_grad; keep only the update inside.")
+        yield GraphFault(NOT_RECORDED.name, call.place, follows, change)
+
+
+LEFT_ON = FaultKind("mode left on", _left_on)
+STALE_CAST = FaultKind("stale cast", _stale_casts)
+NOT_RECORDED = FaultKind("backward without recording", _not_recorded)

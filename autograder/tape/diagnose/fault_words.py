@@ -1,0 +1,180 @@
+"""Helpers of several graph faults: text about cuts, names of tensors, statements of lines."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from autograder.locale.translations import in_english
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, VARIABLE, Cut
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.recording.verdict_types import FaultyTensor, GraphFault, Place
+
+NUMBERS = {"item": ".item()", "tolist": ".tolist()", "__float__": "float()", "__int__": "int()", "__index__": "int()"}
+COPIES = {"tensor": "torch.tensor()", "new_tensor": ".new_tensor()", "numpy": ".numpy()", "__array__": "NumPy"}
+ALIASES = {"detach": ".detach()", "data": ".data", "detach_": ".detach_()"}
+COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`", "ne": "`!=`"}
+LEAVES = {NEW_LEAF: in_english("a new leaf"), VARIABLE: "Variable"}
+NAMES = {**NUMBERS, **COPIES, **ALIASES, **LEAVES}
+ITS_INPUT = in_english("its input")
+
+
+@dataclass(frozen=True)
+class FaultKind:
+    """A kind of graph fault and the function that finds it."""
+
+    name: str
+    find: Callable[[Evidence], Iterator[GraphFault]]
+
+
+def called(cut: Cut) -> str:
+    """Return the expression that cut the graph, as in the program's source."""
+    if cut.how == NO_GRAD:
+        return "torch.no_grad()"
+    if cut.how in ALIASES and cut.how not in cut.place.text:
+        return in_english("this line")
+    return NAMES.get(cut.how, cut.how)
+
+
+def how_it_cuts(cut: Cut, state: RunState) -> str:
+    """Return the effect of a line on a value that has a graph, as a clause."""
+    name = name_of(state, [tracked for tracked, _ in cut.sources.values()])
+    if cut.how == NO_GRAD:
+        if (switch := switch_of(state)) == NO_GRAD:
+            return in_english(
+                "it computes with {name} while recording is off (no_grad), so the result has no history", name=name
+            )
+        return in_english(
+            "it computes with {name} while {switch}, so the result has no history", name=name, switch=switch
+        )
+    known: dict[str, object] = {"call": called(cut), "name": name}
+    if cut.how in NUMBERS:
+        return in_english("{call} makes a plain number of {name}: for backward it is a constant", **known)
+    if is_copy(cut) and "copy" in cut.place.text:
+        return in_english(
+            "it copies {name} into new leaves, and a gradient of these reaches only the copies", name=name
+        )
+    if cut.how in NAMES:
+        return in_english(
+            "{call} takes the values of {name} without their history: for backward they are constants", **known
+        )
+    sign = COMPARISONS.get(cut.how, cut.how)
+    return in_english("{sign} has no gradient, so its result for {name} has no history", sign=sign, name=name)
+
+
+def is_copy(cut: Cut) -> bool:
+    """Return whether a line copies leaves, as `copy.deepcopy(model)` does."""
+    return cut.how == "data" and ".data" not in cut.place.text and all(
+        tracked.leaf for tracked, _ in cut.sources.values()
+    )  # fmt: skip
+
+
+def is_early_copy(cut: Cut) -> bool:
+    """Return whether leaves were copied only before the first backward call, so that the copy is the model to train."""
+    return is_copy(cut) and cut.last == 0
+
+
+def switch_of(state: RunState) -> str:
+    """Return the reason why recording is off as a clause, or "no_grad" if the program contains that word."""
+    text = "".join(line for file in state.statements.files for line in linecache.getlines(file))
+    if NO_GRAD in text:
+        return NO_GRAD
+    if "use_reentrant" in text and "use_reentrant=False" not in text:
+        return in_english("a reentrant checkpoint runs it, and none of its inputs requires grad")
+    known = [word for word in ("set_grad_enabled", "inference_mode") if word in text]
+    return in_english("{switch} has turned recording off", switch=known[0]) if known else in_english("recording is off")
+
+
+def change_of(cut: Cut, state: RunState) -> str:
+    """Return the replacement for a line that cuts the graph."""
+    if cut.how == NO_GRAD:
+        if (switch := switch_of(state)) == NO_GRAD:
+            return in_english("Compute it outside of no_grad.")
+        if "checkpoint" in switch:
+            return in_english("Pass use_reentrant=False, or an input that requires grad.")
+        return in_english("Compute it while recording is on.")
+    if is_copy(cut) and "copy" in cut.place.text:
+        return in_english(
+            "Call the model itself with other parameters: `torch.func.functional_call(model, parameters, inputs)`, "
+            "where the parameters are computed from its own."
+        )
+    if cut.how in ALIASES and cut.how not in cut.place.text:
+        return in_english("Use the tensors themselves, if you want to train the operations before it.")
+    if cut.how in NUMBERS:
+        return in_english("Compute with the tensor itself, and use {call} only to print it.", call=called(cut))
+    if cut.how == "tensor":
+        return in_english("Use the tensor itself, or torch.stack(...) for a list of tensors.")
+    if cut.how in LEAVES:
+        return in_english("Use the tensor itself, if you want to train the operations before it.")
+    if cut.how in COPIES:
+        return in_english("Compute it with PyTorch's own functions.")
+    if cut.how in ALIASES:
+        return in_english("Remove {call}, if you want to train the operations before it.", call=called(cut))
+    return in_english("Compute the loss from the values before it, with differentiable operations.")
+
+
+def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:
+    """Return the name of the first tensor that has one, and the number of the others."""
+    names = list(dict.fromkeys(name for one in tensors if (name := state.name_of(one))))
+    if not names:
+        return other
+    paths = [name for name in names if not name.startswith("self.")] or names
+    if len(paths) > 1:
+        return in_english("{name} and {count} more", name=paths[0], count=len(paths) - 1)
+    return paths[0]
+
+
+def tensors_of(
+    state: RunState, tensors: Iterable[TrackedTensor], *, lost: Place | None = None, read: Place | None = None
+) -> tuple[FaultyTensor, ...]:
+    """Return the tensors of a fault that have a name, without duplicates."""
+    named, flow = {name: one for one in tensors if (name := state.name_of(one))}, state.flow
+    held = {*flow.held, *flow.steps.unheld} - {*flow.steps.trained, *flow.steps.frozen} if flow.calls else set()
+    untrained = held - {number for number in flow.reached if number not in flow.steps.unheld}
+    return tuple(FaultyTensor(name, state.made_at(one), lost, read, one.id in untrained) for name, one in named.items())
+
+
+def reached_elsewhere(evidence: Evidence) -> set[tuple[int, ...]]:
+    """Return the shapes of the leaves that only backward calls outside of the recorded part reached."""
+    shapes: dict[int, tuple[int, ...]] = {}
+    recorded: set[int] = set()
+    for number, call in enumerate(evidence.plain.calls if evidence.excerpt else (), 1):
+        shapes |= {leaf: key[0] for leaf, key in zip(call.numbers, call.keys, strict=True)}
+        if evidence.excerpt and evidence.excerpt.first <= number <= evidence.excerpt.last:
+            recorded |= set(call.numbers)
+    return {shape for leaf, shape in shapes.items() if leaf not in recorded}
+
+
+def leaves_above(state: RunState, cut: Cut) -> set[int]:
+    """Return the ids of the tensors that receive no gradient because of the cut."""
+    found, stack, seen = set(cut.sources), [node for _, node in cut.sources.values() if node is not None], set()
+    while stack:
+        node = state.graph.nodes[stack.pop()]
+        if node.id not in seen:
+            seen.add(node.id)
+            if node.tensor is not None and not node.inputs:
+                found.add(node.tensor)
+            stack.extend(below for below in node.inputs if below is not None)
+    return found
+
+
+def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:
+    """Return the innermost statement that covers a line."""
+    tree = trees.get(place.file)
+    spread = [
+        node
+        for node in (_statements(tree) if tree else ())
+        if node.lineno <= place.line <= (node.end_lineno or node.lineno)
+    ]
+    return max(spread, key=lambda node: node.lineno, default=None)
+
+
+@functools.lru_cache(maxsize=32)
+def _statements(tree: ast.Module) -> tuple[ast.stmt, ...]:
+    """Return all statements of a file. The result is cached, because hundreds of lines may be queried."""
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))

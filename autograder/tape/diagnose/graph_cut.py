@@ -1,0 +1,294 @@
+"""Find values and leaves that leave the graph on their way to the loss, so that a tensor receives no gradient."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator, Sequence
+
+from autograder.errors import message_of
+from autograder.locale.translations import in_english
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.fault_words import (
+    NUMBERS,
+    FaultKind,
+    change_of,
+    how_it_cuts,
+    is_copy,
+    is_early_copy,
+    leaves_above,
+    name_of,
+    reached_elsewhere,
+    statement_at,
+    tensors_of,
+)
+from autograder.tape.observe.gradient_flow import Cut
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+
+
+def trees_of(evidence: Evidence) -> dict[str, ast.Module]:
+    """Return the tree of each file by its name in the report. Files that are not valid Python are left out."""
+    statements, trees = evidence.state.statements, {}
+    for file in statements.files:
+        try:
+            trees[statements.program.shown(file)] = ast.parse("".join(linecache.getlines(file)))
+        except (SyntaxError, ValueError):
+            continue
+    return trees
+
+
+def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad."""
+    trees, told = trees_of(evidence), set()
+    for name, place, regained in _rebound(evidence.state):
+        statement = statement_at(trees, place)
+        if place in told or regained or not _is_step(statement, name):
+            continue
+        told.add(place)
+        yield _lost_leaf_fault(trees, name, place, statement)
+
+
+def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
+    """Yield the names of leaves that were bound to another tensor, the line, and whether that tensor became a leaf later."""
+    bound: dict[tuple[str, str], int] = {}
+    for step in state.finished_steps:
+        for change in step.names:
+            key = (step.function, change.name)
+            old, new = bound.get(key), change.tensor
+            if new is not None:
+                bound[key] = new
+            if old is not None and new is not None and step.place is not None and state.tensors.all[old].leaf:
+                yield change.name, step.place, state.tensors.all[new].leaf
+
+
+def _is_step(statement: ast.stmt | None, name: str) -> bool:
+    """Return whether a statement is `w = w - … w.grad …` without a `detach`."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
+        return False
+    if [ast.unparse(one) for one in statement.targets] != [name] or not isinstance(
+        statement.value.op, ast.Sub | ast.Add
+    ):
+        return False
+    text = ast.unparse(statement.value)
+    descends = isinstance(statement.value.op, ast.Sub) and f"{name}.grad" in text
+    return descends and "detach" not in text and ast.unparse(statement.value.left) in (name, f"{name}.data")
+
+
+def _lost_leaf_fault(trees: dict[str, ast.Module], name: str, place: Place, statement: ast.stmt | None) -> GraphFault:
+    step = (
+        ast.unparse(statement.value.right)
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp)
+        else "…"
+    )
+    if _is_loop_variable(trees.get(place.file), name, place.line):
+        told = in_english(
+            "the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values.", name=name
+        )
+    else:
+        told = in_english(
+            "{name} is then another tensor, which is not a leaf that requires grad: the next backward call "
+            "computes no gradient for it.",
+            name=name,
+        )
+    change = in_english("Modify the leaf in place, under torch.no_grad(): `{name} -= {step}`.", name=name, step=step)
+    return GraphFault(LOST_LEAF.name, place, told, change)
+
+
+def _is_loop_variable(tree: ast.Module | None, name: str, line: int) -> bool:
+    loops = [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.For)]
+    inside = [loop for loop in loops if loop.lineno <= line <= (loop.end_lineno or loop.lineno)]
+    return any(isinstance(one, ast.Name) and one.id == name for loop in inside for one in ast.walk(loop.target))
+
+
+def _missing(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that read the `.grad` of a tensor with a graph."""
+    state, told = evidence.state, set()
+    for place, tracked in state.flow.missing:
+        if place not in told and tracked.node is not None:
+            told.add(place)
+            name, made = name_of(state, [tracked], "it"), state.graph.nodes[tracked.node].place
+            yield GraphFault(
+                MISSING.name,
+                place,
+                in_english(
+                    "{name}.grad is None: {name} is not a leaf, because {place} computed it; backward fills only the "
+                    ".grad of leaves.",
+                    name=name,
+                    place=line_of(made, place.file),
+                ),
+                in_english(
+                    "Make {name} itself the leaf (requires_grad_() after that computation), "
+                    "or call {name}.retain_grad() before backward.",
+                    name=name,
+                ),
+            )
+
+
+MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)
+
+
+LOST_LEAF = FaultKind("leaf lost", _lost_leaf)
+
+
+NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 to 2.15
+
+
+def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
+    told = set()
+    faults = [*_without_history(evidence), *_untrained(evidence), *_added_numbers(evidence)]
+    for fault in faults:
+        if fault.place not in told:
+            told.add(fault.place)
+            yield fault
+
+
+def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the cut of each backward that starts from a leaf or a tensor without a graph."""
+    flow, error = evidence.state.flow, message_of(evidence.plain.error)
+    for call in flow.calls:
+        if not call.recording and flow.steps.left_recording:
+            continue  # the line that turned recording off is named
+        bare = all(node is None for node in call.nodes)
+        cut = call.cut or (_last_cut(evidence.state, call.place) if bare else None)
+        if bare and cut is not None and (call.roots or NO_HISTORY in error):
+            follows = in_english(
+                "backward at {place} ends there and reaches no parameter.", place=line_of(call.place, cut.place.file)
+            )
+            anew = next((flow.anew[root.id] for root in call.roots if root.id in flow.anew), cut.place)
+            if anew != cut.place:
+                follows += " " + in_english(
+                    "They become a new leaf at {place}, which hides the error.", place=line_of(anew, cut.place.file)
+                )
+            yield _cut_fault(evidence.state, cut, follows, _leaves(evidence.state, cut), call.place)
+
+
+def _last_cut(state: RunState, before: Place) -> Cut | None:
+    """Return the last line above a backward call that converted a tensor to an array or a number, which autograd cannot follow."""
+    cuts = [cut for cut in state.flow.cuts.values() if cut.how in ("numpy", "__array__", "tolist", "item", "__float__")]
+    above = [cut for cut in cuts if cut.place.file == before.file and cut.place.line <= before.line]
+    return above[-1] if above else None
+
+
+def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that cut off parameters of an optimizer that no backward reached."""
+    state, flow = evidence.state, evidence.state.flow
+    given = (leaf.id for leaves in state.given.values() for leaf in leaves)
+    reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen}
+    elsewhere = reached_elsewhere(evidence)
+    untrained = (number for number, one in flow.held.items() if number not in reached and one.shape not in elsewhere)
+    without = set(untrained) if flow.calls else set()
+    for cut in reversed(list(flow.cuts.values()) if without else []):
+        kept_from = leaves_above(state, cut) & without
+        if kept_from and not _only_looks(cut) and not is_early_copy(cut):
+            without -= kept_from
+            tensors = [flow.held[number] for number in sorted(kept_from)]
+            names = name_of(state, tensors, in_english("a parameter"))
+            follows = in_english(
+                "The optimizer updates {names}, but no backward call computes a gradient for it.", names=names
+            )
+            if is_copy(cut) and (place := _updated_copies(evidence, cut)) is not None:
+                follows += " " + in_english(
+                    "The update of the copies through .data at {place} is not recorded either.",
+                    place=line_of(place, cut.place.file),
+                )
+            yield _cut_fault(state, cut, follows, tensors)
+
+
+def _only_looks(cut: Cut) -> bool:
+    """Return whether the value left as another tensor and was not combined with the graph again."""
+    return cut.how not in (*NUMBERS, "numpy") and not cut.joined
+
+
+def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the numbers that were converted from tensors with a graph and are added to such a tensor."""
+    trees = trees_of(evidence)
+    made = {step.place for step in evidence.state.finished_steps if step.nodes}
+    for cut in list(evidence.state.flow.cuts.values()):
+        if cut.how not in NUMBERS:
+            continue
+        statement = statement_at(trees, cut.place)
+        place = _where_added(statement, cut, made, trees)
+        if place is None and cut.place in made and any(tracked.leaf for tracked, _ in cut.sources.values()):
+            yield _cut_fault(evidence.state, cut, in_english("the result of this line has no gradient for it."))
+        if place is not None:
+            follows = in_english(
+                "it is added to a loss at {place} and does not change its gradient.",
+                place=line_of(place, cut.place.file),
+            )
+            yield _cut_fault(evidence.state, cut, follows)
+
+
+def _where_added(
+    statement: ast.stmt | None, cut: Cut, made: set[Place | None], trees: dict[str, ast.Module]
+) -> Place | None:
+    """Return the statement that adds the number to a tensor with a graph: the statement of the cut, or one that reads its variable."""
+    recorded = {place.line: place for place in made if place is not None and place.file == cut.place.file}
+    if statement is None:
+        return None
+    if statement.lineno in recorded and any(
+        _is_summand(node, statement) for node in ast.walk(statement) if _is_number(node)
+    ):
+        return recorded[statement.lineno]
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return None
+    name = statement.targets[0].id
+    for node in ast.walk(trees[cut.place.file]):
+        later = isinstance(node, ast.stmt) and node.lineno in recorded and node.lineno > statement.lineno
+        reads = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == name] if later else []
+        if any(_is_summand(one, node) for one in reads):
+            return recorded[node.lineno]  # type: ignore[attr-defined]
+    return None
+
+
+def _is_number(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    method = isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist")
+    return method or (isinstance(node.func, ast.Name) and node.func.id in ("float", "int") and bool(node.args))
+
+
+def _is_summand(node: ast.AST, statement: ast.AST) -> bool:
+    """Return whether a number, possibly times a constant, is added to another expression."""
+    parents = {child: parent for parent in ast.walk(statement) for child in ast.iter_child_nodes(parent)}
+    while isinstance(parent := parents.get(node), ast.BinOp | ast.AugAssign):
+        if isinstance(parent.op, ast.Add | ast.Sub):
+            return True
+        other = parent.right if isinstance(parent, ast.BinOp) and parent.left is node else getattr(parent, "left", None)
+        if not isinstance(parent.op, ast.Mult | ast.Div) or not isinstance(
+            other, ast.Constant | ast.Name | ast.Attribute
+        ):
+            return False
+        node = parent
+    return False
+
+
+def _leaves(state: RunState, cut: Cut) -> list[TrackedTensor]:
+    """Return the leaves that receive no gradient because of a cut."""
+    found = (state.tensors.all[number] for number in sorted(leaves_above(state, cut)))
+    return [one for one in found if one.leaf]
+
+
+def _updated_copies(evidence: Evidence, cut: Cut) -> Place | None:
+    """Return the line that wrote a value with history through `.data` after the copy, or None."""
+    made = {step.place for step in evidence.state.finished_steps if step.nodes}
+    writes = (write.place for write in evidence.state.writes if ".data" in write.place.text)
+    return next((place for place in writes if place in made and place.line > cut.place.line), None)
+
+
+def _cut_fault(
+    state: RunState,
+    cut: Cut,
+    follows: str,
+    tensors: Sequence[TrackedTensor] = (),
+    read: Place | None = None,
+) -> GraphFault:
+    clause = how_it_cuts(cut, state)
+    joint = "; " if follows[0].islower() else ". "
+    concerned = tensors_of(state, tensors, lost=cut.place, read=read)
+    return GraphFault(GRAPH_CUT.name, cut.place, f"{clause}{joint}{follows}", change_of(cut, state), concerned)
+
+
+GRAPH_CUT = FaultKind("graph cut", _graph_cut)

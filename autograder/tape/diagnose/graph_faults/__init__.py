@@ -1,1 +1,0 @@
-"""Faults of the graph that are not in-place modifications: cut values, lost leaves, gradients used twice."""

@@ -1,0 +1,123 @@
+"""The definition of a kind of harm, and helpers of several kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from textwrap import dedent
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.observe.nodes import TrackedSave
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.recording.verdict_types import Harm, Outcome, Place
+
+
+@dataclass(frozen=True)
+class Example:
+    """A short program that shows a kind of harm.
+
+    Attributes:
+        outcome: its outcome.
+        source: its source; `# writes` marks the line with the harmful modification, `# saves` the line whose operation
+            needs the old values.
+    """
+
+    outcome: Outcome
+    source: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", dedent(self.source).lstrip("\n"))
+
+    def lines(self, mark: str) -> list[int]:
+        """Return the 1-based numbers of the lines that end with a mark."""
+        return [number for number, line in enumerate(self.source.splitlines(), 1) if line.endswith(f"# {mark}")]
+
+
+@dataclass(frozen=True)
+class HarmKind:
+    """A way in which an in-place modification makes backward fail or give a wrong gradient.
+
+    Attributes:
+        name: its name in `explain --json`.
+        sentence: description for readers who know PyTorch.
+        outcomes: the outcomes that it can explain; it is skipped for others.
+        find: yields the harms of this kind in the evidence of a program.
+        example: a program with this kind of harm.
+    """
+
+    name: str
+    sentence: str
+    outcomes: tuple[Outcome, ...]
+    find: Callable[[Evidence], Iterable[Harm]]
+    example: Example
+
+
+def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm]:
+    """Yield the harm to each saved tensor that a backward used and that had changed since it was saved.
+
+    If backward raised, only the last call counts, and the saved tensors of the node that raised come first.
+
+    Args:
+        evidence: the results of the program's runs.
+        stale: True for the saved tensors whose version counter changed, False for the others.
+    """
+    state = evidence.state
+    saves = list(dict.fromkeys(state.consumed))
+    if evidence.outcome == "raises-backward":
+        raised = evidence.raised_nodes
+        saves = sorted((one for one in saves if one.call == state.calls - 1), key=lambda one: one.node.id not in raised)
+    for save in saves:
+        if save.stale == stale and (stale or save.used) and (writes := writes_into(state, save)):
+            yield harm_to(state, save, writes, changed=save.changed or is_unreadable(save))
+
+
+def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
+    """Return the modifications that increased a saved tensor's counter or changed its bytes, from its save to its use."""
+    found = []
+    for write in state.writes[save.writes_before : save.until]:
+        counted = save.checked and save.counter in write.counters
+        touched = write.changed and write.memory is save.memory and save.overlaps(write.start, write.stop)
+        if counted or (save in write.harmed if write.swapped else touched and save.changed):
+            found.append(write)
+    return found
+
+
+def is_unreadable(save: TrackedSave) -> bool:
+    """Return whether a saved tensor's values cannot be read here (on a GPU or the device `meta`), so that they may have changed."""
+    return save.memory.size == 0 and save.tensor is not None
+
+
+def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, changed: bool) -> Harm:
+    """Return the Harm of modifications to a saved tensor. `changed` is True if its bytes differ from the saved ones."""
+    name = name_of_save(state, save)
+    return Harm(
+        name, places(writes), alias(writes, name), save.place, save.node.name, save.version, save.version_now, changed,
+        save.record_id,
+    )  # fmt: skip
+
+
+def name_of_save(state: RunState, save: TrackedSave) -> str:
+    """Return the name of a saved tensor, or else of its base, or else its attribute in the node."""
+    unnamed = f"{save.name} of {save.node.name}"
+    if save.tensor is None:
+        return unnamed
+    owner = state.tensors.all[save.tensor]
+    base = state.tensors.all[owner.base] if owner.base is not None else None
+    return owner.name or (base and base.name) or state.name_of(owner) or unnamed
+
+
+def name_of_gradient(state: RunState, leaf: TrackedTensor) -> str:
+    """Return the display name of a leaf's gradient, such as "w.grad"."""
+    return f"{state.name_of(leaf) or 'leaf'}.grad"
+
+
+def alias(writes: list[WriteEvent], name: str) -> str | None:
+    """Return the first other name that was modified, or None."""
+    return next((write.through for write in writes if write.through and write.through != name), None)
+
+
+def places(writes: list[WriteEvent]) -> tuple[Place, ...]:
+    """Return the lines of the modifications without duplicates, in order."""
+    return tuple(dict.fromkeys(write.place for write in writes))

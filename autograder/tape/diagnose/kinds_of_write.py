@@ -1,0 +1,188 @@
+"""Modifications of a saved tensor, by the evidence for them: its version counter, its bytes, or the error message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.errors import message_of
+from autograder.locale.translations import in_english
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.harm_kind import (
+    Example,
+    HarmKind,
+    alias,
+    harm_to,
+    harms_to_consumed_saves,
+    places,
+    writes_into,
+)
+from autograder.tape.internals.tensor_fields import VERSIONS
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.recording.verdict_types import Harm, told_of_line
+
+
+def _counted(evidence: Evidence) -> Iterator[Harm]:
+    """Return the harms to saved tensors whose counter changed after the save, so that backward raises an error."""
+    return harms_to_consumed_saves(evidence, stale=True)
+
+
+COUNTED_WRITE = HarmKind(
+    name="counted write",
+    sentence="A tensor that backward needs was modified in place; its version counter increased, so backward raises an error.",
+    outcomes=("raises-backward", "silently-wrong"),
+    find=_counted,
+    example=Example(
+        "raises-backward",
+        """
+        import torch
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        h = w.exp()  # saves
+        h += 1  # writes
+        h.sum().backward()
+        """,
+    ),
+)
+
+
+def _uncounted(evidence: Evidence) -> Iterator[Harm]:
+    """Return the harms to saved tensors whose bytes changed although backward does not raise an error."""
+    return harms_to_consumed_saves(evidence, stale=False)
+
+
+UNCOUNTED_WRITE = HarmKind(
+    name="uncounted write",
+    sentence="A tensor that backward needs was overwritten, and the version check cannot detect it: backward uses the new values.",
+    outcomes=("raises-backward", "silently-wrong"),
+    find=_uncounted,
+    example=Example(
+        "silently-wrong",
+        """
+        import torch
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        h = w * 1
+        y = h * h  # saves
+        h.data.zero_()  # writes
+        y.sum().backward()
+        """,
+    ),
+)
+
+
+def _unrecorded(evidence: Evidence) -> Iterator[Harm]:
+    """Yield the unrecorded modifications whose values were used, if finite differences show that they change a gradient."""
+    state, effect = evidence.state, evidence.untracked_effect
+    for suspect in effect.suspects if effect.wrong else ():
+        write, tracked = suspect.write, suspect.tracked
+        name, version = state.name_of(tracked) or "a tensor with history", tracked.counter.version
+        yield Harm(name, (write.place,), alias([write], name), suspect.used_at, suspect.used_by, version, version, True)
+
+
+def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
+    """Yield a sentence for each line with an unrecorded modification whose values were used, even if no gradient is wrong."""
+    notes = {}
+    effect = evidence.untracked_effect
+    for suspect in effect.suspects:
+        write, name = suspect.write, evidence.state.name_of(suspect.tracked) or in_english("a tensor with history")
+        told = in_english(
+            "it modifies {name}, and autograd does not record it ({operation}): the graph does not match the "
+            "computation.",
+            name=name, operation=write.operation,
+        )  # fmt: skip
+        through = alias([write], name)
+        # The gradients are right for the new values, which the author may have meant for the alias only. If the alias
+        # has no name, assume that the modification is intended.
+        if through and through.isidentifier() and not effect.wrong:
+            told = in_english(
+                "it writes through {alias} into {name}, which has the same memory: the loss was computed with the new "
+                "values. To keep the values of {name}, make {alias} a copy: `.clone()`, or `.copy()` in NumPy.",
+                alias=through, name=name,
+            )  # fmt: skip
+        notes[write.place] = told_of_line(write.place, evidence.file, told)
+    yield from notes.values()
+
+
+UNRECORDED_WRITE = HarmKind(
+    name="unrecorded write",
+    sentence="A tensor with history was overwritten and autograd did not record it: the gradient belongs to other values.",
+    outcomes=("silently-wrong",),
+    find=_unrecorded,
+    example=Example(
+        "silently-wrong",
+        """
+        import torch
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        h = w * 2
+        with torch.no_grad():
+            h.mul_(3)  # writes
+        (h * h).sum().backward()  # saves
+        """,
+    ),
+)
+
+
+def _by_version(evidence: Evidence) -> Iterator[Harm]:
+    """Yield the modifications that increased a counter from the version that backward expected to the actual one.
+
+    No saved tensor shows them if they were made during backward, or if CopySlices saved the tensor: the node of a base
+    whose view was modified does not expose its inner function to Python (PyTorch 2.13).
+    """
+    state, found = evidence.state, VERSIONS.search(message_of(evidence.plain.error))
+    if not found:
+        return
+    versions = int(found[1]), int(found[2])
+    saves = [save for save in state.graph.saves if save.stale and (save.version_now, save.version) == versions]
+    # A recomputed block has saved tensors that no engine call of the program reached.
+    for save, writes in [(save, writes) for save in saves if (writes := writes_into(state, save))][-1:]:
+        changed = any(
+            one.changed and one.memory is save.memory and save.overlaps(one.start, one.stop) for one in writes
+        )
+        yield harm_to(state, save, writes, changed=changed)
+    if not saves:
+        yield from _by_counter(state, *versions)
+
+
+def _by_counter(state: RunState, now: int, then: int) -> Iterator[Harm]:
+    """Yield the harm through the counter that changed between two versions; of several, through the last modified.
+
+    Others may have changed as much without harm, such as that of an initialized parameter.
+    """
+    moved: dict[int, list[WriteEvent]] = {}
+    for counter in state.tensors.counters:
+        writes = [one for one in state.writes if counter.id in one.counters and one.version is not None]
+        if counter.version == now and any(then < (one.version or 0) <= now for one in writes):
+            moved[counter.id] = writes
+    for writes in sorted(moved.values(), key=lambda some: some[-1].index)[-1:]:
+        after = [one for one in writes if then < (one.version or 0) <= now]
+        saved = next((one.place for one in writes if one.version == then), after[0].place)
+        tracked = after[0].tracked
+        name = (tracked and state.name_of(tracked)) or "a view written in place"
+        yield Harm(name, places(after), None, saved, "CopySlices", then, now, any(one.changed for one in after))
+
+
+FOUND_BY_VERSION = HarmKind(
+    name="write found by its version",
+    sentence="Backward raised an error about a tensor that no node exposes; these writes moved its version between the two in the error.",
+    outcomes=("raises-backward",),
+    find=_by_version,
+    example=Example(
+        "raises-backward",
+        """
+        import torch
+
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, grad):
+                (x,) = ctx.saved_tensors
+                return x.mul_(2).mul_(grad)  # writes
+
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        Square.apply(w.exp()).sum().backward()
+        """,
+    ),
+)

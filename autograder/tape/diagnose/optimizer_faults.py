@@ -1,0 +1,322 @@
+"""Find gradients that no step uses or that two steps use, parameters that no optimizer trains, and targets outside of the graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from autograder.errors import message_of
+from autograder.locale.translations import counted_in_english, in_english
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.fault_words import (
+    FaultKind,
+    change_of,
+    how_it_cuts,
+    is_early_copy,
+    leaves_above,
+    name_of,
+    reached_elsewhere,
+    tensors_of,
+)
+from autograder.tape.diagnose.graph_cut import NO_HISTORY
+from autograder.tape.observe.gradient_flow import Slope, StartedBackward
+from autograder.tape.observe.nodes import GraphNode
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+
+UNUSED = re.compile(r"ifferentiated Tensors? .*appears? to not have been used in the graph")  # PyTorch 2.6 to 2.15
+
+
+def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the cause of a backward call that raised because its root has no graph, or none that contains the target."""
+    state, error = evidence.state, message_of(evidence.plain.error)
+    if not evidence.plain.in_backward or not state.flow.calls:
+        return
+    call = state.flow.calls[-1]
+    if NO_HISTORY in error and call.recording and call.of is not None and all(node is None for node in call.nodes):
+        if not call.of.call.creates_graph:
+            yield _without_graph(state, call, call.of)
+        elif not call.of.gradient.requires_grad and call.of.target is not None:
+            yield _constant(state, call, call.of, call.of.target)
+    elif UNUSED.search(error):
+        reached, nodes = _below(state, call)
+        target = next((one for one in call.asked if one.id not in reached), None)
+        if target is not None:
+            yield _unused(state, call, target, reached, nodes)
+
+
+def _below(state: RunState, call: StartedBackward) -> tuple[set[int], list[GraphNode]]:
+    """Return the ids of the tensors in the graph of a call's roots, and its nodes, nearest to the roots first."""
+    stack, nodes = [node for node in call.nodes if node is not None], {}
+    while stack:
+        number = stack.pop(0)
+        if number not in nodes:
+            nodes[number] = state.graph.nodes[number]
+            stack.extend(below for below in nodes[number].inputs if below is not None)
+    tensors = {one.id for one in state.tensors.all if one.node in nodes}
+    return tensors | {node.tensor for node in nodes.values() if node.tensor is not None}, list(nodes.values())
+
+
+def _unused(
+    state: RunState, call: StartedBackward, target: TrackedTensor, reached: set[int], nodes: list[GraphNode]
+) -> GraphFault:
+    name = _plain_name(state, target, in_english("the input"))
+    made = [state.tensors.all[node.tensor] for node in nodes if node.tensor is not None and node.inputs]
+    named = (_plain_name(state, one) for one in (*call.roots, *made))
+    root = next(filter(None, named), in_english("the output"))
+    slope = call.of
+    cuts = [cut for cut in state.flow.cuts.values() if cut.joined and target.id in leaves_above(state, cut)]
+    if cuts:
+        clause, place = how_it_cuts(cuts[-1], state), cuts[-1].place
+        told = in_english(
+            "{clause}; so {name}, which {place} asks for, is not in the graph of {root}.",
+            clause=clause, name=name, place=line_of(call.place, place.file), root=root,
+        )  # fmt: skip
+        return GraphFault(UNUSED_TARGET.name, place, told, change_of(cuts[-1], state))
+    is_custom = any(node.is_custom for node in state.graph.nodes)
+    is_second = slope is not None and slope.target is target and slope.call.creates_graph and not is_custom
+    if slope is not None and is_second and (slope.gradient.id in reached or not slope.gradient.requires_grad):
+        return _constant(state, call, slope, target)
+    base = state.tensors.all[target.base] if target.base is not None else target.origin and target.origin[0]
+    if base is not None and base.id in reached and (of := _plain_name(state, base)):
+        told = in_english(
+            "it asks for the gradient of a new tensor that was made from {base}, but {root} was computed from {base} itself.",
+            base=of, root=root,
+        )  # fmt: skip
+        return GraphFault(
+            UNUSED_TARGET.name, call.place, told, in_english("Ask for the gradient of {base}, and index it.", base=of)
+        )
+    told = in_english("{root} was computed without {name}, so its graph does not contain it.", root=root, name=name)
+    change = in_english("Compute it from {name}, or pass allow_unused=True, which gives None for {name}.", name=name)
+    return GraphFault(UNUSED_TARGET.name, call.place, told, change)
+
+
+def _constant(state: RunState, call: StartedBackward, first: Slope, target: TrackedTensor) -> GraphFault:
+    """Return the fault of a second derivative of something linear."""
+    known: dict[str, object] = {
+        "slope": name_of(state, [first.gradient], in_english("the gradient")),
+        "name": name_of(state, [target], in_english("the input")),
+        "earlier": _of_line(first.call.place, call.place),
+    }
+    told = in_english(
+        "{slope}, which {earlier} computed, is the derivative of something linear (or piecewise linear) in {name}: it does "
+        "not depend on {name}.", **known,
+    )  # fmt: skip
+    change = in_english(
+        "If a second derivative of zero is right, pass materialize_grads=True (it gives zeros) or allow_unused=True (it "
+        "gives None)."
+    )
+    if all(node is None for node in call.nodes):
+        change = in_english("If a second derivative of zero is right, use zeros instead of this call.")
+    return GraphFault(UNUSED_TARGET.name, call.place, told, change)
+
+
+def _without_graph(state: RunState, call: StartedBackward, slope: Slope) -> GraphFault:
+    known: dict[str, object] = {
+        "slope": name_of(state, [slope.gradient], in_english("the gradient")),
+        "later": _of_line(call.place, slope.call.place),
+    }
+    told = in_english("it computes {slope} without a graph, and {later} differentiates it again.", **known)
+    return GraphFault(UNUSED_TARGET.name, slope.call.place, told, in_english("Pass create_graph=True here."))
+
+
+def _of_line(place: Place, other: Place) -> str:
+    """Return the line of a call, or "another call of this line" if it is the same line as `other`."""
+    return in_english("another call of this line") if place == other else line_of(place, other.file)
+
+
+def _plain_name(state: RunState, tracked: TrackedTensor, other: str = "") -> str:
+    """Return a tensor's name as it is in the program, or `other` if it has only the description of an expression."""
+    name = state.name_of(tracked) or other
+    return other if "…" in name else name
+
+
+_INITIAL = re.compile(r"init|normal_|uniform_")
+_COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
+
+
+def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that compute with parameters of an optimizer, if no backward call reached these parameters."""
+    state, flow, elsewhere = evidence.state, evidence.state.flow, reached_elsewhere(evidence)
+    if evidence.outcome.startswith("raises") or not flow.calls:
+        return
+    explained = {new.id for _, new in flow.steps.thrown_away}
+    explained |= {number for cut in flow.cuts.values() for number in leaves_above(state, cut)}
+    explained |= {leaf.id for leaves in state.given.values() for leaf in leaves}
+    known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained
+    places: dict[Place, list[TrackedTensor]] = {}
+    for number, (place, tracked) in flow.steps.used.items():
+        if number in flow.held and number not in known and tracked.shape not in elsewhere:
+            places.setdefault(place, []).append(tracked)
+    for place, tensors in places.items():
+        names = name_of(state, tensors, in_english("a parameter"))
+        told = in_english(
+            "the result that it computes with {names} reaches no loss: the optimizer updates {names}, but no backward call "
+            "computes a gradient for it.",
+            names=names,
+        )
+        change = in_english("Use the result in the loss, or take {names} out of the optimizer.", names=names)
+        concerned = tensors_of(state, tensors, read=place)
+        yield GraphFault(WITHOUT_A_LOSS.name, place, told, change, concerned)
+
+
+def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that made parameters which get gradients and which no optimizer holds."""
+    state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
+    if evidence.outcome.startswith("raises"):
+        return
+    # A modification after the first backward may be a step by hand, unless it sets the values of a new parameter. Values
+    # that were copied, as into a target network, are not random, whenever the program copied them.
+    written = {
+        (write.memory, write.place) for write in state.writes
+        if write.changed and (write.call > 0 or _COPIED.search(write.place.text))
+    }  # fmt: skip
+    by_hand = {(memory, place) for memory, place in written if not _INITIAL.search(place.text)}
+    used = {
+        number
+        for number, one in steps.unheld.items()
+        if number in steps.read
+        or any(memory is one.memory and place != state.made_at(one) for memory, place in by_hand)
+    }
+    places: dict[Place, list[TrackedTensor]] = {}
+    for tracked in steps.unheld.values():
+        if (made := state.made_at(tracked)) is not None:
+            places.setdefault(made, []).append(tracked)
+    for made, tensors in places.items():
+        if any(one.id in used or one.id in flow.held for one in tensors):
+            continue
+        names = name_of(state, tensors, in_english("a parameter"))
+        told = in_english(
+            "backward fills the gradient of {names}, which is made here, but no optimizer holds it, so it stays at its random "
+            "values.",
+            names=names,
+        )
+        change = in_english("Make it once, before the optimizer, and pass its parameters to the optimizer.")
+        yield GraphFault(UNHELD.name, made, told, change, tensors_of(state, tensors))
+
+
+def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer.
+
+    An optimizer is known from its first step. After an error, nothing is reported, because another optimizer's step may
+    have been next.
+    """
+    if evidence.outcome.startswith("raises"):
+        return
+    state, flow = evidence.state, evidence.state.flow
+    written = {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
+    thrown = {new.id for _, new in flow.steps.thrown_away}
+    known, elsewhere = thrown | flow.reached.keys(), reached_elsewhere(evidence)
+    idle = [one for number, one in flow.held.items() if number not in known and one.shape not in elsewhere]
+    missed = [
+        one
+        for number, one in flow.reached.items()
+        if number not in flow.held and one.parameter and one.memory not in written
+    ]
+    if flow.optimizer_at is None or not idle or not missed:
+        return
+    cuts = [cut for cut in flow.cuts.values() if cut.joined and not is_early_copy(cut)]
+    cut_off = {number for cut in cuts for number in leaves_above(state, cut)}
+    if {one.id for one in idle} & cut_off:
+        return
+    yield GraphFault(
+        FOREIGN.name,
+        flow.optimizer_at,
+        counted_in_english(
+            len(idle),
+            "the optimizer updates {count} tensor that no loss depends on, and not {names}, which get gradients.",
+            "the optimizer updates {count} tensors that no loss depends on, and not {names}, which get gradients.",
+            names=name_of(state, missed, in_english("the parameters")),
+        ),
+        in_english(
+            "Make the optimizer after the model is complete, from the parameters of the model that computes the loss."
+        ),
+        tensors_of(state, idle) + tensors_of(state, missed),
+    )
+
+
+def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the optimizer steps before which all gradients of a backward were cleared, one fault per line."""
+    state, told = evidence.state, set()
+    for old, new in state.flow.steps.thrown_away:
+        made = state.made_at(new)
+        if made is not None and made not in told:
+            told.add(made)
+            names = name_of(state, [new, old], "the parameter")
+            yield GraphFault(
+                CLEARED.name,
+                made,
+                in_english(
+                    "{names} is replaced by a new parameter without a gradient, after backward filled the gradient of the old one: "
+                    "the next step of the optimizer does not use it.",
+                    names=names,
+                ),
+                in_english("Replace parameters after the step and before the next backward, or copy the gradient."),
+                tensors_of(state, [old, new], lost=made),
+            )
+    for place, leaves in evidence.state.flow.cleared:
+        if place not in told:
+            told.add(place)
+            names = name_of(evidence.state, leaves, "its parameters")
+            yield GraphFault(
+                CLEARED.name,
+                place,
+                in_english(
+                    "the step changes nothing: backward filled the gradient of {names}, "
+                    "and it was cleared before this line.",
+                    names=names,
+                ),
+                in_english("Clear gradients before backward or after the step, not between them."),
+                tensors_of(evidence.state, leaves, lost=place),
+            )
+
+
+def _spent(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the backward calls that add to gradients of an earlier update, if a later update uses the sum."""
+    state, flow = evidence.state, evidence.state.flow
+    flow.finish(state.writes)
+    leaves: dict[Place, dict[int, TrackedTensor]] = {}
+    for place, tracked in flow.used_twice:
+        leaves.setdefault(place, {})[tracked.id] = tracked
+    for place, those in leaves.items():
+        names = name_of(state, those.values(), "a leaf")
+        clear = "optimizer.zero_grad()" if flow.optimizer_at else f"{names.partition(' ')[0]}.grad = None"
+        yield GraphFault(
+            SPENT.name,
+            place,
+            in_english(
+                "backward adds to the gradient of {names} that an earlier update has used already, "
+                "and the next update uses the sum.",
+                names=names,
+            ),
+            in_english("Clear it after each update: `{code}`.", code=clear),
+        )
+
+
+def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the steps of an optimizer that changed no parameter in any step, although a gradient was not zero."""
+    for steps in evidence.state.flow.steps.idle.values():
+        if not steps or evidence.outcome.startswith("raises") or any(one.is_rounded for one in steps):
+            continue
+        # A warm-up may start with a learning rate of zero.
+        if not steps[0].has_rate and (len(steps) == 1 or evidence.excerpt is not None):
+            continue
+        names = name_of(evidence.state, steps[0].parameters, in_english("its parameters"))
+        told = in_english("no step that was recorded changes {names}, although its gradient is not zero.", names=names)
+        change = in_english("Write the new values into the parameters in place, under torch.no_grad().")
+        if not steps[0].has_rate:
+            told = in_english("no step changes {names}, because the learning rate is 0.", names=names)
+            change = in_english("Set a learning rate above 0.")
+        yield GraphFault(NO_EFFECT.name, steps[0].place, told, change, tensors_of(evidence.state, steps[0].parameters))
+
+
+WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss)
+UNHELD = FaultKind("gradient that no optimizer uses", _unheld)
+FOREIGN = FaultKind("optimizer of other parameters", _foreign)
+CLEARED = FaultKind("gradient cleared before the step", _cleared)
+SPENT = FaultKind("gradient not cleared", _spent)
+NO_EFFECT = FaultKind("step without effect", _without_effect)
+
+
+UNUSED_TARGET = FaultKind("target not in the graph", _unused_target)

@@ -1,1 +1,0 @@
-"""The graph of a run: nodes, their saved tensors, and the tensors of the program."""

@@ -1,0 +1,245 @@
+"""Record the nodes behind a tensor, their saved tensors, and the versions of these when they were saved."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+
+from autograder.tape.internals.tensor_fields import (
+    STALE,
+    expected_version,
+    is_checkpoint,
+    saved_names,
+    saved_state,
+    unchecked,
+    version_of,
+)
+from autograder.tape.observe.memory_watcher import MemoryWatcher
+from autograder.tape.observe.nodes import GraphNode, TrackedSave
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.run.function_mode import tensors
+from autograder.tape.run.graph_walk import node_of, standing
+from autograder.tape.run.storages import address_of, elements_of, fingerprint
+
+
+def kept_by(
+    node: Any, near: tuple[torch.Tensor, ...] = ()
+) -> Iterator[tuple[str, Callable[[], torch.Tensor | None], bool, bool]]:
+    """Yield name, reader, whether versions are checked, and whether it is an attribute of ctx, for each saved tensor of a node.
+
+    `near` are inputs of the operation. A reader returns None after the tensor was freed. Saved-tensor hooks disable the
+    version check (torch 2.13).
+    """
+    for name in saved_names(type(node)):  # type: ignore[arg-type]
+        saved = saved_state(node, name)
+        many = isinstance(saved, (tuple, list))
+        for index, one in enumerate(saved if many else (saved,)):
+            tensor = None if one is None else one.data
+            read: Callable[[], torch.Tensor | None] = functools.partial(_raw, node, name, index if many else None)
+            if tensor is STALE:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
+                tensor = unchecked(node, name, near)
+                read = functools.partial(_same, tensor)
+            if isinstance(tensor, torch.Tensor):
+                yield name + (f"[{index}]" if many else ""), read, one.unpack_hook is None, False
+    if isinstance(node, torch.autograd.function.BackwardCFunction):
+        for name, value in list(vars(node).items()):
+            for path, tensor in _tensors_in(name, value):
+                yield f"ctx.{path}", functools.partial(_same, tensor), False, True
+
+
+def has_hooks(node: Any, name: str) -> bool:
+    """Return whether hooks were set on a saved tensor after it was saved, which disables its version check."""
+    attribute, _, index = name.partition("[")
+    saved = saved_state(node, attribute)
+    one = saved[int(index[:-1])] if index and saved is not None else saved
+    return one is not None and one.unpack_hook is not None
+
+
+def hidden_in(node: Any) -> tuple[dict[str, object], bool]:
+    """Return the values that only hooks can convert to tensors, by name, and whether the hooks belong to `torch.utils.checkpoint`.
+
+    `torch.utils.checkpoint` saves no tensor and recomputes it from inputs whose versions it checks (torch 2.13).
+    """
+    hidden: dict[str, object] = {}
+    checked = False
+    for name in saved_names(type(node)):  # type: ignore[arg-type]
+        saved = saved_state(node, name)
+        many = isinstance(saved, (tuple, list))
+        for index, one in enumerate(saved if many else (saved,)):
+            if one is not None and one.data is not None and not isinstance(one.data, torch.Tensor):
+                hidden[name + (f"[{index}]" if many else "")] = one.data
+                checked = checked or is_checkpoint(one.unpack_hook)
+    return hidden, checked
+
+
+def shares_memory(tensor: torch.Tensor, packed: object) -> bool:
+    """Return whether a packed value changes with its tensor: not if it contains only tensors with other memory."""
+    place, held = address_of(tensor), list(tensors(packed))
+    return not held or place in map(address_of, held)
+
+
+def _raw(node, name: str, index: int | None) -> torch.Tensor | None:
+    saved = saved_state(node, name)
+    tensor = None if saved is None else (saved if index is None else saved[index]).data
+    return tensor if isinstance(tensor, torch.Tensor) else None
+
+
+def kept_still(node: Any, name: str, tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return a tensor while the node keeps its packed value, else None."""
+    return tensor if name in hidden_in(node)[0] else None
+
+
+def _same(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    return tensor
+
+
+def _tensors_in(name: str, value: object) -> Iterator[tuple[str, torch.Tensor]]:
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value[:16]):
+            if isinstance(item, torch.Tensor):
+                yield f"{name}[{index}]", item
+    elif isinstance(value, dict):
+        for key, item in list(value.items())[:16]:
+            if isinstance(item, torch.Tensor):
+                yield f"{name}[{key!r}]", item
+
+
+def saved_version(node: object, name: str, tensor: torch.Tensor) -> int | None:
+    """Return the version of a tensor when it was saved: the current one if backward accepts it, else the one that backward expects."""
+    expected = None if "[" in name else expected_version(node, name)
+    return version_of(tensor) if expected is None else expected
+
+
+class Links:
+    """Adds tensors and nodes to the tables when they first appear."""
+
+    def __init__(self, state: RunState, watcher: MemoryWatcher):
+        self.state, self.watcher = state, watcher
+
+    def meet(
+        self, tensor: torch.Tensor, by: str | None = None, sources: tuple[TrackedTensor, ...] = (), *, link: bool = True
+    ) -> TrackedTensor:
+        """Return the tracked data of a tensor, which is added to the table if it is new."""
+        state = self.state
+        known = state.tensors.get(tensor)
+        if known is not None:
+            return known
+        count = len(state.tensors.all)
+        tracked = state.tensors.add(tensor, by, sources)
+        for new in state.tensors.all[count:]:
+            state.current_step.tensors.append(new.id)
+            new.step, new.unrecorded = state.steps, not torch.is_grad_enabled()
+            state.current_step.touch(new)
+            self.watcher.begin(new.memory)
+        if by is None and (tracked.leaf or not tracked.requires_grad):
+            state.flow.begin_anew(tracked, state.here())
+        if link and standing(tensor)[0]:
+            self.link(tracked, tensor, sources)
+        return tracked
+
+    def link(self, tracked: TrackedTensor, tensor: torch.Tensor, sources: tuple[TrackedTensor, ...] = ()) -> None:
+        """Add the node that created a tensor from `sources`, and all nodes below it."""
+        state, node = self.state, node_of(tensor)
+        if node is None:
+            tracked.node = None
+            return
+        known = state.graph.of.get(node)
+        if known is None:
+            if state.graph.held > state.graph.limit:
+                state.graph.sweep([tracked.node for tracked in state.tensors.of.values() if tracked.node is not None])
+            for new in state.graph.grow(node, state.here(), state.scope(), state.steps):
+                self._new_node(new, tracked if new.node is node else None, sources)
+            known = state.graph.of[node]
+            known.tensor = tracked.id
+            state.roots.add(known, tracked)
+        if tracked.node != known.id:
+            tracked.node = known.id
+            state.current_step.touch(tracked)
+
+    def _new_node(self, node: GraphNode, made: TrackedTensor | None, sources: tuple[TrackedTensor, ...]) -> None:
+        self.state.current_step.nodes.append(node.id)
+        self.state.roots.consume(node)
+        variable = getattr(node.node, "variable", None)
+        if variable is not None:
+            node.tensor = self.meet(variable).id
+        near = tuple(tensor for tracked in sources if (tensor := tracked.ref()) is not None)
+        for name, read, checked, stashed in kept_by(node.node, near):
+            tensor = read()
+            if tensor is not None:
+                self._keep(node, name, read, tensor, checked, stashed, made)
+        hidden, checked = hidden_in(node.node)
+        unknown = [name for name, packed in hidden.items() if not self._unpacked(node, name, packed, made)]
+        for tracked in dict.fromkeys(sources if unknown else ()):
+            tensor = tracked.ref()
+            if tensor is not None:
+                self._keep(node, ", ".join(unknown), weakref.ref(tensor), tensor, checked, True, made)
+
+    def _unpacked(self, node: GraphNode, name: str, packed: object, made: TrackedTensor | None) -> bool:
+        """Return whether the tensor that a hook packed is known.
+
+        If the packed value shares its memory, the node keeps that tensor.
+        """
+        tensor = next((given for given, result in reversed(self.state.packed) if result is packed), None)
+        if tensor is not None and shares_memory(tensor, packed):
+            self._keep(node, name, partial(kept_still, node.node, name, tensor), tensor, False, False, made)
+        return tensor is not None
+
+    def _keep(
+        self, node: GraphNode, name: str, saved, tensor, checked: bool, stashed: bool, made: TrackedTensor | None
+    ) -> None:
+        state = self.state
+        known, elements = state.tensors.get(tensor), elements_of(tensor)
+        memory = known.memory if known and elements is tensor else state.memories.of(elements)
+        memory.witnesses.append(saved if isinstance(saved, weakref.ref) else weakref.ref(tensor))
+        self.watcher.begin(memory, always=True)
+        now = version_of(tensor)
+        save = state.graph.keep(
+            node, name, saved, tensor, memory, elements, checked=checked, stashed=stashed, writes_before=len(state.writes),
+            version=saved_version(node.node, name, tensor) if checked and not stashed else now,
+        )  # fmt: skip
+        save.content, save.generation = fingerprint(elements, memory), memory.generation
+        owner = known or self._owner(save, now, made)
+        save.tensor = owner.id if owner else None
+        counter = owner.counter if owner else state.tensors.new_counter(now)
+        save.counter, save.version_now = counter.id, now
+        counter.fresh.append(save)
+        memory.saves.append(save)
+        if not stashed:
+            state.current_step.saved.append(save)
+        if save.stale:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
+            self._stale_at_birth(save)
+
+    def _stale_at_birth(self, save: TrackedSave) -> None:
+        last = self.state.writes[-1] if self.state.writes else None
+        if last is None or last.memory is not save.memory:
+            last = self._unheard_write(save)
+        save.writes_before, save.changed = last.index, last.changed
+        last.harmed.append(save)
+        self.state.graph.mark_invalid(save, self.state.steps)
+
+    def _unheard_write(self, save: TrackedSave) -> WriteEvent:
+        """Return a modification in the current line that no function mode received: by a scripted function, or under `torch.vmap`."""
+        state = self.state
+        write = WriteEvent(
+            len(state.writes), state.here(), "unseen", save.memory, save.start, save.stop, (save.counter,), True, None,
+            version=save.version_now, call=state.calls,
+        )  # fmt: skip
+        state.writes.append(write)
+        state.current_step.writes.append(write)
+        return write
+
+    def _owner(self, save: TrackedSave, version: int | None, made: TrackedTensor | None) -> TrackedTensor | None:
+        """Return a known tensor with the saved tensor's bytes and counter, because each read of a saved output creates a new object."""
+        for tracked in ([made] if made and made.memory is save.memory else []) + self.state.tensors.at(save.memory):
+            if (tracked.start, tracked.stop) == (save.start, save.stop) and tracked.counter.version == version:
+                return tracked
+        return None

@@ -1,1 +1,0 @@
-"""Storages, their in-place modifications, and whether autograd recorded these."""

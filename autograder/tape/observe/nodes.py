@@ -1,0 +1,264 @@
+"""The graph of a run: its nodes, their saved tensors, and which of these have changed since they were saved."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from autograder.tape.internals.tensor_fields import is_read
+from autograder.tape.recording.schema import SavedEdge
+from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.storages import Memory, elements_of, extent_of, fingerprint
+
+
+@dataclass(eq=False)
+class TrackedSave:
+    """A tensor that a node saved for backward.
+
+    Attributes:
+        saved: reads the tensor from the node without the version check; returns None after it was freed. Do not call it
+            while a hook of the node runs: the node is incomplete then, and reading it crashes the process (torch 2.13).
+        held: the tensor as read from the new node, or a weak reference to it; None after it was freed.
+        checked: whether backward compares versions: not for saved-tensor hooks, and not for attributes of ctx.
+        stashed: whether it is an attribute of ctx, which autograd does not check.
+        content: fingerprint of its values when it was saved.
+        generation: how often its memory had been modified when it was saved.
+        writes_before: number of modifications in the run before it was saved.
+        until: number of modifications in the run before a backward used it.
+        call: number of that backward.
+        since: index of the step in which it became invalid.
+        used: whether backward reads its values; its version is compared in any case.
+        tensor: id of the tensor, or of a tensor with the same bytes.
+        record_id: its id as a SavedEdge; None for an attribute of ctx.
+    """
+
+    id: int
+    node: GraphNode
+    name: str
+    saved: Callable[[], torch.Tensor | None]
+    held: torch.Tensor | weakref.ref | None
+    memory: Memory
+    start: int
+    stop: int
+    version: int | None
+    checked: bool
+    stashed: bool
+    content: object = None
+    generation: int = 0
+    tensor: int | None = None
+    counter: int = -1
+    version_now: int | None = None
+    changed: bool = False
+    until: int | None = None
+    used: bool = True
+    since: int | None = None
+    call: int = -1
+    freed: bool = False
+    record_id: int | None = None
+    writes_before: int = 0
+
+    def record(self) -> SavedEdge:
+        """Return the SavedEdge of this tensor."""
+        assert self.record_id is not None
+        return SavedEdge(
+            self.record_id, self.node.id, self.name, self.memory.id, self.start, self.stop, self.version,
+            self.version_now, self.changed, self.tensor, self.place,
+        )  # fmt: skip
+
+    def forget(self) -> None:
+        """Drop the tensor, its reader (which keeps the node alive) and the copy of its values."""
+        self.held, self.saved, self.content = None, _nothing, None
+
+    def read(self) -> torch.Tensor | None:
+        """Return the current tensor, or None if it was freed."""
+        return self.held() if isinstance(self.held, weakref.ref) else self.held
+
+    def differs(self) -> bool:
+        """Return whether its values differ from the saved ones."""
+        tensor = self.read()
+        return tensor is not None and fingerprint(elements_of(tensor)) != self.content
+
+    @property
+    def place(self) -> Place:
+        """The user's line whose operation saved it."""
+        return self.node.place
+
+    @property
+    def checkpointed(self) -> bool:
+        """Whether backward recomputes it (`torch.utils.checkpoint`, reentrant or not)."""
+        return self.stashed and (self.checked or self.node.name == "CheckpointFunctionBackward")
+
+    @property
+    def stale(self) -> bool:
+        """Whether backward will raise an error for it."""
+        return self.checked and self.version_now != self.version
+
+    @property
+    def invalid(self) -> bool:
+        """Whether it has changed since it was saved, by its values or by its version."""
+        return self.changed or self.stale
+
+    def overlaps(self, start: int, stop: int) -> bool:
+        """Return whether it overlaps the bytes [start, stop) of its storage."""
+        return self.start < stop and start < self.stop
+
+
+@dataclass(eq=False)
+class GraphNode:
+    """A backward function.
+
+    `node` is the object of PyTorch, kept alive during the run because the id of a freed object may be reused.
+    """
+
+    id: int
+    node: Any
+    name: str
+    inputs: tuple[int | None, ...]
+    place: Place
+    scope: tuple[str, ...]
+    step: int
+    tensor: int | None = None
+    saves: list[TrackedSave] = field(default_factory=list)
+    consumers: list[GraphNode] = field(default_factory=list)
+    refused: TrackedSave | None = None
+    corrupted: TrackedSave | None = None
+    freed: bool = False
+    untracked: int | None = None
+    is_custom: bool = False
+
+
+# Our references to nodes keep saved tensors alive that the program alone would free, as in an evaluation loop without
+# backward. Beyond this number of bytes, nodes that no existing tensor reaches are released; the next limit is twice the
+# size of the rest, and at least HELD.
+HELD = 1 << 28
+
+
+def _nothing() -> None:
+    return None
+
+
+class Graph:
+    """All nodes of a run, in order of first appearance."""
+
+    def __init__(self):
+        self.held, self.limit = 0, HELD
+        self.nodes: list[GraphNode] = []
+        self.of: dict[object, GraphNode] = {}
+        self.saves: list[TrackedSave] = []
+        self._edges = 0
+
+    def grow(self, root: Any, place: Place, scope: tuple[str, ...], step: int) -> list[GraphNode]:
+        """Return the unknown nodes below `root` after adding them, inputs first."""
+        new: list[GraphNode] = []
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in self.of:
+                stack.pop()
+                continue
+            unknown = [n for n, _ in node.next_functions if n is not None and n not in self.of]
+            if unknown:
+                stack.extend(unknown)
+            else:
+                stack.pop()
+                new.append(self._add(node, place, scope, step))
+        return new
+
+    def _add(self, node, place: Place, scope: tuple[str, ...], step: int) -> GraphNode:
+        below = [self.of[n] if n is not None else None for n, _ in node.next_functions]
+        made = GraphNode(len(self.nodes), node, type(node).__name__, (), place, scope, step)
+        made.is_custom = isinstance(node, torch.autograd.function.BackwardCFunction)
+        made.inputs = tuple(n.id if n else None for n in below)
+        for input_ in dict.fromkeys(n for n in below if n):
+            input_.consumers.append(made)
+            made.refused = made.refused or input_.refused
+            made.corrupted = made.corrupted or input_.corrupted
+            made.freed = made.freed or input_.freed
+            made.untracked = input_.untracked if made.untracked is None else made.untracked
+        self.nodes.append(made)
+        self.of[node] = made
+        return made
+
+    def keep(
+        self, node: GraphNode, name: str, saved, tensor: torch.Tensor, memory: Memory, elements: torch.Tensor, **facts
+    ) -> TrackedSave:
+        """Return the new record of a tensor that `node` saved, with its elements in `memory`."""
+        start, stop = extent_of(elements) if memory.size else (0, 0)
+        held = saved if isinstance(saved, weakref.ref) else tensor
+        save = TrackedSave(len(self.saves), node, name, saved, held, memory, start, stop, **facts)
+        save.version_now, save.used = save.version, is_read(node.node, name)
+        if not save.stashed:
+            save.record_id, self._edges = self._edges, self._edges + 1
+        self.held += stop - start
+        self.saves.append(save)
+        node.saves.append(save)
+        return save
+
+    def mark_invalid(self, save: TrackedSave, step: int) -> None:
+        """Mark all nodes above a saved tensor, whose backward depends on it. Each is marked at most twice, so the cost stays linear."""
+        if not (save.stale or save.used):
+            return
+        save.since = step if save.since is None else save.since
+        which = "refused" if save.stale else "corrupted"
+        stack = [save.node]
+        while stack:
+            node = stack.pop()
+            if getattr(node, which) is None:
+                setattr(node, which, save)
+                stack.extend(node.consumers)
+
+    def mark_untracked(self, node: GraphNode, step: int) -> None:
+        """Mark all nodes above a node: from this step on, an input has values that its graph does not describe."""
+        stack = [node]
+        while stack:
+            above = stack.pop()
+            if above.untracked is None:
+                above.untracked = step
+                stack.extend(above.consumers)
+
+    def sweep(self, living: list[int]) -> None:
+        """Release the nodes that cannot be reached from those in `living` (by id), with their saved tensors."""
+        reached, stack = set(living), list(living)
+        while stack:
+            for number in self.nodes[stack.pop()].inputs:
+                if number is not None and number not in reached:
+                    reached.add(number)
+                    stack.append(number)
+        for node in [node for node in self.of.values() if node.id not in reached]:
+            del self.of[node.node]
+            node.node = None
+            for save in node.saves:
+                self._let_go(save)
+        self.limit = max(HELD, 2 * self.held)
+
+    def _let_go(self, save: TrackedSave) -> None:
+        if not save.freed:
+            save.freed = True
+            save.forget()
+            self.held -= save.stop - save.start
+
+    def close(self) -> None:
+        """Drop all references to objects of the run. The recorded data stays."""
+        for node in self.nodes:
+            node.node = None
+        for save in self.saves:
+            save.forget()
+        self.of = {}
+
+    def release(self, node: GraphNode) -> list[TrackedSave]:
+        """Return the saved tensors of `node` that a backward freed just now."""
+        freed = [save for save in node.saves if not save.freed and not save.stashed and save.saved() is None]
+        for save in freed:
+            self._let_go(save)
+        if freed:
+            stack = [node]
+            while stack:
+                above = stack.pop()
+                if not above.freed:
+                    above.freed = True
+                    stack.extend(above.consumers)
+        return freed

@@ -1,0 +1,229 @@
+"""The tensors of a run, their memory, and their version counters."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+
+from autograder.tape.internals.tensor_fields import base_of, storage_number, version_of
+from autograder.tape.observe.nodes import TrackedSave
+from autograder.tape.recording.schema import Tensor, TensorState
+from autograder.tape.run.graph_walk import standing
+from autograder.tape.run.storages import Memories, Memory, address_of, extent_of
+
+# These functions create an alias with a new version counter; other aliases share the counter of their source (torch
+# 2.13).
+FOREIGN = {"data": "data", "from_dlpack": "dlpack"} | dict.fromkeys(
+    ("from_numpy", "as_tensor", "asarray", "frombuffer"), "numpy"
+)
+STATED = 16  # maximum number of aliases of a storage whose new values are recorded after a modification
+
+
+@dataclass(eq=False)
+class Counter:
+    """A version counter, and the saved tensors with this counter that are still valid."""
+
+    id: int
+    version: int | None
+    fresh: list[TrackedSave] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class TrackedTensor:
+    """A tensor object.
+
+    `made` means that an operation created it, `origin` is the tensor and function that it was reached by, `unrecorded`
+    means that recording was off when it first appeared.
+    """
+
+    id: int
+    ref: weakref.ref
+    memory: Memory
+    start: int
+    stop: int
+    counter: Counter
+    shape: tuple[int, ...]
+    dtype: str
+    made: bool
+    base: int | None = None
+    alias_of: str | None = None
+    origin: tuple[TrackedTensor, str] | None = None
+    parameter: bool = False
+    leaf: bool = False
+    pointer: int = 0
+    step: int = 0
+    storage: int = 0
+    itemsize: int = 1
+    requires_grad: bool = False
+    event: int | None = None
+    name: str | None = None
+    name_depth: int = 1 << 30
+    node: int | None = None
+    stated: TensorState | None = None
+    unrecorded: bool = False
+
+    def record(self) -> Tensor:
+        """Return the Tensor record of this object."""
+        kind: Literal["parameter", "leaf", "input", "result"] = "result" if self.made else "input"
+        if self.leaf:
+            kind = "parameter" if self.parameter else "leaf"
+        return Tensor(
+            self.id,
+            self.shape,
+            self.dtype,
+            self.memory.id,
+            self.start,
+            self.stop,
+            self.counter.id,
+            kind,
+            self.base,
+            self.alias_of,
+        )
+
+    def state(self, tensor: torch.Tensor) -> TensorState | None:
+        """Return the tensor's state if it changed since the last recorded one, or None."""
+        requires_grad, is_leaf = standing(tensor)
+        self.leaf = self.leaf or (is_leaf and requires_grad)
+        state = TensorState(self.id, version_of(tensor), requires_grad, is_leaf, self.node, values_text(tensor))
+        if state == self.stated:
+            return None
+        self.stated = state
+        return state
+
+
+class Tensors:
+    """All tensor objects of a run, in order of first appearance."""
+
+    def __init__(self, memories: Memories):
+        self.memories = memories
+        self.all: list[TrackedTensor] = []
+        self.of: dict[int, TrackedTensor] = {}
+        self.counters: list[Counter] = []
+        self.living: dict[int, list[TrackedTensor]] = {}
+
+    def get(self, tensor: torch.Tensor) -> TrackedTensor | None:
+        """Return the tracked data of this tensor object, or None."""
+        return self.of.get(id(tensor))
+
+    def add(
+        self, tensor: torch.Tensor, by: str | None = None, sources: tuple[TrackedTensor, ...] = ()
+    ) -> TrackedTensor:
+        """Return the tracked data of a new tensor. `by` is the function that returned it, called with `sources`."""
+        memory = self.memories.of(tensor, foreign=by in FOREIGN)
+        neighbours = self.at(memory)
+        source = next((s for s in sources if s.memory is memory and memory.size), None)
+        alias = FOREIGN.get(by or "") if neighbours else None
+        storage = storage_number(tensor) if memory.size else 0
+        if neighbours and alias is None and all(tracked.storage != storage for tracked in neighbours):
+            # Another storage object with the same bytes was created through NumPy, DLPack or a pointer.
+            alias = "dlpack" if memory.capsule else "numpy"
+        start, stop = extent_of(tensor) if memory.size else (0, 0)
+        if memory.size and alias in ("numpy", "dlpack"):
+            # The tensor may start inside the memory of another storage.
+            shift = tensor.untyped_storage().data_ptr() - memory.address
+            start, stop = start + shift, stop + shift
+        base = base_of(tensor)
+        known_base = None if base is None else self.get(base) or self.add(base)
+        counter = self._counter(tensor, known_base, source, neighbours, alias)
+        tracked = TrackedTensor(
+            len(self.all), self._reference(tensor), memory, start, stop, counter, tuple(tensor.shape),
+            str(tensor.dtype).removeprefix("torch."), by is not None and bool(sources),
+            known_base.id if known_base else None, alias, (source, by) if source and by else None,
+            isinstance(tensor, torch.nn.Parameter), all(standing(tensor)),
+        )  # fmt: skip
+        tracked.storage = storage
+        tracked.requires_grad = standing(tensor)[0]
+        tracked.pointer, tracked.itemsize = (address_of(tensor) or (0, 0))[0], tensor.element_size()
+        self.all.append(tracked)
+        self.of[id(tensor)] = tracked
+        self.living.setdefault(memory.id, []).append(tracked)
+        return tracked
+
+    def _counter(
+        self,
+        tensor,
+        base: TrackedTensor | None,
+        source: TrackedTensor | None,
+        neighbours: list[TrackedTensor],
+        alias: str | None,
+    ) -> Counter:
+        if base is not None:
+            return base.counter
+        version = version_of(tensor)
+        if alias is None:
+            for candidate in ([source] if source else []) + neighbours:
+                if candidate.counter.version == version and (source is not None or candidate.alias_of is None):
+                    return candidate.counter
+        return self.new_counter(version)
+
+    def new_counter(self, version: int | None) -> Counter:
+        """Return a counter that no known tensor shares."""
+        counter = Counter(len(self.counters), version)
+        self.counters.append(counter)
+        return counter
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Drop all weak references to a tensor object, because PyTorch does not swap a tensor that has one."""
+        tracked = self.of.pop(id(tensor), None)
+        if tracked is not None:
+            tracked.ref = weakref.ref(_Gone())
+            tracked.memory.witnesses[:] = [one for one in tracked.memory.witnesses if one() is not tensor]
+
+    def moved_to_other_memory(self, tracked: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor:
+        """Return the new tracked data of an object that `.data =`, `set_` or `resize_` gave other memory. Its counter stays."""
+        del self.of[id(tensor)]
+        fresh = self.add(tensor)
+        fresh.counter, fresh.made, fresh.node, fresh.name = tracked.counter, tracked.made, tracked.node, tracked.name
+        return fresh
+
+    def at(self, memory: Memory) -> list[TrackedTensor]:
+        """Return the existing tensors in a storage, newest first."""
+        if not memory.size:
+            return []
+        alive = [tracked for tracked in self.living.get(memory.id, ()) if tracked.ref() is not None]
+        # A buffer may have ten thousand row views; the oldest and the newest are sufficient.
+        if len(alive) > 2 * STATED:
+            alive = alive[:STATED] + alive[-STATED:]
+        self.living[memory.id] = alive
+        return alive[::-1]
+
+    def _reference(self, tensor: torch.Tensor) -> weakref.ref:
+        # A strong reference would keep memory that the program freed; the id of a freed object may be reused.
+        key, table = id(tensor), self.of
+
+        def forget(reference):
+            if key in table and table[key].ref is reference:
+                del table[key]
+
+        return weakref.ref(tensor, forget)
+
+
+class _Gone:
+    """An object that no longer exists."""
+
+
+def values_text(tensor: torch.Tensor, most: int = 12) -> str:
+    """Return a short text of a tensor's values: all if there are at most `most`, else the first three and the number of the others."""
+    try:
+        flat = tensor.detach()
+        if flat.numel() <= most:
+            return _nested(flat.tolist())
+        first = (
+            flat.flatten()[:3].tolist()
+            if flat.is_contiguous()
+            else flat[(0,) * (flat.dim() - 1)].flatten()[:3].tolist()
+        )
+        return f"[{', '.join(_number(v) for v in first)}, … {flat.numel() - len(first)} more]"
+    except (RuntimeError, NotImplementedError, TypeError):
+        return ""
+
+
+def _nested(value: object) -> str:
+    return f"[{', '.join(_nested(v) for v in value)}]" if isinstance(value, list) else _number(value)
+
+
+def _number(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

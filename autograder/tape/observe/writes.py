@@ -1,0 +1,229 @@
+"""Find in-place modifications: their lines and expressions, the changed version counters, and the affected saved tensors."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+import torch
+
+from autograder.tape.internals.tensor_fields import version_of
+from autograder.tape.observe.nodes import TrackedSave
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.observe.tensors import STATED, TrackedTensor
+from autograder.tape.run.storages import Memory, address_of
+
+
+def written_through(text: str) -> tuple[str | None, str]:
+    """Return the modified expression of a line and the operation, such as ("n", "__setitem__") for `n[:] = 0`."""
+    line = text.strip()
+    try:
+        statements = ast.parse(f"{line} pass" if line.endswith(":") else line).body
+    except (SyntaxError, ValueError):  # a part of a longer statement
+        return None, "unseen"
+    return next((found for found in map(_target, statements) if found[0] is not None), (None, "unseen"))
+
+
+def _target(statement: ast.stmt) -> tuple[str | None, str]:
+    if isinstance(statement, (ast.With, ast.For, ast.If, ast.While)):
+        return next((found for found in map(_target, statement.body) if found[0] is not None), (None, "unseen"))
+    if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+        if isinstance(target, ast.Subscript):
+            return ast.unparse(target.value), "__setitem__"
+        if isinstance(target, ast.Attribute):
+            return ast.unparse(target.value), f"{target.attr} ="
+        return (ast.unparse(target), "in place") if isinstance(statement, ast.AugAssign) else (None, "unseen")
+    call = getattr(statement, "value", None)
+    return _call(call) if isinstance(call, ast.Call) else (None, "unseen")
+
+
+def _call(call: ast.Call) -> tuple[str | None, str]:
+    out = next((keyword.value for keyword in call.keywords if keyword.arg == "out"), None)
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+    if out is not None:
+        return ast.unparse(out), name
+    if isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, ast.Name):
+        return ast.unparse(call.func.value), name
+    if isinstance(call.func, ast.Attribute) and call.func.value.id not in ("np", "numpy", "torch", "ctypes"):  # type: ignore[attr-defined]
+        return call.func.value.id, name  # type: ignore[attr-defined]
+    return (ast.unparse(call.args[0]), name) if call.args else (None, name)
+
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class FoundWrite:
+    """A detected modification, before it is added to the state of the run.
+
+    Attributes:
+        interval: range [start, stop) of modified bytes in `memory`.
+        tracked: the modified tensor, if a function reported it.
+        counters: ids of the version counters that changed.
+        changed: whether bytes changed.
+        refused: saved tensors for which backward raises from now on, because their counter changed.
+        swapped: the tensor that received other memory, as in `.data = other`.
+        through: the modified expression of the line, if it is known.
+        exact: whether the line is certain.
+        shared: whether no function reported it, and other processes can write there.
+    """
+
+    memory: Memory
+    interval: Interval
+    operation: str
+    tracked: TrackedTensor | None = None
+    counters: tuple[int, ...] = ()
+    changed: bool = True
+    refused: tuple[TrackedSave, ...] = ()
+    swapped: TrackedTensor | None = None
+    through: str | None = None
+    exact: bool = True
+    shared: bool = False
+
+
+class Writes:
+    """Finds the modifications of a function or statement by comparing the state after it with the known state."""
+
+    def __init__(self, state: RunState):
+        self.state = state
+
+    def check(self, tracked: TrackedTensor, tensor: torch.Tensor, operation: str) -> bool:
+        """Return whether a tensor was modified since its last check, and record the modification."""
+        moved = self._elsewhere(tracked, tensor, operation)
+        version = version_of(tensor)
+        if moved is None and version == tracked.counter.version:
+            return False
+        if moved is not None:
+            counters = () if version == tracked.counter.version else (tracked.counter.id,)
+            refused = self._stale(tracked, version) if counters else ()
+            interval = tracked.start, tracked.stop
+            self.note(
+                FoundWrite(tracked.memory, interval, operation, moved, counters, refused=refused, swapped=tracked)
+            )
+        else:
+            self._counted(tracked, operation, version)
+        return True
+
+    def silent(self, tracked: TrackedTensor, operation: str) -> None:
+        """Check for a modification without a counter change.
+
+        Fused optimizers and inference mode change no counter (torch 2.13).
+        """
+        memory = tracked.memory
+        if memory.content is not None and memory.alive():
+            interval = memory.look()
+            if interval is not None:
+                self.note(FoundWrite(memory, interval, operation, tracked))
+
+    def unreported(self, memory: Memory, interval: Interval, exact: bool) -> None:
+        """Record a change that no function reported."""
+        text = self.state.here().text
+        through, operation = written_through(text)
+        shared = False
+        for tracked in self.state.tensors.at(memory):
+            tensor = tracked.ref()
+            if tensor is not None and version_of(tensor) != tracked.counter.version:
+                return self._counted(tracked, operation, version_of(tensor), interval)
+            shared = shared or (tensor is not None and tensor.is_shared())
+        return self.note(FoundWrite(memory, interval, operation, through=through, exact=exact, shared=shared))
+
+    def _elsewhere(self, tracked: TrackedTensor, tensor: torch.Tensor, operation: str) -> TrackedTensor | None:
+        """Return the new tracked data of an object that has other memory now (`.data =`, `set_`, `resize_`), else None."""
+        place = address_of(tensor)
+        if place is None or place[0] == tracked.pointer:
+            return None
+        state, count = self.state, len(self.state.tensors.all)
+        fresh = state.tensors.moved_to_other_memory(tracked, tensor)
+        for new in state.tensors.all[count:]:
+            state.current_step.tensors.append(new.id)
+            state.current_step.touch(new)
+        return fresh
+
+    def _counted(
+        self, tracked: TrackedTensor, operation: str, version: int | None, interval: Interval | None = None
+    ) -> None:
+        memory = tracked.memory
+        known = memory.content is not None and memory.alive()
+        if known and interval is None:
+            interval = memory.look()
+        changed = interval is not None or not known
+        interval = interval or (tracked.start, tracked.stop)
+        refused = self._stale(tracked, version)
+        self.note(FoundWrite(memory, interval, operation, tracked, (tracked.counter.id,), changed, refused))
+
+    def _stale(self, tracked: TrackedTensor, version: int | None) -> tuple[TrackedSave, ...]:
+        """Return the saved tensors for which backward raises from now on."""
+        counter = tracked.counter
+        counter.version = version
+        fresh, counter.fresh = counter.fresh, []
+        refused = []
+        for save in fresh:
+            if save.freed:
+                continue
+            save.version_now = version
+            if save.stale:
+                refused.append(save)
+                self.state.graph.mark_invalid(save, self.state.steps)
+            elif not save.checked:
+                counter.fresh.append(save)
+        return tuple(refused)
+
+    def note(self, found: FoundWrite) -> None:
+        """Record a modification."""
+        state, tracked = self.state, found.tracked
+        write = self._event(found)
+        if tracked is not None:
+            write.version = tracked.counter.version
+            write.through = found.through or state.name_of(tracked, look=bool(write.harmed) or write.in_backward)
+            written, operation = written_through(write.place.text)
+            if written and operation == found.operation and (write.through or "") not in write.place.text:
+                write.through = written  # another function named it
+        state.writes.append(write)
+        state.current_step.writes.append(write)
+        neighbours = state.tensors.at(found.memory)
+        for neighbour in neighbours[:STATED] + ([tracked] if tracked else []):
+            state.current_step.touch(neighbour)
+        if found.changed:
+            state.untracked.note(write, found.swapped, neighbours)
+
+    def _event(self, found: FoundWrite) -> WriteEvent:
+        """Return the event of a modification, with its position in the run and the saved tensors that it affects."""
+        state = self.state
+        corrupted = self._corrupted(found.memory, found.interval, found.swapped) if found.changed else []
+        write = WriteEvent(
+            len(state.writes), state.place or state.here(), found.operation, found.memory, *self._whole(found),
+            found.counters, found.changed, found.tracked, found.through, exact=found.exact,
+            harmed=[*found.refused, *corrupted], swapped=found.swapped is not None,
+            in_backward=state.engine_depth > 0, call=state.calls, shared=found.shared,
+        )  # fmt: skip
+        top = state.statements.top
+        if top is not None:
+            write.activation = top.number
+            node = top.frame.f_locals.get("ctx") if write.in_backward else None
+            if isinstance(node, torch.autograd.function.BackwardCFunction):
+                write.running = state.graph.of.get(node)
+        return write
+
+    def _whole(self, found: FoundWrite) -> Interval:
+        """Return the interval extended to whole elements, because often only some bytes of a changed float differ."""
+        near = found.tracked or next(iter(self.state.tensors.at(found.memory)), None)
+        size = near.itemsize if near else 1
+        start, stop = found.interval
+        return start // size * size, -(-stop // size) * size
+
+    def _corrupted(self, memory: Memory, interval: Interval, swapped: TrackedTensor | None) -> list[TrackedSave]:
+        """Return the saved tensors whose values a modification changed. Backward does not detect it if no counter changed."""
+        found, still = [], []
+        for save in memory.saves:
+            if save.freed or save.invalid:
+                continue
+            if (swapped is None or save.tensor == swapped.id) and save.overlaps(*interval) and save.differs():
+                save.changed = True
+                self.state.graph.mark_invalid(save, self.state.steps)
+                found.append(save)
+            else:
+                still.append(save)
+        memory.saves = still
+        return found

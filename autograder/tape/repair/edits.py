@@ -1,0 +1,362 @@
+"""A program's source, edits of it that leave all other bytes unchanged, and their text as a `Fix`."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from autograder.tape.recording.verdict_types import Fix
+
+T = TypeVar("T", bound=ast.AST)
+ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Tuple)
+SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Delete, ast.Assert, ast.Raise, ast.Pass)
+
+
+@dataclass(frozen=True, order=True)
+class Edit:
+    """A replacement of the bytes from `start` to `stop` (exclusive) with `text`, or an insertion if they are equal."""
+
+    start: int
+    stop: int
+    text: str
+
+
+Edits = tuple[Edit, ...]
+
+
+class EditableSource:
+    """A parsed source. Positions are bytes in UTF-8, as in Python's `ast`.
+
+    Raises:
+        SyntaxError: if the source is not valid Python.
+    """
+
+    def __init__(self, text: str):
+        self.text = text
+        self.data = text.encode()
+        self.tree = ast.parse(text)
+        self.lines = self.data.split(b"\n")
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The position of the first byte of each line."""
+        starts = [0]
+        for line in self.lines:
+            starts.append(starts[-1] + len(line) + 1)
+        return starts
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The parent of each node."""
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def span(self, node: Any) -> tuple[int, int]:
+        """Return the first byte of a node and the byte after its last. A decorated definition starts at its first decorator."""
+        first = min([node, *getattr(node, "decorator_list", [])], key=lambda one: one.lineno)
+        start = self.starts[first.lineno - 1] + (node.col_offset if first is not node else first.col_offset)
+        return start, self.starts[node.end_lineno - 1] + node.end_col_offset
+
+    def of(self, node: ast.AST) -> str:
+        """Return the source of a node."""
+        start, stop = self.span(node)
+        return self.data[start:stop].decode()
+
+    def operand(self, node: ast.expr) -> str:
+        """Return the source of an expression, in parentheses if an attribute access requires them."""
+        text = self.of(node)
+        return text if isinstance(node, ATOMS) and "\n" not in text else f"({text})"
+
+    def factor(self, node: ast.expr) -> str:
+        """Return the source of an expression, in parentheses if an operator requires them. Numbers do not need any."""
+        return self.of(node) if isinstance(node, ast.Constant) else self.operand(node)
+
+    def dot(self, node: ast.Attribute) -> int:
+        """Return the position of the dot before the attribute's name. A closing bracket may precede it."""
+        return self.data.rfind(b".", 0, self.span(node)[1] - len(node.attr.encode()))
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the ancestors of a node, innermost first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Return the list of statements that contains `statement`."""
+        parent = self.parents[statement]
+        for _, value in ast.iter_fields(parent):
+            if isinstance(value, list) and statement in value:
+                return value
+        raise ValueError(f"line {statement.lineno} is not in a block")
+
+    def scope(self, node: ast.AST) -> ast.AST:
+        """Return the function that contains the node, or the module."""
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        return next((one for one in self.ancestors(node) if isinstance(one, functions)), self.tree)
+
+    def statements(self, within: ast.AST | None = None) -> list[ast.stmt]:
+        """Return all statements, in the order of the source."""
+        found = [node for node in ast.walk(within or self.tree) if isinstance(node, ast.stmt)]
+        return sorted(found, key=lambda one: (one.lineno, one.col_offset))
+
+    def statements_at(self, line: int) -> list[ast.stmt]:
+        """Return the innermost statements that cover the line. There are several if `;` separates them."""
+        covering = [one for one in self.statements() if one.lineno <= line <= (one.end_lineno or one.lineno)]
+        simple: list[ast.stmt] = [one for one in covering if isinstance(one, SIMPLE)]
+        return simple or [one for one in covering[-1:] if not isinstance(one, ast.ClassDef)]
+
+    def indent(self, statement: ast.stmt) -> str:
+        """Return the indentation of the statement's line."""
+        line = self.lines[statement.lineno - 1].decode()
+        return line[: len(line) - len(line.lstrip())]
+
+    @cached_property
+    def unit(self) -> str:
+        """One level of indentation in this source."""
+        depths = (self.indent(body[0]) for node in ast.walk(self.tree) if (body := inner(node)))
+        return next((depth for depth in depths if depth), "    ")
+
+    def stands_alone(self, statement: ast.stmt) -> bool:
+        """Return whether the statement's lines contain nothing else, except possibly a comment."""
+        start, stop = self.span(statement)
+        before = self.data[self.data.rfind(b"\n", 0, start) + 1 : start]
+        rest = self.rest(stop).lstrip("; \t")
+        return not before.strip() and (not rest or rest.startswith("#"))
+
+    def rest(self, stop: int) -> str:
+        """Return the rest of the line after the byte `stop`."""
+        return self.data[stop : self.line_end(stop)].decode()
+
+    def line_end(self, position: int) -> int:
+        """Return the position of the end of the line, before its line break."""
+        end = self.line_break(position)
+        return end - 1 if self.data[end - 1 : end] == b"\r" and end > position else end
+
+    def line_break(self, position: int) -> int:
+        """Return the position of the line feed that ends the line, or the length of the source."""
+        end = self.data.find(b"\n", position)
+        return len(self.data) if end < 0 else end
+
+    def apply_to(self, node: ast.AST, edits: Iterable[Edit]) -> str:
+        """Return the source of a node after the edits inside it."""
+        start, stop = self.span(node)
+        return self.splice(sorted(one for one in edits if start <= one.start and one.stop <= stop), start, stop)
+
+    def splice(self, ordered: list[Edit], start: int, stop: int) -> str:
+        """Return the bytes from `start` to `stop` after the edits, which must be in order and between them."""
+        parts, last = [], start
+        for edit in ordered:
+            parts += [self.data[last : edit.start], edit.text.encode()]
+            last = edit.stop
+        return b"".join([*parts, self.data[last:stop]]).decode()
+
+    def apply(self, edits: Iterable[Edit]) -> str | None:
+        """Return the source after the edits, or None if two of them overlap."""
+        ordered = sorted(set(edits))
+        if any(late.start < early.stop for early, late in pairwise(ordered)):
+            return None
+        return self.splice(ordered, 0, len(self.data))
+
+
+def every(kind: type[T], within: ast.AST) -> list[T]:
+    """Return all nodes of a type in a subtree, including its root."""
+    return [node for node in ast.walk(within) if isinstance(node, kind)]
+
+
+def inner(node: Any) -> list[ast.stmt]:
+    """Return the first block of a compound statement, or [] for other nodes."""
+    body = getattr(node, "body", None)
+    return body if isinstance(node, ast.stmt) and isinstance(body, list) else []
+
+
+def replace(source: EditableSource, node: ast.AST, text: str) -> Edit:
+    """Return the edit that replaces the node with `text`."""
+    return Edit(*source.span(node), text)
+
+
+def insert(source: EditableSource, node: ast.AST, text: str, *, after: bool = False) -> Edit:
+    """Return the edit that inserts `text` directly before (or after) the node, on its line."""
+    start, stop = source.span(node)
+    return Edit(stop, stop, text) if after else Edit(start, start, text)
+
+
+def before(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
+    """Return the edit that inserts the statements of `text` before `statement`, on separate lines if `statement` starts its line."""
+    start, _ = source.span(statement)
+    line = source.data.rfind(b"\n", 0, start) + 1
+    if source.data[line:start].strip():
+        return Edit(start, start, "; ".join(text.splitlines()) + "; ")
+    indented = [source.indent(statement) + one for one in text.splitlines()]
+    return Edit(line, line, source.newline.join([*indented, ""]))
+
+
+def after(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
+    """Return the edit that inserts the statements of `text` after `statement`."""
+    _, stop = source.span(statement)
+    if not source.stands_alone(statement):
+        return Edit(stop, stop, "; " + "; ".join(text.splitlines()))
+    end = source.line_end(stop)
+    indented = [source.indent(statement) + one for one in text.splitlines()]
+    return Edit(end, end, source.newline.join(["", *indented]))
+
+
+def delete(source: EditableSource, statement: ast.stmt) -> Edit:
+    """Return the edit that deletes the statement, including its lines if they contain nothing else."""
+    start, stop = source.span(statement)
+    block = source.block(statement)
+    if len(block) == 1:
+        return Edit(start, stop, "pass")
+    if source.stands_alone(statement):
+        # Remove the line break before it, not the one after it: another edit may insert text directly after its line.
+        if statement.lineno > 1:
+            return Edit(source.line_end(source.starts[statement.lineno - 2]), source.line_end(stop), "")
+        return Edit(0, source.line_break(stop) + 1, "")
+    place = block.index(statement)
+    if place + 1 < len(block) and block[place + 1].lineno == statement.end_lineno:
+        return Edit(start, source.span(block[place + 1])[0], "")
+    return Edit(source.span(block[place - 1])[1], stop, "")
+
+
+def dedent(source: EditableSource, statement: ast.stmt) -> str:
+    """Return the source of a statement. The indentation of its first line is removed from the others."""
+    indent = source.indent(statement)
+    first, *others = source.of(statement).splitlines()
+    return "\n".join([first, *(one.removeprefix(indent) for one in others)])
+
+
+def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
+    """Return the edits that indent the statement under `header`, such as "with torch.no_grad():", or () if the line cannot be indented."""
+    if source.stands_alone(statement):
+        start, stop = source.span(statement)
+        indent = source.indent(statement)
+        breaks = [source.starts[line] for line in range(statement.lineno, statement.end_lineno or statement.lineno)]
+        own = "" if '"""' in source.of(statement) or "'''" in source.of(statement) else source.unit
+        first = Edit(start, start, f"{header}{source.newline}{indent}{source.unit}")
+        return (first, *(Edit(at, at, own) for at in breaks if own and start < at < stop))
+    block = source.block(statement)
+    indent = source.indent(statement)
+    holder = source.parents[statement]
+    if isinstance(holder, ast.stmt) and holder.lineno == statement.lineno:
+        return ()  # in `if c: a; b` the statement does not start a line
+    start, stop = source.span(statement)
+    place = block.index(statement)
+    text = f"{header} {source.of(statement)}"
+    if place and block[place - 1].end_lineno == statement.lineno:
+        start, text = source.span(block[place - 1])[1], f"{source.newline}{indent}{text}"
+    if place + 1 < len(block) and block[place + 1].lineno == statement.end_lineno:
+        stop, text = source.span(block[place + 1])[0], f"{text}{source.newline}{indent}"
+    return (Edit(start, stop, text),)
+
+
+def remove_header(source: EditableSource, block: ast.With | ast.If) -> Edits:
+    """Return the edits that remove a block's header and dedent its body."""
+    start, body = source.span(block)[0], source.span(block.body[0])[0]
+    surplus = source.indent(block.body[0]).removeprefix(source.indent(block))
+    breaks = [source.starts[line] for line in range(block.body[0].lineno, block.end_lineno or 0)]
+    depth = len(source.indent(block).encode())
+    inside = [at + depth for at in breaks if source.data[at + depth :].startswith(surplus.encode())]
+    return (Edit(start, body, ""), *(Edit(at, at + len(surplus), "") for at in inside))
+
+
+def changed_lines(before: str, after: str) -> int:
+    """Return the number of inserted, deleted or replaced lines. A moved line counts twice."""
+    steps = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False).get_opcodes()
+    return sum(max(stop - start, end - first) for step, start, stop, first, end in steps if step != "equal")
+
+
+def as_diff(before: str, after: str, file: str) -> str:
+    """Return the change as a unified diff, including the marker for a missing newline at the end of the file.
+
+    Apply it with `git apply` or `patch -p1` in the working directory, if that contains the file, else in the directory
+    of the file.
+    """
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    path = os.path.relpath(file)
+    path = os.path.basename(path) if path.startswith("..") else path.replace(os.sep, "/")
+    lines = difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def as_fix(before: str, after: str, kind: str) -> Fix:
+    """Return the change as the replaced lines and their replacement, without their common indentation."""
+    old, new = before.split("\n"), after.split("\n")
+    first = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    last = 0
+    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
+        last += 1
+    # Add an unchanged line to lines that are only inserted or only deleted.
+    if first in (len(old) - last, len(new) - last):
+        first, last = (first, last - 1) if last else (first - 1, last)
+    was, now = old[first : len(old) - last], new[first : len(new) - last]
+    depth = len(_shared_indent([*was, *now])) if any(one.strip() for one in was) else 0
+    return Fix(kind, first + 1, _dedented(was, depth), _dedented(now, depth), True)
+
+
+def _shared_indent(lines: list[str]) -> str:
+    return os.path.commonprefix([one[: len(one) - len(one.lstrip())] for one in lines if one.strip()])
+
+
+def _dedented(lines: list[str], depth: int) -> str:
+    return "\n".join(one[depth:] if one.strip() else one for one in lines)
+
+
+def apply_fix(source: str, fix: Fix) -> str:
+    """Return the source after the fix."""
+    lines = source.split("\n")
+    old, new = fix.before.split("\n"), fix.after.split("\n")
+    told = next((place for place, one in enumerate(old) if one.strip()), 0)
+    indent = lines[fix.line - 1 + told].removesuffix(old[told])
+    lines[fix.line - 1 : fix.line - 1 + len(old)] = [indent + one if one.strip() else one for one in new]
+    return "\n".join(lines)
+
+
+Loop = ast.For | ast.AsyncFor | ast.While
+
+
+def carried_names(loop: Loop) -> list[str]:
+    """Return the names that an iteration reads before it assigns them and assigns for the next one, including `self.h`."""
+    assigned = set().union(*(paths_in(one, ast.Store) for one in loop.body))
+    bound = paths_in(loop.target, ast.Store) if isinstance(loop, ast.For | ast.AsyncFor) else set()
+    return [path for path in dict.fromkeys(read_unbound(loop.body, bound)) if path in assigned]
+
+
+def read_unbound(body: Iterable[ast.stmt], bound: set[str]) -> Iterator[str]:
+    """Yield the names that the statements read before they are certainly bound.
+
+    Names that they bind are added to `bound`.
+    """
+    for statement in body:
+        if isinstance(statement, ast.If):
+            yield from sorted(paths_in(statement.test, ast.Load) - bound)
+            branches = [set(bound), set(bound)]
+            yield from read_unbound(statement.body, branches[0])
+            yield from read_unbound(statement.orelse, branches[1])
+            bound |= branches[0] & branches[1]
+        elif isinstance(statement, Loop | ast.With | ast.AsyncWith):
+            yield from header_and_body(statement, bound)
+        else:
+            yield from sorted(paths_in(statement, ast.Load) - bound)
+            bound |= paths_in(statement, ast.Store)
+
+
+def header_and_body(statement: Loop | ast.With | ast.AsyncWith, bound: set[str]) -> Iterator[str]:
+    """Yield the names that a loop (assumed to run at least once) or a `with` reads before it binds them."""
+    header = [one for one in ast.iter_child_nodes(statement) if not isinstance(one, ast.stmt)]
+    for one in header:
+        yield from sorted(paths_in(one, ast.Load) - bound)
+    bound |= set().union(*(paths_in(one, ast.Store) for one in header))
+    yield from read_unbound(statement.body, bound)
+
+
+def paths_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    """Return the names and attribute paths in the node that have this context (`ast.Load` or `ast.Store`)."""
+    found = (
+        one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute) and isinstance(one.ctx, context)
+    )
+    return {ast.unparse(one) for one in found}

@@ -1,0 +1,138 @@
+"""Find the statements that modify memory in place, as far as the source shows it. Trial runs decide."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from autograder.tape.repair.edits import EditableSource
+
+# Attributes and methods that return another object with the same memory (torch 2.13, docs "Tensor Views").
+ALIASES = {"data", "T", "mT", "H", "real", "imag"}
+VIEWS = {
+    "detach", "view", "view_as", "reshape", "transpose", "permute", "squeeze", "unsqueeze", "select", "narrow", "flatten",
+    "diagonal", "t", "expand", "expand_as", "unfold", "movedim", "swapaxes", "numpy", "alias", "cpu", "contiguous", "as_strided",
+    "unflatten", "swapdims", "unbind", "chunk", "split", "untyped_storage", "storage",
+}  # fmt: skip
+NO_WRITES = {"requires_grad_", "share_memory_"}
+
+
+@dataclass(frozen=True)
+class InPlaceWrite:
+    """An in-place modification in the source.
+
+    Attributes:
+        statement: the statement that contains it.
+        node: the call or statement that modifies.
+        target: the modified expression, such as `b[0]`.
+        root: the name (or `self.name`) of the tensor that owns the memory, such as `b`.
+        path: the steps from root to target, such as ("[]",) or ("data",).
+    """
+
+    statement: ast.stmt
+    node: Any  # ast.Assign, ast.AugAssign or ast.Call
+    target: Any
+    root: ast.expr
+    path: tuple[str, ...]
+
+    @property
+    def is_method(self) -> bool:
+        """Whether it is a call such as `x.add_(1)`."""
+        return isinstance(self.node, ast.Call)
+
+
+def find_writes(source: EditableSource, statement: ast.stmt) -> Iterator[InPlaceWrite]:
+    """Yield the modifications in the statement, without those in its nested blocks."""
+    for node, target in targets(source, statement):
+        root, path = trace(target)
+        if root is not None:
+            yield InPlaceWrite(statement, node, target, root, path)
+
+
+def targets(source: EditableSource, statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield each modifying node and its target."""
+    if isinstance(statement, ast.AugAssign):
+        yield statement, statement.target
+    if isinstance(statement, ast.Assign):
+        yield from ((statement, one) for one in statement.targets if isinstance(one, ast.Subscript) or is_data(one))
+    for call in calls(statement):
+        name = called(call)
+        if not name.endswith("_") or name.startswith("_") or name.endswith("__") or name in NO_WRITES:
+            continue
+        if of_module(source, call):
+            yield from ((call, one) for one in call.args[:1])
+        elif isinstance(call.func, ast.Attribute):
+            yield call, call.func.value
+
+
+def trace(target: ast.expr) -> tuple[ast.expr | None, tuple[str, ...]]:
+    """Return the innermost name of an expression, or None if it is a computed value, and the steps from it."""
+    steps: list[str] = []
+    node = target
+    while True:
+        if isinstance(node, ast.Subscript):
+            steps.append("[]")
+            node = node.value
+        elif isinstance(node, ast.Attribute) and node.attr in ALIASES:
+            steps.append(node.attr)
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and passes_on(called(node)):
+            steps.append(called(node))
+            node = node.func.value
+        else:
+            return (node if is_path(node) else None), tuple(reversed(steps))
+
+
+def passes_on(method: str) -> bool:
+    """Return whether the method returns a tensor with the memory of its owner: a view, or an in-place method."""
+    return method in VIEWS or (method.endswith("_") and not method.startswith("_"))
+
+
+def is_path(node: ast.expr) -> bool:
+    """Return whether the expression is a name or a chain of attributes, which can be assigned to."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def is_data(node: ast.expr) -> bool:
+    """Return whether the expression is `something.data`."""
+    return isinstance(node, ast.Attribute) and node.attr == "data"
+
+
+def calls(statement: ast.stmt) -> Iterator[ast.Call]:
+    """Yield the calls in the statement, without those in its nested blocks."""
+    for part in parts(statement):
+        yield from (node for node in ast.walk(part) if isinstance(node, ast.Call))
+
+
+def parts(statement: ast.AST) -> Iterator[ast.expr]:
+    """Yield the expressions of a simple statement, or those in the header of a compound statement."""
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, ast.expr):
+            yield child
+        elif isinstance(child, ast.withitem):
+            yield child.context_expr
+
+
+def called(call: ast.Call) -> str:
+    """Return the last name of the called function, such as "add_" for `x.add_(1)`."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def of_module(source: EditableSource, call: ast.Call) -> bool:
+    """Return whether the called function belongs to an imported module (`torch.relu_(x)`), not to a tensor (`x.relu_()`)."""
+    node: ast.expr = call.func
+    if isinstance(node, ast.Name):
+        return True
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in imported(source)
+
+
+def imported(source: EditableSource) -> set[str]:
+    """Return the names that the source imports."""
+    statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {(one.asname or one.name).split(".")[0] for node in statements for one in node.names}

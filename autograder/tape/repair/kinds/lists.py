@@ -1,0 +1,106 @@
+"""Fixes that build a list instead of filling a tensor or a list in place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, every, replace
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called
+from autograder.tape.repair.kinds.clones import bindings, loops
+
+OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
+
+
+def rebuild_list(program: BrokenProgram) -> Iterator[Candidate]:
+    """Replace `for w, g in zip(fast, grads): w -= g` with `fast = [w - g for w, g in zip(fast, grads)]`, also for dictionaries."""
+    for write in program.writes:
+        loop = program.source.parents[write.statement]
+        if not isinstance(loop, ast.For) or loop.body != [write.statement] or loop.orelse:
+            continue
+        if isinstance(write.root, ast.Name) and not write.path and (edits := rebuild(program.source, loop, write)):
+            yield Candidate("build a new container", edits)
+
+
+def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits:
+    """Return the edit that replaces the loop with a comprehension, or () if the loop does not iterate over a named container."""
+    value, found = new_value(source, write), container(loop, source.of(write.root))
+    if not value or found is None:
+        return ()
+    held, key = found
+    each = f"for {source.of(loop.target)} in {source.of(loop.iter)}"
+    built = f"{{{key}: {value} {each}}}" if key else f"[{value} {each}]"
+    return (replace(source, loop, f"{held} = {built}"),)
+
+
+def new_value(source: EditableSource, write: InPlaceWrite) -> str:
+    """Return the expression of the updated value, or "" if the modification is not a simple update."""
+    name = source.of(write.root)
+    if isinstance(write.node, ast.AugAssign):
+        operator = ast.unparse(ast.BinOp(ast.Name("a"), write.node.op, ast.Name("b"))).split()[1]
+        return f"{name} {operator} {source.factor(write.node.value)}"
+    call = write.node
+    if isinstance(call, ast.Call) and called(call) in OPERATORS and isinstance(write.statement, ast.Expr):
+        arguments = ", ".join(source.of(one) for one in [*call.args, *call.keywords])
+        return f"{name}.{called(call).removesuffix('_')}({arguments})"
+    return ""
+
+
+def container(loop: ast.For, name: str) -> tuple[str, str] | None:
+    """Return the name of the list or dictionary whose values the loop assigns to `name`, and the name of the key ("" for a list)."""
+    targets, sources = [loop.target], [loop.iter]
+    if isinstance(loop.iter, ast.Call) and called(loop.iter) == "zip" and isinstance(loop.target, ast.Tuple):
+        targets, sources = list(loop.target.elts), list(loop.iter.args)
+    for target, one in zip(targets, sources, strict=False):
+        if isinstance(target, ast.Name) and target.id == name and isinstance(one, ast.Name):
+            return one.id, ""
+        if is_items(one) and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            key, value = map(ast.unparse, target.elts)
+            if value == name:
+                return ast.unparse(one.func.value), key  # type: ignore[attr-defined]
+    return None
+
+
+def is_items(node: ast.expr) -> bool:
+    """Return whether the expression is `name.items()`."""
+    return (
+        isinstance(node, ast.Call)
+        and called(node) == "items"
+        and isinstance(getattr(node.func, "value", None), ast.Name)
+    )
+
+
+def stack_rows(program: BrokenProgram) -> Iterator[Candidate]:
+    """Replace `out = zeros(n, m)` and `out[t] = h` in a loop with `out = []`, `out.append(h)` and `out = torch.stack(out)`."""
+    for write in program.writes:
+        if isinstance(write.node, ast.Assign) and write.path == ("[]",) and loops(program.source, write.statement):
+            for made in bindings(program.source, program.source.of(write.root))[-1:]:
+                if isinstance(made.value, ast.Call) and (edits := collect_in_list(program, write, made)):
+                    yield Candidate("collect in a list and stack", edits)
+
+
+def collect_in_list(program: BrokenProgram, write: InPlaceWrite, made: ast.Assign) -> Edits:
+    """Return the edits for one buffer, or () if its index is not a single loop variable."""
+    loop = loops(program.source, write.statement)[0]
+    index = write.target.slice
+    places = index.elts if isinstance(index, ast.Tuple) else [index]
+    steps = [at for at, one in enumerate(places) if not isinstance(one, ast.Slice)]
+    if not isinstance(loop, ast.For) or len(steps) != 1 or loop.lineno < made.lineno:
+        return ()
+    name, value, dimension = program.source.of(write.root), program.source.of(write.node.value), steps[0]
+    option = f", dim={dimension}" if dimension else ""
+    return (
+        replace(program.source, made.value, "[]"),
+        replace(program.source, write.node, f"{name}.append({value})"),
+        after(program.source, loop, f"{name} = torch.stack({name}{option})"),
+        *index_by_step(program, write, loop, dimension),
+    )
+
+
+def index_by_step(program: BrokenProgram, write: InPlaceWrite, loop: ast.For, dimension: int) -> Iterator[Edit]:
+    """Yield the edits that turn `out[:, t - 1]` inside the loop into `out[t - 1]`."""
+    for node in every(ast.Subscript, loop):
+        same = isinstance(node.ctx, ast.Load) and ast.unparse(node.value) == ast.unparse(write.root)
+        if same and isinstance(node.slice, ast.Tuple):
+            yield replace(program.source, node.slice, program.source.of(node.slice.elts[dimension]))

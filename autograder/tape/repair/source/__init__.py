@@ -1,1 +1,0 @@
-"""The source of a broken program: parsing, edits, and patches."""
