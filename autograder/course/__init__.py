@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from autograder.course.learner.hints import reset as reset
     from autograder.course.learner.learner_progress import progress as progress
     from autograder.course.practice.quiz import quiz as quiz
-    from autograder.course.practice.review import review as review
+    from autograder.course.practice.quiz import review as review
 
 _MODULES = {
     "can_now": "learner.after_success",
@@ -29,7 +29,7 @@ _MODULES = {
     "progress": "learner.learner_progress",
     "quiz": "practice.quiz",
     "reset": "learner.hints",
-    "review": "practice.review",
+    "review": "practice.quiz",
 }
 
 __all__ = [*_MODULES]

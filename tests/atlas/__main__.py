@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from autograder.tape.atlas.atlas_table import TABLES
+from autograder.tape.atlas.atlas_text import TABLES
 from tests.atlas.generation import table
 from tests.versions.environment import CACHE, EnvironmentFailure, python_with
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from autograder.tape.atlas.atlas_table import FORMAT
+from autograder.tape.atlas.atlas_text import FORMAT
 from tests.atlas.calls import Call, calls_of, in_place_form, key_of, made, operations
 from tests.atlas.conditions import condition, facts_of
 from tests.atlas.disagreements import notes_on

@@ -10,8 +10,8 @@ import pytest
 
 from autograder.course.catalogue import lessons
 from autograder.course.paths import SOLUTIONS
+from autograder.course.practice import quiz
 from autograder.course.practice import quiz as quiz_module
-from autograder.course.practice import review as review_module
 from autograder.course.practice.practice_store import (
     INTERVALS,
     NEW,
@@ -22,8 +22,7 @@ from autograder.course.practice.practice_store import (
     next_day,
 )
 from autograder.course.practice.question_cards import IMPORTS, PracticeQuestion, QuestionCards, practice_items, run_item
-from autograder.course.practice.quiz import QuizError, quiz, summary
-from autograder.course.practice.review import passed_items, review
+from autograder.course.practice.quiz import QuizError, passed_items, quiz, review, summary
 from tests.lessons.cells import outcome_of
 
 ITEMS = [pytest.param(item, id=item.id) for item in practice_items()]
@@ -34,7 +33,7 @@ TODAY = datetime.date(2026, 11, 22)
 def kept(tmp_path, monkeypatch):
     """The files of a student, in a temporary folder."""
     file = tmp_path / "practice.json"
-    for module in (quiz_module, review_module):
+    for module in (quiz_module, quiz):
         monkeypatch.setattr(module, "PracticeStore", lambda: PracticeStore(file))
     return file
 
@@ -43,7 +42,7 @@ def kept(tmp_path, monkeypatch):
 def shown(monkeypatch):
     """What is displayed."""
     displayed = []
-    for module in (quiz_module, review_module):
+    for module in (quiz_module, quiz):
         monkeypatch.setattr(module, "display", displayed.append)
     return displayed
 
@@ -101,7 +100,7 @@ def test_the_longest_overdue_comes_first_and_five_at_most():
 def test_a_review_asks_five_items_from_lessons_passed(kept, shown, monkeypatch, capsys):
     """Reviews begin after a lesson has passed; then five items are asked, which are not due again on the same day."""
     passed: set[str] = set()
-    monkeypatch.setattr(review_module.progress_store, "passed", lambda: passed)
+    monkeypatch.setattr(quiz.progress_store, "passed", lambda: passed)
     review()
     assert "you have no such lesson yet" in capsys.readouterr().out
     passed |= {exercise.id for lesson in lessons()[1:3] for exercise in lesson.exercises}

@@ -24,7 +24,7 @@ from autograder.course.practice.question_cards import practice_items
 from autograder.locale.notebook_translation import WORD, markdown_texts, texts
 from autograder.locale.translations import SENTENCES
 from autograder.requirements import PACKAGE
-from autograder.tape.atlas.atlas_table import load_atlas
+from autograder.tape.atlas.atlas_text import load_atlas
 from autograder.tape.diagnose.harm_registry import HARM_KINDS
 from autograder.view.assets import front_end_texts
 

@@ -6,25 +6,43 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import jinja2
 from markupsafe import Markup
 
 from autograder.course.book.block_pages import ROOT_MARK, BlockPages, Section
 from autograder.course.book.lesson_blocks import Block, ProseBlock, QuestionBlock
 from autograder.course.book.markdown_text import SearchIndex
-from autograder.course.book.page_templates import page_templates
 from autograder.course.catalogue import Lesson
 from autograder.errors import html_with_code
-from autograder.locale.languages import language
+from autograder.locale.languages import SOURCE, language
 from autograder.locale.line_breaks import columns
+from autograder.locale.translated_templates import translated_templates
 from autograder.locale.translations import translated
 from autograder.tape.atlas.answers import whole_table
-from autograder.tape.atlas.atlas_table import load_atlas
-from autograder.tape.atlas.atlas_text import sentence
+from autograder.tape.atlas.atlas_text import load_atlas, sentence
 from autograder.tape.recording.verdict_types import OUTCOMES
 from autograder.view.assets import read_asset
 from autograder.view.draw.plot_words import font_families
+from autograder.view.text.headline import meaning
+
+BOOK = Path(__file__).resolve().parent
+
+
+def page_templates() -> jinja2.Environment:
+    """Return the templates for the current language; values are escaped."""
+    templates = translated_templates(BOOK / "templates", undefined=jinja2.StrictUndefined, lstrip_blocks=True)
+    templates.globals |= {"language": language(), "meaning": meaning, "lab_command": lab_command}
+    return templates
+
+
+def lab_command(lesson: str) -> str:
+    """Return the command that opens a lesson in JupyterLab in the current language."""
+    chosen = "" if language() == SOURCE else f" --language {language()}"
+    return f"python3 -m autograder lab {lesson}{chosen}"
+
 
 WIDTH, HEIGHT, DPI = 1200, 630, 100
 """The size in pixels, in the usual proportions of link previews."""

@@ -24,11 +24,10 @@ from urllib.parse import unquote
 
 import msgspec
 
-from autograder.course.book.book_site import BookOptions, BookSite
+from autograder.course.book.book_site import BOOK, BookOptions, BookSite, page_templates
 from autograder.course.book.lesson_blocks import Block, QuestionBlock
 from autograder.course.book.notebook_recorder import record_notebook
 from autograder.course.book.own_programs import own_page, own_questions
-from autograder.course.book.page_templates import BOOK, page_templates
 from autograder.course.catalogue import lessons
 from autograder.course.paths import HOME, NOTEBOOKS, replace_file
 from autograder.errors import InputError, UnfinishedError, printable

@@ -47,14 +47,12 @@ from autograder.grade.sandbox.isolation import STRONGEST, known_level, require_l
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted_files import is_about_the_machine
-from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process
-from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan, plan_all_in_process
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.validation.mutation_test import MutationReport, NamedAnswer, mutation_test, short_limits
 from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step, validate_source
-from autograder.grade.where.grading_job import Graders, GradingPlace, GradingTerms, Job, JobResult
+from autograder.grade.where.grading_job import Graders, GradingPlace, GradingTerms, Job, JobResult, deciding_versions
 from autograder.grade.where.local_processes import LocalBackend
-from autograder.grade.where.machine_facts import deciding_versions
 from autograder.grade.wire.limits import Limits
 
 

@@ -30,8 +30,16 @@ from distributed.comm import connect
 
 from autograder.errors import InputError, UnfinishedError
 from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
-from autograder.grade.where.grading_job import CourseBundle, Graders, GradingTerms, Job, JobResult, validated
-from autograder.grade.where.machine_facts import difference, handshake_versions
+from autograder.grade.where.grading_job import (
+    CourseBundle,
+    Graders,
+    GradingTerms,
+    Job,
+    JobResult,
+    difference,
+    handshake_versions,
+    validated,
+)
 
 
 class GradingPlugin(WorkerPlugin):

@@ -18,8 +18,16 @@ from autograder.grade.sandbox.isolation import LEVELS, IsolationError, Isolation
 from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, ProcessGroup, processor_shares
 from autograder.grade.submission.server_client import greeting, process_group
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.where.grading_job import CourseBundle, Graders, GradingTerms, Job, JobResult, NewLane, validated
-from autograder.grade.where.machine_facts import machine_kind
+from autograder.grade.where.grading_job import (
+    CourseBundle,
+    Graders,
+    GradingTerms,
+    Job,
+    JobResult,
+    NewLane,
+    machine_kind,
+    validated,
+)
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import LONGEST_WAIT
 

@@ -8,19 +8,17 @@ import re
 from collections.abc import Iterable, Iterator
 
 from autograder.errors import InputError
-from autograder.tape.atlas.atlas_table import (
+from autograder.tape.atlas.atlas_text import (
     Atlas,
     Operation,
     installed_version,
     load_atlas,
     nearest_version,
-    table_text,
-)
-from autograder.tape.atlas.atlas_text import (
     operation_text,
     sentence,
     state_of,
     summary_text,
+    table_text,
     version_line,
     what_is_kept,
 )

@@ -19,8 +19,12 @@ from autograder.tape.diagnose.excerpt import (
     excerpt_of,
     is_long,
 )
-from autograder.tape.diagnose.foreign_errors import recording_of_error
-from autograder.tape.diagnose.unknown_outcome import refuse_uncompared, refuse_unfollowed, refuse_unrepeated
+from autograder.tape.diagnose.unknown_outcome import (
+    recording_of_error,
+    refuse_uncompared,
+    refuse_unfollowed,
+    refuse_unrepeated,
+)
 from autograder.tape.internals.mode_stack import eager_random_numbers
 from autograder.tape.observe.backward_watcher import BackwardTrace
 from autograder.tape.observe.names import LeafNames

@@ -11,8 +11,8 @@ from autograder.errors import message_of
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.cell_recording import record_cell
 from autograder.tape.diagnose.excerpt import WHOLE, Scope
-from autograder.tape.diagnose.foreign_errors import is_foreign_error
 from autograder.tape.diagnose.record import record_program
+from autograder.tape.diagnose.unknown_outcome import is_foreign_error
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Problem, Verdict
 from autograder.tape.repair.repairs import find_repairs

@@ -10,10 +10,10 @@ from bs4 import BeautifulSoup
 from PIL import Image
 
 from autograder.course.book.block_pages import BlockPages, packed_script
+from autograder.course.book.book_site import page_templates
 from autograder.course.book.lesson_blocks import Choice, CodeBlock, ProseBlock, QuestionBlock
 from autograder.course.book.make_book import broken_links, shared_files
 from autograder.course.book.markdown_text import SearchIndex, markdown_html, page_address, verdict_html
-from autograder.course.book.page_templates import page_templates
 from tests.course.book.small_course import NAME, SECRET
 from tests.course.book.unpacking import unpacked
 

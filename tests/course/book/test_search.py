@@ -9,10 +9,10 @@ from bs4 import BeautifulSoup
 
 from autograder.course.book import block_pages, notebook_recorder
 from autograder.course.book.block_pages import Picture
+from autograder.course.book.book_site import page_templates
 from autograder.course.book.lesson_blocks import Choice, QuestionBlock
 from autograder.course.book.markdown_text import SearchIndex
 from autograder.course.book.notebook_recorder import CellResult
-from autograder.course.book.page_templates import page_templates
 from autograder.course.paths import NOTEBOOKS
 from autograder.locale.languages import speaking
 

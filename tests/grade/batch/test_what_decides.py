@@ -6,7 +6,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.where import machine_facts
+from autograder.grade.where import grading_job
 from autograder.grade.wire.limits import Limits
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, write_source
 from tests.grade.hostile.school import FULL, hand_in, place
@@ -74,13 +74,13 @@ def test_the_graders_own_code(course, monkeypatch, tmp_path_factory, file, decid
     """A grade made before a fix of the grader is made again; the classroom's commands decide no grade."""
     package = tmp_path_factory.mktemp("autograder")
     (package / file).parent.mkdir()
-    monkeypatch.setattr(machine_facts, "PACKAGE", package)
+    monkeypatch.setattr(grading_job, "PACKAGE", package)
     for text, same in (("before = 1", False), ("before = 2", not decides)):
         (package / file).write_text(text)
-        machine_facts.deciding_versions.cache_clear()
+        grading_job.deciding_versions.cache_clear()
         assert graded(course).unchanged is same
     monkeypatch.undo()
-    machine_facts.deciding_versions.cache_clear()
+    grading_job.deciding_versions.cache_clear()
 
 
 def test_a_package_that_was_installed(course, monkeypatch, tmp_path_factory):
@@ -89,10 +89,10 @@ def test_a_package_that_was_installed(course, monkeypatch, tmp_path_factory):
     monkeypatch.syspath_prepend(packages)
     for folder, same in (("nose-1.3.dist-info", False), ("nose", True)):
         (packages / folder).mkdir()
-        machine_facts.deciding_versions.cache_clear()
+        grading_job.deciding_versions.cache_clear()
         assert graded(course).unchanged is same
     monkeypatch.undo()
-    machine_facts.deciding_versions.cache_clear()
+    grading_job.deciding_versions.cache_clear()
 
 
 def test_a_due_date_changes_the_penalty_without_grading(course):

@@ -11,10 +11,9 @@ import torch
 from autograder.api import explain
 from autograder.cli import main
 from autograder.errors import InputError
-from autograder.tape.atlas import answers, atlas_table
+from autograder.tape.atlas import answers, atlas_text
 from autograder.tape.atlas.answers import difference_text, find_operations
-from autograder.tape.atlas.atlas_table import known_versions, load_atlas, nearest_version
-from autograder.tape.atlas.atlas_text import operation_text, sentence
+from autograder.tape.atlas.atlas_text import known_versions, load_atlas, nearest_version, operation_text, sentence
 
 ROOT = Path(__file__).resolve().parents[3]
 ATLAS = load_atlas("2.13.0")
@@ -30,7 +29,7 @@ def kept(word: str) -> set[str]:
 def test_a_table_covers_nearly_every_differentiable_operation(version):
     """At least 536 are covered, each once; what is kept is an argument or an output, for a gradient that there is."""
     atlas = load_atlas(version)
-    assert (atlas_table.FORMAT, version) == (atlas.format, atlas.pytorch)
+    assert (atlas_text.FORMAT, version) == (atlas.format, atlas.pytorch)
     assert 536 <= len(atlas.operations) == len({one.key for one in atlas.operations})
     for one in atlas.operations:
         assert {keep.what for keep in one.keeps} <= {*one.arguments, *one.outputs}, one.key
@@ -165,7 +164,7 @@ def test_json_is_the_whole_table(capsys):
     """The output is exactly the file in the package, one object."""
     assert 0 == main(["atlas", "--json"])
     told = json.loads(capsys.readouterr().out)
-    stored = atlas_table.TABLES / f"{nearest_version(atlas_table.installed_version())}.json"
+    stored = atlas_text.TABLES / f"{nearest_version(atlas_text.installed_version())}.json"
     assert json.loads(stored.read_text("utf-8")) == told
     assert {"format", "pytorch", "operations", "not_covered"} == set(told)
 

@@ -7,7 +7,7 @@ import warnings
 import pytest
 import torch
 
-from autograder.tape.atlas.atlas_table import installed_version, known_versions, load_atlas, table_text
+from autograder.tape.atlas.atlas_text import installed_version, known_versions, load_atlas, table_text
 from tests.atlas.calls import calls_of, made, operations
 from tests.atlas.conditions import condition, facts_of, holds
 from tests.atlas.generation import entry_or_reason

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import autograder as package
-from autograder.tape.diagnose.foreign_errors import is_foreign
+from autograder.tape.diagnose.unknown_outcome import is_foreign
 from autograder.tape.recording.verdict_types import Problem
 from tests.commands import autograder
 
