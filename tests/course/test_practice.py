@@ -10,7 +10,6 @@ import pytest
 
 from autograder.course.catalogue import lessons
 from autograder.course.paths import SOLUTIONS
-from autograder.course.practice import quiz
 from autograder.course.practice import quiz as quiz_module
 from autograder.course.practice.practice_store import (
     INTERVALS,
@@ -33,8 +32,7 @@ TODAY = datetime.date(2026, 11, 22)
 def kept(tmp_path, monkeypatch):
     """The files of a student, in a temporary folder."""
     file = tmp_path / "practice.json"
-    for module in (quiz_module, quiz):
-        monkeypatch.setattr(module, "PracticeStore", lambda: PracticeStore(file))
+    monkeypatch.setattr(quiz_module, "PracticeStore", lambda: PracticeStore(file))
     return file
 
 
@@ -42,8 +40,7 @@ def kept(tmp_path, monkeypatch):
 def shown(monkeypatch):
     """What is displayed."""
     displayed = []
-    for module in (quiz_module, quiz):
-        monkeypatch.setattr(module, "display", displayed.append)
+    monkeypatch.setattr(quiz_module, "display", displayed.append)
     return displayed
 
 
@@ -100,7 +97,7 @@ def test_the_longest_overdue_comes_first_and_five_at_most():
 def test_a_review_asks_five_items_from_lessons_passed(kept, shown, monkeypatch, capsys):
     """Reviews begin after a lesson has passed; then five items are asked, which are not due again on the same day."""
     passed: set[str] = set()
-    monkeypatch.setattr(quiz.progress_store, "passed", lambda: passed)
+    monkeypatch.setattr(quiz_module.progress_store, "passed", lambda: passed)
     review()
     assert "you have no such lesson yet" in capsys.readouterr().out
     passed |= {exercise.id for lesson in lessons()[1:3] for exercise in lesson.exercises}

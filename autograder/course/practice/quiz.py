@@ -1,4 +1,4 @@
-"""`quiz("before")` and `quiz("after")`: the same ideas in two forms, to measure one's progress. Answers stay on this machine."""
+"""`quiz("before")`, `quiz("after")` and `review()`: the same ideas in two forms, and programs that are due. Answers stay on this machine."""
 
 from __future__ import annotations
 
