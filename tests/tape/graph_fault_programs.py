@@ -43,6 +43,26 @@ class FaultyProgram:
 
 PROGRAMS = (
     FaultyProgram(
+        "values become a leaf, and a layer passes detached values on",
+        "graph cut",
+        "correct",
+        """
+        def train(layer, x):
+            optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
+            for _ in range(2):
+                loss = layer(x).pow(2).detach().requires_grad_().mean()  # fault
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            return layer(x).detach()
+        layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+        x = torch.ones(1, 2)
+        for layer in layers:
+            x = train(layer, x)
+        """,
+        ((".detach().requires_grad_().mean()", ".mean()"),),
+    ),
+    FaultyProgram(
         "step_binds_the_name", "leaf lost", "raises-backward",
         """
         w = torch.zeros(2, requires_grad=True)

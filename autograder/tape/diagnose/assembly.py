@@ -18,7 +18,7 @@ from autograder.tape.observe.backward_watcher import backward_steps
 from autograder.tape.observe.forecast import with_hindsight
 from autograder.tape.observe.gradient_flow import NO_GRAD, Cut
 from autograder.tape.observe.state import RunState
-from autograder.tape.observe.tensors import TrackedTensor, values_text
+from autograder.tape.observe.tensors import values_text
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording
@@ -45,13 +45,12 @@ def freeze(
     verdict: Verdict,
 ) -> Recording:
     """Return a recording of a run's state."""
-    named = {change.name for step in steps for change in step.names}
     return Recording(
         version=schema.VERSION,
         torch=str(torch.__version__),
         programs=(schema.SourceFile(program.file, program.source), *_other_programs(program, state)),
         steps=steps,
-        tensors=tuple(_with_path(tracked, named) for tracked in state.tensors.all),
+        tensors=tuple(tracked.record() for tracked in state.tensors.all),
         storages=tuple(schema.Storage(memory.id, memory.size) for memory in state.memories.all),
         nodes=tuple(schema.Node(n.id, n.name, n.inputs, n.tensor, n.place, n.scope) for n in state.graph.nodes),
         saved=tuple(save.record() for save in state.graph.saves if save.record_id is not None),
@@ -60,12 +59,6 @@ def freeze(
         lost=tuple(_lost_history(cut, state) for cut in state.flow.cuts.values() if _loses(cut)),
         unlisted=state.skipped or msgspec.UNSET,
     )
-
-
-def _with_path(tracked: TrackedTensor, named: set[str]) -> schema.Tensor:
-    is_listed = tracked.name is None or tracked.name in named
-    record = tracked.record()
-    return structs.replace(record, path=tracked.name) if record.kind == "parameter" and not is_listed else record
 
 
 def _loses(cut: Cut) -> bool:
@@ -144,7 +137,7 @@ def _agreeing(
     """
     if verdict.outcome == "correct":
         return tuple(structs.replace(visit, true="") if visit.true != visit.got else visit for visit in trace)
-    if verdict.outcome != "silently-wrong" or evidence.wrong_call is None:
+    if verdict.outcome != "silently-wrong" or evidence.wrong_call is None or evidence.observer.failure is not None:
         return trace
     call = evidence.state.backward_calls[evidence.wrong_call].call
     right = dict(_right_texts(evidence, evidence.wrong_call))

@@ -6,7 +6,7 @@ from collections.abc import Sized
 from dataclasses import dataclass
 
 from autograder.locale.translations import in_english
-from autograder.tape.oracle.gradient_comparison import SAME, first_difference, gradients_of
+from autograder.tape.oracle.gradient_comparison import ROUNDING, first_difference, gradients_of
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.finished_run import Run
@@ -102,7 +102,7 @@ def _decisive(plain: Run, cloned_saves: Run) -> int | None:
         return len(plain.calls) - (1 if plain.in_backward and plain.calls else 0)
     if plain.calls[-1].error is not None:
         return len(plain.calls) - 1
-    return first_difference(gradients_of(plain), gradients_of(cloned_saves), SAME)
+    return first_difference(gradients_of(plain), gradients_of(cloned_saves), ROUNDING)
 
 
 def _made_since(calls: list[Backward], decisive: int) -> int:

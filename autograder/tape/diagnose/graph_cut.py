@@ -180,9 +180,12 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     elsewhere = reached_elsewhere(evidence)
     untrained = (number for number, one in flow.held.items() if number not in reached and one.shape not in elsewhere)
     without = set(untrained) if flow.calls else set()
-    for cut in reversed(list(flow.cuts.values()) if without else []):
+    # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is.
+    anew = [cut for one in flow.reached.values() if (cut := flow.origin([one])) is not None]
+    cuts = sorted(reversed(flow.cuts.values()), key=lambda cut: all(cut is not one for one in anew))
+    for cut in cuts if without else ():
         kept_from = leaves_above(state, cut) & without
-        if kept_from and not _only_looks(cut) and not is_early_copy(cut):
+        if kept_from and (not _only_looks(cut) or any(cut is one for one in anew)) and not is_early_copy(cut):
             without -= kept_from
             tensors = [flow.held[number] for number in sorted(kept_from)]
             names = name_of(state, tensors, in_english("a parameter"))

@@ -91,9 +91,9 @@ def is_unreadable(save: TrackedSave) -> bool:
 
 def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, changed: bool) -> Harm:
     """Return the Harm of modifications to a saved tensor. `changed` is True if its bytes differ from the saved ones."""
-    name = name_of_save(state, save)
+    name, others = name_of_save(state, save), [write for write in writes if not is_of(write, save)]
     return Harm(
-        name, places(writes), alias(writes, name), save.place, save.node.name, save.version, save.version_now, changed,
+        name, places(writes), alias(others, name), save.place, save.node.name, save.version, save.version_now, changed,
         save.record_id,
     )  # fmt: skip
 
@@ -111,6 +111,11 @@ def name_of_save(state: RunState, save: TrackedSave) -> str:
 def name_of_gradient(state: RunState, leaf: TrackedTensor) -> str:
     """Return the display name of a leaf's gradient, such as "w.grad"."""
     return f"{state.name_of(leaf) or 'leaf'}.grad"
+
+
+def is_of(write: WriteEvent, save: TrackedSave) -> bool:
+    """Return whether the modified tensor object is the saved one, whose other names are not aliases."""
+    return write.tracked is not None and write.tracked.id == save.tensor
 
 
 def alias(writes: list[WriteEvent], name: str) -> str | None:

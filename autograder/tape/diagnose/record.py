@@ -144,7 +144,7 @@ def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tup
     budget_in_force().stage = "comparing with copies of the saved tensors"
     cloned_saves, meant = _meant(program, plain, seconds, scope)
     evidence = _recorded(program, plain, meant, seconds, scope)
-    parted = parted_at(plain, meant)
+    parted = parted_at(plain, meant, evidence.limit)
     if parted is not None and not any(save.changed and save.call == parted for save in evidence.state.consumed):
         meant.calls, meant.is_cut, meant.is_parted = meant.calls[:parted], True, True
         evidence = _recorded(program, plain, meant, seconds, scope)

@@ -297,7 +297,7 @@ def rename_targets(evidence: Evidence) -> None:
     """Give each target's tensor the name of its row, so that all sentences use one name."""
     for tracked, name in zip(tracked_targets(evidence).values(), _names(evidence), strict=False):
         if tracked is not None and not name.startswith("leaf "):
-            tracked.name = name
+            tracked.name, tracked.path = name, name if tracked.parameter and "." in name else None
 
 
 def _loop_variables(evidence: Evidence) -> set[str]:

@@ -148,11 +148,12 @@ def _is_freed(node: Any, name: str) -> bool:
 def is_read(node: Any, name: str) -> bool:
     """Return whether backward reads the values that a node saved as `name`.
 
-    In training mode, batch norm saves its running statistics without reading them (2.13 and 2.15). Recurrent networks
-    on the CPU save `result3`, a workspace that their backward overwrites and that a second backward may reuse (2.13).
+    In training mode, batch norm and its derivative save the running statistics without reading them (2.13 and 2.15).
+    Recurrent networks on the CPU save `result3`, a workspace that their backward overwrites and that a second backward may reuse (2.13).
     """
     scratch = name == "result3" and type(node).__name__ == "MkldnnRnnLayerBackward0"
-    return not scratch and not (name in ("running_mean", "running_var") and getattr(node, "_saved_training", False))
+    is_training = getattr(node, "_saved_training", False) or getattr(node, "_saved_train", False)
+    return not scratch and not (name in ("running_mean", "running_var") and is_training)
 
 
 def is_checkpoint(hook: Callable | None) -> bool:

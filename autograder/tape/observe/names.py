@@ -47,7 +47,8 @@ def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[st
     if "_modules" not in vars(module):
         return  # its `__init__` has not called `super().__init__()` yet, so reading its parameters would raise
     for inner, tensor in module.named_parameters():
-        yield f"{name}.{inner}", tensor
+        if isinstance(tensor, torch.Tensor):  # `higher` (0.2) replaces parameters by other objects
+            yield f"{name}.{inner}", tensor
     for inner, buffer in module.named_buffers():
         yield f"{name}.{inner}", buffer
     for attribute, value in vars(module).items():
@@ -163,12 +164,11 @@ def _variables(frame: FrameType) -> Iterator[tuple[str, object]]:
 
 def _modules(value: object, name: str, depth: int = 2) -> Iterator[tuple[str, torch.nn.Module]]:
     """Yield the modules that a variable reaches: itself, in containers, or as attributes of an object of a user's class."""
-    if isinstance(value, torch.nn.Module):
-        if "_modules" in vars(value):
-            yield name, value
-    elif not depth:
+    if isinstance(value, torch.nn.Module) and "_modules" in vars(value):
+        yield name, value
+    if not depth:
         return
-    elif isinstance(value, list | tuple):
+    if isinstance(value, list | tuple):
         for place, one in enumerate(value[:64]):
             yield from _modules(one, f"{name}[{place}]", depth - 1)
     elif isinstance(value, dict):
@@ -180,7 +180,8 @@ def _modules(value: object, name: str, depth: int = 2) -> Iterator[tuple[str, to
         and type(value).__module__.split(".")[0] not in _LIBRARIES
     ):
         for attribute, one in list(vars(value).items())[:64]:
-            yield from _modules(one, f"{name}.{attribute}", depth - 1)
+            if not attribute.startswith("_"):  # the submodules of a module are in `_modules`
+                yield from _modules(one, f"{name}.{attribute}", depth - 1)
 
 
 _LIBRARIES = ("builtins", "torch", "numpy", "collections", "types", "functools")

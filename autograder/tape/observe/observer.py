@@ -25,6 +25,7 @@ from autograder.tape.observe.backward_watcher import BackwardWatcher
 from autograder.tape.observe.gradient_flow import StartedCall
 from autograder.tape.observe.links import Links
 from autograder.tape.observe.memory_watcher import MemoryWatcher
+from autograder.tape.observe.names import names_in
 from autograder.tape.observe.state import Buffer, RunState
 from autograder.tape.observe.statements import Activation, Statements
 from autograder.tape.observe.tensors import FOREIGN, TrackedTensor
@@ -386,6 +387,10 @@ class Observer(Listener):
             return
         parameters = [one for group in optimizer.param_groups for one in group["params"]]
         pairs = [(one, self.links.meet(one)) for one in parameters]
+        if any(tracked.id not in self.state.flow.held for _, tracked in pairs):
+            names = names_in(self.statements.frames)
+            for one, tracked in pairs:
+                tracked.name, tracked.name_depth = names.get(id(one), tracked.name), 0
         self.state.flow.hold(optimizer, pairs, self.statements.here())
 
     @unseen

@@ -6,6 +6,7 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
 import torch
 
 from autograder.tape.internals.tensor_fields import base_of, storage_number, version_of
@@ -61,6 +62,7 @@ class TrackedTensor:
     event: int | None = None
     name: str | None = None
     name_depth: int = 1 << 30
+    path: str | None = None
     node: int | None = None
     stated: TensorState | None = None
     unrecorded: bool = False
@@ -81,6 +83,7 @@ class TrackedTensor:
             kind,
             self.base,
             self.alias_of,
+            self.path or msgspec.UNSET,
         )
 
     def state(self, tensor: torch.Tensor) -> TensorState | None:

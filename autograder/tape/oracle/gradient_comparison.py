@@ -235,7 +235,7 @@ def first_difference(got: Gradients, true: Gradients, limit: float, pairs: dict[
     return None
 
 
-def parted_at(got: Run, true: Run) -> int | None:
+def parted_at(got: Run, true: Run, limit: float) -> int | None:
     """Return the index of the first backward call with other gradients if it started from other leaves, else None.
 
     Leaves differ without a wrong gradient if an optimizer such as Adam enlarged the rounding errors of earlier gradients.
@@ -244,7 +244,7 @@ def parted_at(got: Run, true: Run) -> int | None:
     pairs, rounded = aligned(one, other), False
     for number, (ours, theirs) in enumerate(zip(one.calls, other.calls, strict=False)):
         gaps = [gap(ours[index], theirs.get(pairs[index])) for index in ours if index in pairs]
-        if max(gaps, default=0.0) > SAME:
+        if max(gaps, default=0.0) > limit:
             is_parted = rounded and set(got.calls[number].keys) != set(true.calls[number].keys)
             return number if is_parted else None
         rounded = rounded or any(gaps)

@@ -131,7 +131,7 @@ class Tensor(msgspec.Struct, frozen=True):
         base: id of the tensor that this tensor is a view of, or None.
         kind: "parameter" or "leaf" if it requires grad, "input" if it does not, "result" if an operation created it.
         alias_of: how it reaches another tensor's memory without its counter ("data", "numpy", "dlpack"), or None.
-        path: the path of a parameter of a module that no variable of a step reaches, such as "trainer.net.fc.weight".
+        path: the path of a parameter that received a gradient, such as "trainer.net.fc.weight".
     """
 
     id: int

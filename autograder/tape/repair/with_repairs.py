@@ -79,12 +79,15 @@ def note_on_cells(factory: ProgramFactory, verdict: Verdict) -> tuple[str, ...]:
 
 def _lines(factory: ProgramFactory, verdict: Verdict) -> list[int | None]:
     own = factory.original.file
-    places = [
-        place for harm in verdict.harms[:1] for place in (*harm.mutated_at[:2], harm.saved_at) if place.file == own
-    ]
+    places = [place for harm in verdict.harms[:1] for place in (*harm.mutated_at[:2], harm.saved_at)]
+    places += [fault.place for fault in verdict.graph_faults[:1]]
     error = verdict.error
     raised = [error.line] if error and error.is_in(own) else []
-    return [*(place.line for place in places), *raised, *(fix.line for fix in verdict.fixes[:1] if not fix.file)]
+    return [
+        *(place.line for place in places if place.file == own),
+        *raised,
+        *(fix.line for fix in verdict.fixes[:1] if not fix.file),
+    ]
 
 
 def explain_program(

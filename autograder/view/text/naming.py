@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterator, Sequence
 
@@ -53,11 +54,13 @@ def _owners(recording: Recording) -> dict[int, str]:
 
 
 def _layer(node: Node, nodes: dict[int, Node], owners: dict[int, str]) -> str:
-    """Return the module of the first parameter that a node is given, as it is or transposed; "" without a parameter."""
+    """Return the module with all parameters that a node is given, as they are or transposed; "" without one."""
     if node.name.startswith(TURNS):
         return ""
     leaves = (one.tensor for one in _sources(node, nodes) if one.name.endswith("AccumulateGrad"))
-    return next((owners[leaf] for leaf in leaves if leaf in owners), "")
+    paths = [owners[leaf].split(".") for leaf in leaves if leaf in owners]
+    shared = itertools.takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False))
+    return ".".join(parts[0] for parts in shared)
 
 
 def _sources(node: Node, nodes: dict[int, Node]) -> Iterator[Node]:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import autograder as package
+from autograder.tape import record
 from autograder.tape.diagnose.unknown_outcome import is_foreign
 from autograder.tape.recording.verdict_types import Problem
 from tests.commands import autograder
@@ -91,3 +92,24 @@ def test_a_class_is_refused_with_one_sentence(tmp_path):
     done = autograder("explain", "net.py::Net", cwd=tmp_path)
     assert (2, "") == (done.returncode, done.stdout)
     assert "autograder: net.py::Net is a class. Name a function, or a static method as Net.METHOD.\n" == done.stderr
+
+
+IMPORTED_LATE = """import torch
+import warnings
+warnings.simplefilter("always")
+warnings.warn("old name")
+w = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+for _ in range(2):
+    w.square().sum().backward()
+    optimizer.step()
+import no_such_module
+"""
+
+
+def test_gradients_before_an_import_error_are_compared():
+    """The line of the import is named, and the gradient that is not cleared; a warning of the program is not PyTorch's."""
+    verdict = record(IMPORTED_LATE).verdict
+    assert ("raises-forward", 10) == (verdict.outcome, verdict.error.line)
+    assert [8] == [fault.place.line for fault in verdict.graph_faults]
+    assert not any("PyTorch warned" in note for note in verdict.notes)

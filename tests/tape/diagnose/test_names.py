@@ -120,3 +120,42 @@ def test_harmed_parameter_has_the_name_of_its_gradient():
     harm = recording.verdict.harms[0]
     assert ("trainer.net.second.weight", "self.net.second.weight.data") == (harm.tensor, harm.through)
     assert keeper(harm, recording) == "AddmmBackward0 of trainer.net.second"
+
+
+LISTED = """import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)]
+    def step(self, x):
+        for layer in self.layers:
+            layer(x).sum().backward()
+net = Net()
+net.step(torch.ones(1, 2))
+"""
+
+
+def test_modules_in_a_list_of_a_module_have_its_path():
+    """Layers that are not registered are named by the list, not by the variable of a loop over it."""
+    names = {f"net.layers[{place}].{name}" for place in (0, 1) for name in ("weight", "bias")}
+    assert names == set(record(LISTED).verdict.gradients)
+
+
+BOUND_ANEW = """import torch
+layers = [torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)]
+layers = [torch.nn.ReLU(), *layers]
+model = torch.nn.Sequential(*layers)
+optimizer = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9)
+model(torch.ones(1, 1)).backward()
+loss = model(torch.ones(1, 1))
+optimizer.step()
+loss.backward()
+"""
+
+
+def test_names_are_those_of_the_end():
+    """The first list is gone: `layers[1]` is another layer now. The harmed weight is that of the last layer."""
+    recording = record(BOUND_ANEW)
+    harm = recording.verdict.harms[0]
+    assert ("model.2.weight", None) == (harm.tensor, harm.through)
+    assert "AddmmBackward0 of model.2" == keeper(harm, recording)

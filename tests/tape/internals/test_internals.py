@@ -511,6 +511,8 @@ def test_batch_norm_reads_running_statistics_only_when_it_evaluates():
             (y * torch.arange(6.0).view(3, 2)).sum().backward()
             gradients.append(x.grad)
             assert training != tensor_fields.is_read(y.grad_fn, "running_var")
+            (slope,) = torch.autograd.grad(norm(x).pow(2).sum(), x, create_graph=True)
+            assert training != tensor_fields.is_read(slope.grad_fn, "running_var")
         assert training == torch.equal(*gradients)
 
 

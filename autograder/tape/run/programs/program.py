@@ -91,11 +91,18 @@ def _comes_later(module: types.ModuleType | None, folder: str) -> bool:
     )
 
 
-def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, guarded: bool) -> None:
-    """Run a module's code. Raise a ProgramError for an ImportError and, if `guarded`, for any other error."""
+def run_module(
+    code: types.CodeType, module: types.ModuleType, shown: str, *, guarded: bool, backwards: Callable[[], int]
+) -> None:
+    """Run a module's code.
+
+    Raise a ProgramError for an ImportError before the first backward and, if `guarded`, for any other error.
+    """
     try:
         exec(code, module.__dict__)
     except ImportError as error:
+        if backwards():
+            raise
         cure = in_english("Install the missing package, or correct the name.")
         if "relative import" in message_of(error):
             cure = in_english("Start it as a module of its package: `autograder explain -m PACKAGE.MODULE`.")
@@ -231,7 +238,7 @@ def from_source(
         module = types.ModuleType("__main__" if function is None else "program")
         module.__dict__.update(fresh_names(names))
         with importable(module, folders), started.given_to("-c", folders) if started else nullcontext():
-            run_module(code, module, file, guarded=function is not None)
+            run_module(code, module, file, guarded=function is not None, backwards=backwards)
             return run_chosen(module, function, file, backwards)
 
     return Program(file, source, call, code.co_filename, scratch=started.scratch if started else None)
@@ -305,7 +312,7 @@ def from_file_text(
         place_in_package(module, name, absolute)
         with importable(module, folders), started.given_to(absolute if started.module else shown, folders):
             module.__dict__["__file__"] = started.path_of(absolute)
-            run_module(code, module, shown, guarded=function is not None)
+            run_module(code, module, shown, guarded=function is not None, backwards=backwards)
             return run_chosen(module, function, shown, backwards)
 
     return Program(shown, source, call, absolute, scratch=started.scratch)
