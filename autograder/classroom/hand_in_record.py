@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,7 +15,7 @@ FILE = "hand_ins.json"
 STUDENTS = "students.json"
 
 
-Kept = TypeVar("Kept", bound=dict)
+Kept = TypeVar("Kept", bound=dict[Any, Any])
 
 
 class RecordError(InputError):
@@ -97,5 +97,5 @@ def _read(path: Path, form: type[Kept]) -> Kept:
         ) from None
 
 
-def _write(path: Path, kept: dict) -> None:
+def _write(path: Path, kept: dict[Any, Any]) -> None:
     replace_file(path, msgspec.json.format(msgspec.json.encode(kept, order="deterministic"), indent=1))

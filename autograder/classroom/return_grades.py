@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from autograder.classroom.class_grades import ClassGrades, read_class_grades
 from autograder.classroom.hand_in_record import CollectedHandIn, read_record
@@ -312,7 +312,7 @@ def _shown(person: Person) -> str:
     return person.name or next((f"{kind} {value}" for kind, value in person.known.items() if value != "-"), "a row")
 
 
-def _counted(of: list, words: str, names: list[str]) -> Iterator[str]:
+def _counted(of: list[Any], words: str, names: list[str]) -> Iterator[str]:
     if of:
         comma = "; " if any("," in name for name in names) else ", "  # as in “Doe, Jane; Roe, Richard”
         shown = comma.join(map(printable, names[:LONGEST_LIST])) + (" and others" if len(names) > LONGEST_LIST else "")

@@ -12,7 +12,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbgrader.apps import NbGraderAPI
-from traitlets.config import Config, PyFileConfigLoader
+from traitlets.config.loader import Config, PyFileConfigLoader
 
 from autograder.course.author_cells import explanations_of, lesson_minutes
 from autograder.course.canonical import canonical, read, write

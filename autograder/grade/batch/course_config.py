@@ -13,7 +13,7 @@ from nbgrader.preprocessors import Execute
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from traitlets import TraitError
-from traitlets.config import Config, PyFileConfigLoader
+from traitlets.config.loader import Config, PyFileConfigLoader
 
 from autograder.course.paths import SOLUTIONS
 from autograder.errors import InputError

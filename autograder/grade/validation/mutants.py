@@ -10,6 +10,7 @@ import copy
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from autograder.tape.recording.verdict_types import OUTCOMES
 
@@ -82,7 +83,7 @@ def _compiled(text: str) -> object:
         return None
 
 
-def _comparable(code: types.CodeType) -> tuple:
+def _comparable(code: types.CodeType) -> tuple[Any, ...]:
     # 1 == True == 1.0, so constants are compared together with their types.
     constants = tuple(
         _comparable(value) if isinstance(value, types.CodeType) else (type(value), repr(value))

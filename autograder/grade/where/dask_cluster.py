@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from distributed import Client, Future, KilledWorker, Security, WorkerPlugin, as_completed, get_worker
-from distributed.comm import connect
+from distributed.comm.core import connect
 
 from autograder.errors import InputError, UnfinishedError
 from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
@@ -331,7 +331,7 @@ class DaskCluster(Graders):
         results = [result for future, value in done for result in self._take(future, value)]
         return results + (self._look() if time.monotonic() >= self._next_look or not self._fit else [])
 
-    def _take(self, future: Future, value: Any) -> list[JobResult]:
+    def _take(self, future: Future[Any], value: Any) -> list[JobResult]:
         attempt = self._at_work.pop(str(future.key), None)
         if attempt is None:
             return []  # its workers were lost, so it is already a suspect

@@ -65,7 +65,9 @@ class Outputs:
         else:
             self._add({"output_type": "stream", "name": name, "text": text})
 
-    def display(self, data: dict, metadata: dict, *, identity: str | None = None, update: bool = False) -> None:
+    def display(
+        self, data: dict[Any, Any], metadata: dict[Any, Any], *, identity: str | None = None, update: bool = False
+    ) -> None:
         """Add a display_data output; with `update`, replace the data of the output with this identity."""
         if not self._pays(data):
             return
@@ -78,7 +80,7 @@ class Outputs:
         if identity is not None:
             self._by_identity[identity] = output
 
-    def result(self, data: dict, metadata: dict, execution_count: int) -> None:
+    def result(self, data: dict[Any, Any], metadata: dict[Any, Any], execution_count: int) -> None:
         """Add the value of a cell's last expression."""
         if self._pays(data):
             self._add(

@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from msgspec import structs
@@ -112,7 +112,7 @@ def _ratio(forward: float, backward: float) -> str:
     return in_english("its forward is constant here")
 
 
-def _of_copies(evidence: Evidence) -> tuple:
+def _of_copies(evidence: Evidence) -> tuple[Any, ...]:
     number = len(evidence.plain.calls)
     calls = f"{number} call{'' if number == 1 else 's'} of backward"
     if not number:
@@ -125,7 +125,7 @@ def _of_copies(evidence: Evidence) -> tuple:
     return "yes", f"the first {evidence.excerpt.checked} of {calls}"
 
 
-def _of_differences(evidence: Evidence) -> tuple:
+def _of_differences(evidence: Evidence) -> tuple[Any, ...]:
     effect = evidence.untracked_effect
     if effect.wrong:
         return "no", effect.note or f"{len(effect.wrong)} of the gradients are not."

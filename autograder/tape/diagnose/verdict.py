@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -49,7 +50,7 @@ KINDS = (
 
 def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
     """Return the graph faults of a run, starting with the line that explains an error, one fault per line."""
-    found: dict = {}
+    found: dict[Any, Any] = {}
     for kind in KINDS:
         for fault in kind.find(evidence):
             found.setdefault(fault.place, _of_part(fault, evidence.excerpt))

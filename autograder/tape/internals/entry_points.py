@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import wraps
 from inspect import getattr_static
 from types import FrameType
+from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -43,7 +44,7 @@ def replaced(owner: object, name: str, value: object) -> Iterator[None]:
 
 
 @contextmanager
-def replaced_engine(replacement: Callable[[Callable], Callable]) -> Iterator[None]:
+def replaced_engine(replacement: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
     """Make each backward call `replacement(original)` with the arguments of the engine.
 
     torch.compiler replaces `torch.autograd._engine_run_backward` for the same purpose (2.13). `backward`, `grad` and
@@ -88,7 +89,7 @@ def close_checkpoints(error: BaseException | None) -> None:
 
 
 @contextmanager
-def replaced_apply(replacement: Callable[[Callable], Callable]) -> Iterator[None]:
+def replaced_apply(replacement: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
     """Make `F.apply(*args)` of each custom Function F call `replacement(original)(F, *args)` in the block.
 
     `Function.apply` is a class method written in Python up to 2.14 and a built-in one in 2.15; both bind with
@@ -96,7 +97,7 @@ def replaced_apply(replacement: Callable[[Callable], Callable]) -> Iterator[None
     """
     raw = getattr_static(torch.autograd.Function, "apply")
 
-    def original(cls, *args, **kwargs):
+    def original(cls: Any, *args: Any, **kwargs: Any) -> Any:
         return raw.__get__(None, cls)(*args, **kwargs)
 
     with replaced(torch.autograd.Function, "apply", classmethod(replacement(original))):
@@ -104,14 +105,16 @@ def replaced_apply(replacement: Callable[[Callable], Callable]) -> Iterator[None
 
 
 @contextmanager
-def replaced_hooks(replacement: Callable[[Callable, Callable], tuple[Callable, Callable]]) -> Iterator[None]:
+def replaced_hooks(
+    replacement: Callable[[Callable[..., Any], Callable[..., Any]], tuple[Callable[..., Any], Callable[..., Any]]],
+) -> Iterator[None]:
     """Make `saved_tensors_hooks(pack, unpack)` and its subclasses set the pair that `replacement(pack, unpack)` returns.
 
     `__enter__` pushes the pair on PyTorch's stack, `__exit__` pops the topmost pair (2.6 to 2.15).
     """
     enter = Hooks.__enter__
 
-    def entered(hooks):
+    def entered(hooks: Any) -> Any:
         return enter(Hooks(*replacement(hooks.pack_hook, hooks.unpack_hook)))
 
     with replaced(Hooks, "__enter__", entered):
@@ -119,7 +122,7 @@ def replaced_hooks(replacement: Callable[[Callable, Callable], tuple[Callable, C
 
 
 @contextmanager
-def own_hooks(pack: Callable, unpack: Callable) -> Iterator[None]:
+def own_hooks(pack: Callable[..., Any], unpack: Callable[..., Any]) -> Iterator[None]:
     """Set default saved-tensor hooks that `replaced_hooks` leaves as they are."""
     torch._C._autograd._push_saved_tensors_default_hooks(pack, unpack)
     try:
@@ -143,7 +146,7 @@ def without_hooks() -> Iterator[None]:
 
 
 @contextmanager
-def around_transforms(around: Callable[[], AbstractContextManager]) -> Iterator[None]:
+def around_transforms(around: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
     """Run functions that `torch.func` transforms (`grad`, `vjp`, `jacrev`, `vmap`) in a context that `around()` creates.
 
     These transforms disable saved-tensor hooks with `disable_saved_tensors_hooks`, which raises an error if hooks are
@@ -152,7 +155,7 @@ def around_transforms(around: Callable[[], AbstractContextManager]) -> Iterator[
     forbid = torch.autograd.graph.disable_saved_tensors_hooks
 
     @contextmanager
-    def forbidden(message):
+    def forbidden(message: Any) -> Any:
         with around(), forbid(message):
             yield
 
@@ -161,7 +164,7 @@ def around_transforms(around: Callable[[], AbstractContextManager]) -> Iterator[
 
 
 @contextmanager
-def replaced_set(replacement: Callable[[Callable], Callable]) -> Iterator[None]:
+def replaced_set(replacement: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
     """Make `tensor.set_(...)` call `replacement(original)`. No function mode receives this in-place operation (2.13)."""
     with replaced(torch.Tensor, "set_", replacement(torch.Tensor.set_)):
         yield
@@ -194,7 +197,7 @@ FACTS = {
 TENSORS = {"data", "grad", "T", "H", "mT", "mH", "real", "imag", "_grad"}
 
 
-def function_name(func: Callable) -> str:
+def function_name(func: Callable[..., Any]) -> str:
     """Return a short name of the called function: "add_", "data" to read an attribute, "data =" to assign it, "" for metadata."""
     name = getattr(func, "__name__", str(func))
     if name not in ("__get__", "__set__"):
@@ -221,14 +224,14 @@ def told_of_steps(
     Steps that receive a closure are skipped, because a closure runs a forward and a backward (LBFGS).
     """
 
-    def has_closure(args: tuple, kwargs: dict) -> bool:
+    def has_closure(args: tuple[Any, ...], kwargs: dict[Any, Any]) -> bool:
         return any(callable(one) for one in (*args[1:], *kwargs.values()))
 
-    def before(optimizer, args, kwargs):
+    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         if not has_closure(args, kwargs):
             begins(optimizer)
 
-    def after(optimizer, args, kwargs):
+    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if not has_closure(args, kwargs):
             ends(optimizer)
 
@@ -260,7 +263,7 @@ def around_zero_grad(around: Callable[[Callable[[], None]], None]) -> Iterator[N
     original = torch.optim.Optimizer.zero_grad
 
     @wraps(original)
-    def zero_grad(optimizer, set_to_none=True):
+    def zero_grad(optimizer: Any, set_to_none: Any = True) -> None:
         if set_to_none and not torch.compiler.is_compiling():
             around(lambda: original(optimizer, set_to_none))
         else:

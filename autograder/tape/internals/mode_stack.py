@@ -187,14 +187,14 @@ def told_of_compiled_calls(entered: Callable[[], None], left: Callable[[], None]
         yield
 
 
-def _telling(original: Callable, entered: Callable[[], None], left: Callable[[], None]) -> Callable:
+def _telling(original: Callable[..., Any], entered: Callable[[], None], left: Callable[[], None]) -> Callable[..., Any]:
     """Return a function that sets the callback and reports the outermost compiled call.
 
     The same compiler frame begins and ends a call. Other code sets the callback in between: functions marked with
     `torch.compiler.disable` do, and the compiler calls such functions itself.
     """
 
-    def set_eval_frame(callback):
+    def set_eval_frame(callback: Any) -> Any:
         caller = sys._getframe(1)
         begins = callback is not None and callback is not False and caller.f_code.co_name != "__enter__"
         if begins and _compiled_call.frame is None:
@@ -216,11 +216,11 @@ class _CompiledCall(threading.local):
 _compiled_call = _CompiledCall()
 
 
-def _first(compile_: Callable, then: Callable[[], None]) -> Callable:
+def _first(compile_: Callable[..., Any], then: Callable[[], None]) -> Callable[..., Any]:
     """Return a `torch.compile` that calls `then()` once, after the import of the compiler."""
     waiting = [then]
 
-    def compiling(*args, **kwargs):
+    def compiling(*args: Any, **kwargs: Any) -> Any:
         import torch._dynamo.eval_frame  # noqa: F401
 
         while waiting:

@@ -99,7 +99,7 @@ class SavedState:
     """
 
     data: Any
-    unpack_hook: Callable | None
+    unpack_hook: Callable[..., Any] | None
 
 
 @functools.cache
@@ -156,7 +156,7 @@ def is_read(node: Any, name: str) -> bool:
     return not scratch and not (name in ("running_mean", "running_var") and is_training)
 
 
-def is_checkpoint(hook: Callable | None) -> bool:
+def is_checkpoint(hook: Callable[..., Any] | None) -> bool:
     """Return whether an unpack hook belongs to `torch.utils.checkpoint`, which recomputes the tensor."""
     return getattr(hook, "__module__", "") == "torch.utils.checkpoint"
 
@@ -168,17 +168,17 @@ STALE = torch.empty(0)
 @dataclass(frozen=True, slots=True)
 class _Packed:
     packed: Any
-    unpack: Callable
+    unpack: Callable[..., Any]
 
 
 _met: list[_Packed] | None = None  # the packed values, while we read a saved tensor
 
 
-def _wrapped(pack: Callable, unpack: Callable) -> tuple[Callable, Callable]:
-    def packing(tensor):
+def _wrapped(pack: Callable[..., Any], unpack: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def packing(tensor: Any) -> Any:
         return _Packed(pack(tensor), unpack)
 
-    def unpacking(held):
+    def unpacking(held: Any) -> Any:
         if _met is None:
             return unpack(held.packed)
         _met.append(held)
@@ -216,7 +216,7 @@ def readable_saved_tensors() -> Iterator[None]:
         return
     register = torch.autograd.SavedTensor.register_hooks  # type: ignore[attr-defined]
 
-    def registered(tensor, pack, unpack):
+    def registered(tensor: Any, pack: Any, unpack: Any) -> Any:
         return register(tensor, *_wrapped(pack, unpack))
 
     with replaced_hooks(_wrapped), replaced(torch.autograd.SavedTensor, "register_hooks", registered):

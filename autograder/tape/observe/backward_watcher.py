@@ -49,7 +49,7 @@ class BackwardTrace(Listener):
         self._keep_graph = keep_graph
         self._first = first  # number of the first backward call to trace
         self._calls = 0
-        self._handles: list = []
+        self._handles: list[Any] = []
         self._current: list[Visit] = []
 
     def keep_graph(self, asked: bool) -> bool:
@@ -70,13 +70,13 @@ class BackwardTrace(Listener):
             if not hasattr(node, "variable"):
                 self._handles.append(node.register_hook(after))
 
-    def _hooks(self, visit: Visit, leaf: bool):
-        def before(incoming):
+    def _hooks(self, visit: Visit, leaf: bool) -> Any:
+        def before(incoming: Any) -> None:
             self._current.append(visit)
             if leaf:
                 visit.got, visit.passed = _text(incoming), True
 
-        def after(outgoing, _incoming):
+        def after(outgoing: Any, _incoming: Any) -> None:
             visit.got, visit.passed = _text(outgoing), True
 
         return before, after

@@ -19,7 +19,7 @@ from autograder.tape.recording.verdict_types import Outcome
 class BackwardRoots:
     """The nodes that no other node consumes: candidates for the root of the next backward."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._scalars: dict[int, tuple[GraphNode, TrackedTensor]] = {}
         self._others: dict[int, tuple[GraphNode, TrackedTensor]] = {}
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -99,7 +100,7 @@ class StartedCall:
 class GradientFlow:
     """The use of values that require grad in a run, apart from computations."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.cuts: dict[tuple[Place, str], Cut] = {}
         self.calls: list[StartedBackward] = []
         self.reached: dict[int, TrackedTensor] = {}
@@ -123,10 +124,10 @@ class GradientFlow:
     def heard(
         self,
         name: str,
-        inputs: list,
+        inputs: list[Any],
         sources: list[TrackedTensor],
         result: object,
-        results: list,
+        results: list[Any],
         here: Place,
         numbers: Iterable[float] = (),
     ) -> None:
@@ -162,7 +163,7 @@ class GradientFlow:
                     self.cuts.setdefault((here, name), Cut(here, name, cut.sources))
                 self._leave(self._as_array(cut, here) if _is_array(result) else cut, results, result)
 
-    def _follow_gradients(self, name: str, sources: list[TrackedTensor], results: list) -> None:
+    def _follow_gradients(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
         """Note the values that are computed from a gradient: from the result of `autograd.grad`, or from `.grad`."""
         if name == "grad" and self.calls:
             call = self.calls[-1]
@@ -215,7 +216,7 @@ class GradientFlow:
         self._of_memory |= {tracked.memory: array for tracked, _ in cut.sources.values()}
         return array
 
-    def _leave(self, cut: Cut, results: list, result: object) -> None:
+    def _leave(self, cut: Cut, results: list[Any], result: object) -> None:
         self._remember(results)
         self._of_value |= {tracked.id: cut for _, tracked in results}
         numbers = result if isinstance(result, list) else [result]
@@ -228,7 +229,7 @@ class GradientFlow:
             if cut is not None and here not in cut.joined and len(cut.joined) < SOURCES:
                 cut.joined.append(here)
 
-    def _remade(self, results: list) -> Cut | None:
+    def _remade(self, results: list[Any]) -> Cut | None:
         """Return the cut behind a tensor that was created from an array's memory or from numbers, or None."""
         for tensor, tracked in results:
             if tracked.memory in self._of_memory:
@@ -254,7 +255,7 @@ class GradientFlow:
         call: Backward,
         targets: list[TrackedTensor],
         roots: list[TrackedTensor],
-        nodes: list,
+        nodes: list[Any],
         writes: list[WriteEvent],
         here: Place,
     ) -> None:
@@ -303,7 +304,7 @@ class GradientFlow:
 _ONCE = Place("", 0, "")  # the gradient was used for an update and has not been accumulated into since
 
 
-def _is_new_leaf(result: torch.Tensor, inputs: list) -> bool:
+def _is_new_leaf(result: torch.Tensor, inputs: list[Any]) -> bool:
     """Return whether a function returned a new leaf.
 
     The result of `torch.tensor(h, requires_grad=True)` has no graph either.

@@ -85,7 +85,7 @@ def shares_memory(tensor: torch.Tensor, packed: object) -> bool:
     return not held or place in map(address_of, held)
 
 
-def _raw(node, name: str, index: int | None) -> torch.Tensor | None:
+def _raw(node: Any, name: str, index: int | None) -> torch.Tensor | None:
     saved = saved_state(node, name)
     tensor = None if saved is None else (saved if index is None else saved[index]).data
     return tensor if isinstance(tensor, torch.Tensor) else None
@@ -194,7 +194,14 @@ class Links:
         return tensor is not None
 
     def _keep(
-        self, node: GraphNode, name: str, saved, tensor, checked: bool, stashed: bool, made: TrackedTensor | None
+        self,
+        node: GraphNode,
+        name: str,
+        saved: Any,
+        tensor: Any,
+        checked: bool,
+        stashed: bool,
+        made: TrackedTensor | None,
     ) -> None:
         state = self.state
         known, elements = state.tensors.get(tensor), elements_of(tensor)

@@ -40,7 +40,7 @@ class TrackedSave:
     node: GraphNode
     name: str
     saved: Callable[[], torch.Tensor | None]
-    held: torch.Tensor | weakref.ref | None
+    held: torch.Tensor | weakref.ref[Any] | None
     memory: Memory
     start: int
     stop: int
@@ -144,7 +144,7 @@ def _nothing() -> None:
 class Graph:
     """All nodes of a run, in order of first appearance."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.held, self.limit = 0, HELD
         self.nodes: list[GraphNode] = []
         self.of: dict[object, GraphNode] = {}
@@ -168,7 +168,7 @@ class Graph:
                 new.append(self._add(node, place, scope, step))
         return new
 
-    def _add(self, node, place: Place, scope: tuple[str, ...], step: int) -> GraphNode:
+    def _add(self, node: Any, place: Place, scope: tuple[str, ...], step: int) -> GraphNode:
         below = [self.of[n] if n is not None else None for n, _ in node.next_functions]
         made = GraphNode(len(self.nodes), node, type(node).__name__, (), place, scope, step)
         made.is_custom = isinstance(node, torch.autograd.function.BackwardCFunction)
@@ -184,7 +184,14 @@ class Graph:
         return made
 
     def keep(
-        self, node: GraphNode, name: str, saved, tensor: torch.Tensor, memory: Memory, elements: torch.Tensor, **facts
+        self,
+        node: GraphNode,
+        name: str,
+        saved: Any,
+        tensor: torch.Tensor,
+        memory: Memory,
+        elements: torch.Tensor,
+        **facts: Any,
     ) -> TrackedSave:
         """Return the new record of a tensor that `node` saved, with its elements in `memory`."""
         start, stop = extent_of(elements) if memory.size else (0, 0)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from typing import Any
 
 import torch
 
@@ -46,11 +47,11 @@ UNSEEN = -2  # a number of calls that no function mode has
 SCRIPTED = 32
 
 
-def unseen(method: Callable) -> Callable:
+def unseen(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return the method with isolation from the program: function modes and tracers do not see it, and its errors are stored."""
 
     @wraps(method)
-    def quietly(self, *args):
+    def quietly(self: Any, *args: Any) -> Any:
         if self.failure is not None or self.closed:
             return None
         tracer = sys.gettrace()
@@ -144,12 +145,12 @@ class Observer(Listener):
         for memory in self.state.memories.all:
             memory.content = None
 
-    def _packing(self, pack: Callable, unpack: Callable) -> tuple[Callable, Callable]:
+    def _packing(self, pack: Callable[..., Any], unpack: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """Return hooks that do the same and note the packed values until the node that saves them is known."""
         if is_checkpoint(unpack):
             return pack, unpack
 
-        def packing(tensor):
+        def packing(tensor: Any) -> Any:
             self._here.packing += 1
             try:
                 packed = pack(tensor)
@@ -160,32 +161,32 @@ class Observer(Listener):
 
         return packing, unpack
 
-    def _swapping(self, original: Callable) -> Callable:
+    def _swapping(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return `torch.utils.swap_tensors` for tensors to which the observer has weak references."""
 
         @wraps(original)
-        def swap_tensors(one, other):
+        def swap_tensors(one: Any, other: Any) -> Any:
             self._forget_tensors(one, other)
             return original(one, other)
 
         return swap_tensors
 
-    def _switching(self, original: Callable) -> Callable:
+    def _switching(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return `Module.train`, which also notes the line that switches a module to evaluation mode."""
 
         @wraps(original)
-        def train(module, mode=True):
+        def train(module: Any, mode: Any = True) -> Any:
             if not mode:
                 self._mode_left(module)
             return original(module, mode)
 
         return train
 
-    def _recording(self, original: Callable) -> Callable:
+    def _recording(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return the constructor of `set_grad_enabled`, which also notes the line that turns recording off. `no_grad` calls it."""
 
         @wraps(original)
-        def set_grad_enabled(switch, mode):
+        def set_grad_enabled(switch: Any, mode: Any) -> Any:
             if not mode and torch.is_grad_enabled():
                 self._recording_left()
             return original(switch, mode)
@@ -398,6 +399,6 @@ class Observer(Listener):
         if not self._is_asleep:
             self.state.flow.steps.end_step(optimizer)
 
-    def inside_engine(self):
+    def inside_engine(self) -> Any:
         """Observe the functions that hooks and custom backwards call."""
         return self._here.functions.hearing()

@@ -68,7 +68,7 @@ class OptimizerSteps:
         idle: by id of an optimizer, its steps so far if none of them changed a parameter, else None.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.filled: dict[int, TrackedTensor] = {}
         self.trained: set[int] = set()
         self.frozen: set[int] = set()

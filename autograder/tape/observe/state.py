@@ -42,7 +42,7 @@ class _StepOfThread(threading.local):
 class RunState:
     """The tables that the parts of the observer share."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.memories = Memories()
         self.tensors = Tensors(self.memories)
         self.graph = Graph()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
+from typing import Any
 
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.programs.program import Program
@@ -163,7 +164,7 @@ class Statements:
         """The frames of the active calls of the user's functions, outermost first."""
         return [activation.frame for activation in self.stack]
 
-    def _call(self, frame, event, _argument):
+    def _call(self, frame: Any, event: Any, _argument: Any) -> Any:
         code = frame.f_code
         owned = self._owned.get(code)
         if owned is None:
@@ -198,7 +199,7 @@ class Statements:
             self._starts[file] = statements_of(file)
         self.stack.append(Activation(next(self.entered), frame, function, depth, file, self._starts[file]))
 
-    def _local(self, frame, event, _argument):
+    def _local(self, frame: Any, event: Any, _argument: Any) -> Any:
         stack = self._here.stack
         if not stack or stack[-1].frame is not frame:
             return self._local  # entered before tracing began, or resumed out of order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import torch
@@ -41,7 +41,7 @@ class TrackedTensor:
     """
 
     id: int
-    ref: weakref.ref
+    ref: weakref.ref[Any]
     memory: Memory
     start: int
     stop: int
@@ -147,7 +147,7 @@ class Tensors:
 
     def _counter(
         self,
-        tensor,
+        tensor: Any,
         base: TrackedTensor | None,
         source: TrackedTensor | None,
         neighbours: list[TrackedTensor],
@@ -193,11 +193,11 @@ class Tensors:
         self.living[memory.id] = alive
         return alive[::-1]
 
-    def _reference(self, tensor: torch.Tensor) -> weakref.ref:
+    def _reference(self, tensor: torch.Tensor) -> weakref.ref[Any]:
         # A strong reference would keep memory that the program freed; the id of a freed object may be reused.
         key, table = id(tensor), self.of
 
-        def forget(reference):
+        def forget(reference: Any) -> None:
             if key in table and table[key].ref is reference:
                 del table[key]
 

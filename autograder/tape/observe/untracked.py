@@ -37,7 +37,7 @@ class Untracked:
     For a leaf, such a modification only sets a new value.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.pending: list[Suspect] = []
         self.used_writes: list[Suspect] = []
 

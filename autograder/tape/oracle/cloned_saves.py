@@ -65,7 +65,7 @@ class ClonedSavesRun(Listener):
             stack.enter_context(in_new_threads(self._thread))
             yield
 
-    def _with_copies(self, apply: Callable) -> Callable:
+    def _with_copies(self, apply: Callable[..., Any]) -> Callable[..., Any]:
         return functools.partial(_apply_with_copies, apply, functools.partial(_copy, keeps_leaves=self.keeps_leaves))
 
     @contextmanager
@@ -95,13 +95,13 @@ class _Buffers(TorchFunctionMode):
     Other references to the old buffer keep its values.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.leaves: dict[int, torch.Tensor] = {}
         self.given: set[int] = set()
         self.keep: list[torch.Tensor] = []
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> Any:
         self.leaves, self.keep = {}, []
         return super().__exit__(*error)
 
@@ -119,7 +119,7 @@ class _Buffers(TorchFunctionMode):
                     leaf.grad = leaf.grad.detach().clone()
                 taken.append((first, last))
 
-    def __torch_function__(self, func, _types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = function_name(func)
         if name in GRADIENT_GIVEN and isinstance(args[1], torch.Tensor):
             self.given.add(id(args[1]))
@@ -168,11 +168,11 @@ def _is_settings(value: object) -> bool:
     return type(attributes) is dict and bool(attributes) and all(isinstance(one, plain) for one in attributes.values())
 
 
-def _copies(gradients: tuple) -> tuple:
+def _copies(gradients: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(None if gradient is None else gradient.clone() for gradient in gradients)
 
 
-def _apply_with_copies(apply, copied: Callable, cls, *args, **kwargs):
+def _apply_with_copies(apply: Any, copied: Callable[..., Any], cls: Any, *args: Any, **kwargs: Any) -> Any:
     # A checkpoint would run its forward again in backward. Called directly, the forward runs once; without an input
     # that requires grad, the checkpoint records nothing anyway.
     if cls is CheckpointFunction and any(tensor.requires_grad for tensor in tensors(args)):
@@ -190,10 +190,10 @@ def _apply_with_copies(apply, copied: Callable, cls, *args, **kwargs):
     return result
 
 
-def _register_with_copy(tensor: torch.Tensor, hook):
+def _register_with_copy(tensor: torch.Tensor, hook: Any) -> Any:
     leaf = tensor.is_leaf
 
-    def on_a_copy(gradient):
+    def on_a_copy(gradient: Any) -> Any:
         own = gradient.clone()
         returned = hook(own)
         # "The hook should not modify its argument, but it can optionally return a new gradient" (documentation of
@@ -206,11 +206,11 @@ def _register_with_copy(tensor: torch.Tensor, hook):
 _REGISTER = torch.Tensor.register_hook
 
 
-def _packing_copies(pack, unpack):
+def _packing_copies(pack: Any, unpack: Any) -> Any:
     if is_checkpoint(unpack):  # a checkpoint recomputes tensors instead of saving them
         return lambda tensor: tensor.detach().clone(), lambda tensor: tensor
     return lambda tensor: pack(tensor.detach().clone()), unpack
 
 
-def _ignored(*_args, **_kwargs):
+def _ignored(*_args: Any, **_kwargs: Any) -> Any:
     return None

@@ -193,7 +193,7 @@ class WrongOperation:
 
 @dataclass(frozen=True)
 class _OperationCall:
-    function: Callable
+    function: Callable[..., Any]
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
     place: Place
@@ -207,7 +207,7 @@ class _Noting(Hearing):
         self.program = program
         self.calls: dict[str, list[_OperationCall]] = {}
 
-    def __torch_function__(self, func, _types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if type(func).__name__ not in BUILT_IN:
             return func(*args, **kwargs)
@@ -221,7 +221,7 @@ class _Noting(Hearing):
             noted.append(call)
         return result
 
-    def _matters(self, func: Callable, args: tuple, kwargs: dict) -> bool:
+    def _matters(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any]) -> bool:
         given = [*tensors(args), *tensors(kwargs)]
         small = sum(one.numel() for one in given) <= LARGEST and not any(one.is_complex() for one in given)
         return (

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -81,7 +82,7 @@ class Gradients:
 
     returned: dict[str, object] = field(default_factory=dict)
     targets: list[int] = field(default_factory=list)
-    keys: list[tuple] = field(default_factory=list)
+    keys: list[tuple[Any, ...]] = field(default_factory=list)
     calls: list[dict[int, torch.Tensor | None]] = field(default_factory=list)
     final: list[torch.Tensor | None] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
@@ -129,9 +130,9 @@ def aligned(left: Gradients, right: Gradients) -> dict[int, int]:
     return found
 
 
-def _places(keys: list[tuple]) -> dict[tuple, list[int]]:
+def _places(keys: list[tuple[Any, ...]]) -> dict[tuple[Any, ...], list[int]]:
     """Return the indices of each key."""
-    places: dict[tuple, list[int]] = {}
+    places: dict[tuple[Any, ...], list[int]] = {}
     for index, key in enumerate(keys):
         places.setdefault(key, []).append(index)
     return places
@@ -276,7 +277,7 @@ def _numbers(value: object) -> torch.Tensor | None:
         return None
 
 
-def nested(value: object) -> list | float | None:
+def nested(value: object) -> list[Any] | float | None:
     """Return a gradient as nested lists, or None if it is missing or too large to list."""
     numbers = _numbers(value)
     if numbers is None or numbers.numel() > LISTED:
@@ -287,7 +288,7 @@ def nested(value: object) -> list | float | None:
     return numbers.tolist()
 
 
-def nested_pair(got: object, true: object) -> tuple[list | float | None, list | float | None]:
+def nested_pair(got: object, true: object) -> tuple[list[Any] | float | None, list[Any] | float | None]:
     """Return both gradients as `nested` does.
 
     Equal gradients, which are the majority in a large training step, are converted once.
@@ -298,7 +299,7 @@ def nested_pair(got: object, true: object) -> tuple[list | float | None, list | 
     return listed, listed if is_same else nested(true)
 
 
-def _shortest(value: list | float) -> list | float:
+def _shortest(value: list[Any] | float) -> list[Any] | float:
     if isinstance(value, list):
         return [_shortest(item) for item in value]
     return float(f"{value:.8g}")

@@ -42,7 +42,7 @@ class NominalRun:
         bytes: size of the stored results.
     """
 
-    results: dict[int, list] = field(default_factory=dict)
+    results: dict[int, list[Any]] = field(default_factory=dict)
     leaves: list[list[tuple[int, torch.Tensor]]] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     gradients: list[dict[int, torch.Tensor]] = field(default_factory=list)
@@ -84,9 +84,9 @@ class NominalReplay(Hearing, Listener):
             stack.enter_context(self)
             yield
 
-    def _inside(self, apply: Callable) -> Callable:
+    def _inside(self, apply: Callable[..., Any]) -> Callable[..., Any]:
         # The calls inside a custom forward are not recorded, but they are part of the differentiated function.
-        def applied(cls, *args, **kwargs):
+        def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
             self.inside += 1
             try:
                 result = apply(cls, *args, **kwargs)
@@ -102,10 +102,10 @@ class NominalReplay(Hearing, Listener):
 
     # The gradient that a call with create_graph=True returns is a function of the leaves, too: all that it is computed from varies.
 
-    def _enter_backward(self, _gradients: tuple) -> None:
+    def _enter_backward(self, _gradients: tuple[Any, ...]) -> None:
         self.unfixed += self.creates_graph
 
-    def _leave_backward(self, *_gradients: tuple) -> None:
+    def _leave_backward(self, *_gradients: tuple[Any, ...]) -> None:
         self.unfixed -= self.creates_graph
 
     def _widen(self) -> None:
@@ -114,11 +114,11 @@ class NominalReplay(Hearing, Listener):
             if tensor.is_leaf and tensor.dtype is torch.float32:
                 tensor.data = tensor.data.double()
 
-    def __torch_function__(self, func, _types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with self.handled():
             return self._call(func, args, kwargs)
 
-    def _call(self, func, args, kwargs):
+    def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
         self.event += 1
         event, name = self.event, function_name(func)
         kwargs = dict(kwargs or {})
@@ -250,7 +250,7 @@ class NominalReplay(Hearing, Listener):
         """Return True, because the first run has already used the graph."""
         return True
 
-    def inside_engine(self):
+    def inside_engine(self) -> Any:
         """Include the hooks and custom backwards that run in the engine."""
         return self.hearing()
 

@@ -96,8 +96,8 @@ def _is_decorated(function: type[torch.autograd.Function]) -> bool:
 
 @contextmanager
 def _noted(calls: list[_Call]) -> Iterator[None]:
-    def noting(apply):
-        def noted(function, *arguments):
+    def noting(apply: Any) -> Any:
+        def noted(function: Any, *arguments: Any) -> Any:
             numbers = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
             known = sum(call.function is function for call in calls)
             if known < CALLS and sum(tensor.numel() for tensor in numbers) <= LARGEST:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from autograder.locale.translations import in_english
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, Kind
@@ -139,7 +140,7 @@ def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) 
         if any(start <= edit.start <= stop for edit in candidate.edits for start, stop in spans):
             groups.setdefault((rank, candidate.kind), []).append(candidate)
     for (rank, kind), some in groups.items():
-        edits: set = set()
+        edits: set[Any] = set()
         for candidate in some:
             if program.source.apply([*edits, *candidate.edits]) is not None:
                 edits |= set(candidate.edits)

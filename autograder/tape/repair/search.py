@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -276,7 +277,7 @@ def slopes_differ(verdict: Verdict) -> bool:
     return any(check.oracle == DIFFERENCES and check.answer == "no" for check in verdict.checks)
 
 
-def right_slopes(verdict: Verdict) -> dict[str, list | float]:
+def right_slopes(verdict: Verdict) -> dict[str, list[Any] | float]:
     """Return the correct gradients of the verdict by name.
 
     If a gradient has two correct values, return that of the computed loss, which a fix keeps.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from msgspec import structs
 
@@ -164,7 +165,7 @@ def with_changes(
     return structs.replace(known, verdict=structs.replace(known.verdict, notes=(*notes, found.reason)))
 
 
-def explain_cell(source: str, space: dict, *, repair: bool = True) -> tuple[Recording, object]:
+def explain_cell(source: str, space: dict[Any, Any], *, repair: bool = True) -> tuple[Recording, object]:
     """Return the recording of a notebook cell with its fixes, and the value of the cell's last expression.
 
     The cell runs once in `space`, with all its effects. Every other run starts from the state before the cell and is
@@ -177,7 +178,7 @@ def explain_cell(source: str, space: dict, *, repair: bool = True) -> tuple[Reco
         return _explain_cell(source, space, repair=repair)
 
 
-def _explain_cell(source: str, space: dict, *, repair: bool) -> tuple[Recording, object]:
+def _explain_cell(source: str, space: dict[Any, Any], *, repair: bool) -> tuple[Recording, object]:
     done = record_cell(source, space)
     verdict = done.recording.verdict
     if not repair or (verdict.outcome == "correct" and not verdict.graph_faults):

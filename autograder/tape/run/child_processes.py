@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import wraps
 from multiprocessing.process import BaseProcess
 from pathlib import PurePath
+from typing import Any
 
 import torch
 import torch.utils.checkpoint
@@ -22,7 +23,7 @@ from autograder.tape.internals.entry_points import replaced, replaced_engine
 
 
 @contextmanager
-def in_new_threads(around: Callable[[], AbstractContextManager]) -> Iterator[None]:
+def in_new_threads(around: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
     """Run each new thread that starts in the block in a context that `around()` creates in that thread.
 
     `Thread._bootstrap_inner` runs first in threads of `threading`; `_thread` starts other threads (CPython 3.11 to
@@ -31,13 +32,13 @@ def in_new_threads(around: Callable[[], AbstractContextManager]) -> Iterator[Non
     first, start = threading.Thread._bootstrap_inner, _thread.start_new_thread  # type: ignore[attr-defined]
 
     @wraps(first)
-    def begun(thread):
+    def begun(thread: Any) -> None:
         with around():
             first(thread)
 
     @wraps(start)
-    def started(function, *args):
-        def in_context(*own, **named):
+    def started(function: Any, *args: Any) -> Any:
+        def in_context(*own: Any, **named: Any) -> Any:
             with around():
                 return function(*own, **named)
 
@@ -164,8 +165,8 @@ class Told:
         with replaced_engine(self._telling):
             type(self.process).run(self.process)
 
-    def _telling(self, original: Callable) -> Callable:
-        def run(*args, **options):
+    def _telling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **options: Any) -> Any:
             tell_of_backward(self.path)
             return original(*args, **options)
 
@@ -176,21 +177,21 @@ class Told:
 def told_of_children() -> Iterator[ChildProcesses]:
     """Yield a record of the processes that `multiprocessing`, `os` or `subprocess` start in the block."""
     children, start, popen, system = ChildProcesses(), BaseProcess.start, subprocess.Popen.__init__, os.system
-    met: list[tuple[object, str, Callable]] = []
+    met: list[tuple[object, str, Callable[..., Any]]] = []
 
     @wraps(start)
-    def started(process):
+    def started(process: Any) -> None:
         process.run = Told(process, children.path)
         start(process)
         children.processes.append(process)
 
     @wraps(popen)
-    def opened(self, args: str | Sequence, *more, **options):
+    def opened(self: Any, args: str | Sequence[Any], *more: Any, **options: Any) -> None:
         children.note_command(args)
         popen(self, args, *more, **options)
 
     @wraps(system)
-    def called(command):
+    def called(command: Any) -> Any:
         children.note_command(command)
         return system(command)
 
@@ -232,7 +233,7 @@ def process_groups_kept() -> Iterator[None]:
     destroy = distributed_c10d.destroy_process_group
 
     @wraps(destroy)
-    def destroyed(*args, **kwargs):
+    def destroyed(*args: Any, **kwargs: Any) -> Any:
         kept.extend(distributed_c10d._world.pg_map)
         return destroy(*args, **kwargs)
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -47,15 +48,15 @@ class Backward:
         thread: index of its thread: 0 for the thread that runs the program, then in order of their start.
     """
 
-    roots: tuple
+    roots: tuple[Any, ...]
     targets: list[torch.Tensor]
     returns: bool
     keeps_graph: bool
     creates_graph: bool
     asked: tuple[torch.Tensor, ...] = ()
-    weights: tuple = ()
+    weights: tuple[Any, ...] = ()
     numbers: list[int] = field(default_factory=list)
-    keys: list[tuple] = field(default_factory=list)
+    keys: list[tuple[Any, ...]] = field(default_factory=list)
     gradients: list[torch.Tensor | None] = field(default_factory=list)
     is_summed: bool = False
     nodes: int = 0
@@ -143,15 +144,15 @@ def watched(
         here.thread = next(threads)
         yield
 
-    def replacement(original: Callable) -> Callable:
+    def replacement(original: Callable[..., Any]) -> Callable[..., Any]:
         return _only_here(_told(listener, calls, here, original, most), original, children)
 
     with replaced_engine(replacement), in_new_threads(numbered):
         yield calls
 
 
-def _only_here(run: Callable, original: Callable, children: ChildProcesses) -> Callable:
-    def in_this_process(*args, **options):
+def _only_here(run: Callable[..., Any], original: Callable[..., Any], children: ChildProcesses) -> Callable[..., Any]:
+    def in_this_process(*args: Any, **options: Any) -> Any:
         if not children.is_child():
             return run(*args, **options)
         tell_of_backward(children.path)
@@ -168,11 +169,13 @@ class _EngineOfThread(threading.local):
 
 
 def _told(
-    listener: Listener, calls: list[Backward], here: _EngineOfThread, original: Callable, most: int | None
-) -> Callable:
+    listener: Listener, calls: list[Backward], here: _EngineOfThread, original: Callable[..., Any], most: int | None
+) -> Callable[..., Any]:
     budget = budget_in_force()
 
-    def run(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs):
+    def run(
+        outputs: Any, grad_tensors: Any, keep_graph: Any, create_graph: Any, inputs: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         if is_tracing():
             return original(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs)
         keep_graph = listener.keep_graph(keep_graph)
@@ -211,7 +214,9 @@ def _told(
     return run
 
 
-def _started(outputs, grads, keep_graph, create_graph, inputs, options: dict) -> Backward:
+def _started(
+    outputs: Any, grads: Any, keep_graph: Any, create_graph: Any, inputs: Any, options: dict[Any, Any]
+) -> Backward:
     with unheard():
         asked = tuple(target for target in inputs if isinstance(target, torch.Tensor))
         call = Backward(
@@ -234,7 +239,7 @@ def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
                 call.keys.append((tuple(target.shape), target.dtype, target.is_leaf, hash(fingerprint(target))))
 
 
-def _filled(call: Backward, result: tuple, keep: Callable) -> list[torch.Tensor | None]:
+def _filled(call: Backward, result: tuple[Any, ...], keep: Callable[..., Any]) -> list[torch.Tensor | None]:
     with unheard():
         if call.returns:
             return [keep(gradient) for gradient in result]

@@ -55,7 +55,7 @@ def shift() -> int:
 class OtherLeaves(TorchFunctionMode):
     """A function mode that adds random numbers to each leaf that a function returns with `requires_grad`."""
 
-    def __torch_function__(self, func, _types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         is_leaf = type(result) is torch.Tensor and result.requires_grad and result.is_leaf
         if is_leaf and func.__name__ in _MAKERS and result.is_floating_point() and result.layout == torch.strided:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -30,7 +31,7 @@ def tensors(value: object, depth: int = 3) -> list[torch.Tensor]:
 class Hearing(TorchFunctionMode):
     """A function mode that can continue to listen inside a call that it handles."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self._handling = 0
 
@@ -72,14 +73,16 @@ class Functions(Hearing):
         is_asleep: whether calls are only counted.
     """
 
-    def __init__(self, before: Callable[[str, list], bool | None], after: Callable[[str, list, object, int], None]):
+    def __init__(
+        self, before: Callable[[str, list[Any]], bool | None], after: Callable[[str, list[Any], object, int], None]
+    ):
         super().__init__()
         self.before, self.after = before, after
         self.count = -1
         self.numbers: list[float] = []
         self.is_asleep = False
 
-    def __torch_function__(self, func, _types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1
         if self.is_asleep:
             with self.handled():
@@ -108,7 +111,7 @@ class Functions(Hearing):
         original = torch.Tensor.set_
 
         @wraps(original)
-        def heard(*args, **kwargs):
+        def heard(*args: Any, **kwargs: Any) -> Any:
             return self.__torch_function__(original, (), args, kwargs)
 
         with replaced(torch.Tensor, "set_", heard):

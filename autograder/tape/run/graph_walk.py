@@ -29,7 +29,7 @@ def standing(tensor: torch.Tensor) -> tuple[bool, bool]:
         return True, False
 
 
-def nodes_below(roots: tuple, asked: tuple = ()) -> list:
+def nodes_below(roots: tuple[Any, ...], asked: tuple[Any, ...] = ()) -> list[Any]:
     """Return the nodes that backward would visit from these tensors or gradient edges, without duplicates, in a fixed order.
 
     With `asked` (the `inputs` of `autograd.grad`), return only nodes that lead to one of them.
@@ -44,10 +44,10 @@ def nodes_below(roots: tuple, asked: tuple = ()) -> list:
     return _leading_to(asked, list(found)) if asked else list(found)
 
 
-def _leading_to(asked: tuple, nodes: list) -> list:
+def _leading_to(asked: tuple[Any, ...], nodes: list[Any]) -> list[Any]:
     leads = {tensor.grad_fn for tensor in asked if tensor.grad_fn is not None}
     leads |= {node for node in nodes if any(getattr(node, "variable", None) is tensor for tensor in asked)}
-    consumers: dict = {}
+    consumers: dict[Any, Any] = {}
     for node in nodes:
         for below, _ in node.next_functions:
             consumers.setdefault(below, []).append(node)
@@ -61,12 +61,12 @@ def _leading_to(asked: tuple, nodes: list) -> list:
     return [node for node in nodes if node in needed]
 
 
-def leaves_below(roots: tuple) -> list[torch.Tensor]:
+def leaves_below(roots: tuple[Any, ...]) -> list[torch.Tensor]:
     """Return the leaves that backward from these tensors would fill, in a fixed order."""
     return leaves_among(roots, nodes_below(roots))
 
 
-def leaves_among(roots: tuple, nodes: list) -> list[torch.Tensor]:
+def leaves_among(roots: tuple[Any, ...], nodes: list[Any]) -> list[torch.Tensor]:
     """Return the leaves among the roots, and those that the nodes fill."""
     leaves = [root for root in roots if isinstance(root, torch.Tensor) and root.is_leaf and root.requires_grad]
     return leaves + [node.variable for node in nodes if hasattr(node, "variable")]

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -70,7 +71,7 @@ SECONDS = 60.0  # time limit of a run; lessons need milliseconds, and training s
 def run_once(
     program: Program,
     listener: Listener | None = None,
-    around: Callable[[], AbstractContextManager] = nullcontext,
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext,
     *,
     seconds: float = SECONDS,
     compiles: bool = False,
@@ -122,7 +123,7 @@ def _gradient_warnings(program: Program) -> Iterator[dict[str, tuple[str, int]]]
     """Yield the warnings about gradients that the block raises, each with the user's line that raised it first."""
     warned: dict[str, tuple[str, int]] = {}
 
-    def note(message, category, filename, lineno, file=None, line=None):
+    def note(message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None) -> None:
         if not re.match(GRADIENTS, str(message)):
             return  # a library of the program may show all warnings
         frames = (frame for frame, _ in traceback.walk_stack(sys._getframe(1)))
@@ -150,7 +151,7 @@ def _restored(program: Program) -> Iterator[None]:
 def run_live(
     program: Program,
     listener: Listener | None,
-    around: Callable[[], AbstractContextManager],
+    around: Callable[[], AbstractContextManager[Any]],
     seconds: float | None = None,
     most: int | None = None,
     patience: float = 0.0,

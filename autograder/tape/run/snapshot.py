@@ -8,6 +8,7 @@ import random
 import sys
 import types
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -25,7 +26,7 @@ class Snapshot:
     (`tensors`). State outside of Python objects (files, sockets, the position of an iterator) is not restored.
     """
 
-    def __init__(self, roots: tuple, space: dict | None = None):
+    def __init__(self, roots: tuple[Any, ...], space: dict[Any, Any] | None = None):
         self.tensors: list[torch.Tensor] = []
         self._undo: list[Callable[[], object]] = []
         self._kept: list[object] = []
@@ -81,8 +82,8 @@ class Snapshot:
             return []
         return [vars(value)] if type(getattr(value, "__dict__", None)) is dict else []
 
-    def _container(self, value, before, refill: Callable, inside: list) -> list[object]:
-        def undo():
+    def _container(self, value: Any, before: Any, refill: Callable[..., Any], inside: list[Any]) -> list[object]:
+        def undo() -> None:
             # Refilling an unchanged dictionary would change its order during an iteration over it.
             if len(value) != len(before) or not _same_items(value, before):
                 value.clear()
@@ -104,7 +105,7 @@ class Snapshot:
             self._undo.append(functools.partial(storage.copy_, copy))
         gradient, requires_grad = tensor.grad if tensor.is_leaf else None, tensor.requires_grad
 
-        def undo():
+        def undo() -> None:
             if tensor.untyped_storage().data_ptr() != address:
                 tensor.data = alias
             if tensor.is_leaf:
@@ -117,7 +118,7 @@ class Snapshot:
         return [] if gradient is None else [gradient]
 
 
-def _same_items(value, before) -> bool:
+def _same_items(value: Any, before: Any) -> bool:
     if isinstance(value, dict):
         return all(key in value and value[key] is item for key, item in before.items())
     if isinstance(value, set):

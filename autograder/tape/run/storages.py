@@ -7,6 +7,7 @@ import weakref
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -46,7 +47,7 @@ class Memory:
     next_look: int = 0
     patience: int = 1
     witnesses: list[Callable[[], torch.Tensor | None]] = field(default_factory=list)
-    saves: list = field(default_factory=list)
+    saves: list[Any] = field(default_factory=list)
 
     @property
     def sampled(self) -> bool:
@@ -151,7 +152,7 @@ def extent_of(tensor: torch.Tensor) -> tuple[int, int]:
 class Memories:
     """All storages of a run, by address."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.all: list[Memory] = []
         self.at: dict[int, Memory] = {}
         self.nowhere: Memory | None = None

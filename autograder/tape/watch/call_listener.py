@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -76,7 +77,7 @@ def _shown(file: str) -> str:
 class CallSites:
     """The numbers of call sites, so that a log contains only numbers."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.all: list[CallSite] = []
         self._numbers: dict[tuple[int, int], int] = {}
 
@@ -171,7 +172,7 @@ class NodeLog:
 class WriteLog:
     """The in-place modifications in order. `clock` is their number."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.storages, self.versions, self.sites = array("Q"), array("q"), array("l")
         self._forgotten = 0
 
@@ -230,9 +231,9 @@ class CallListener(TorchFunctionMode):
         self.users, self.open = 0, True
         self._hidden: tuple[str, int] | None = None
         self._stepping: list[tuple[Tensor, int]] = []
-        self._names: dict[Callable, str] = {}
+        self._names: dict[Callable[..., Any], str] = {}
 
-    def __torch_function__(self, func, _types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         __tracebackhide__ = True  # pytest shows the test's own frames
         name = self._names.get(func)
         if name is None:
@@ -256,11 +257,11 @@ class CallListener(TorchFunctionMode):
             self._fail(error)
         return result
 
-    def _name(self, func: Callable) -> str:
+    def _name(self, func: Callable[..., Any]) -> str:
         name = function_name(func)
         return "" if name in FACTS else name
 
-    def _versions(self, name: str, args: Iterable, kwargs: dict | None) -> list[tuple[Tensor, int]]:
+    def _versions(self, name: str, args: Iterable[Any], kwargs: dict[Any, Any] | None) -> list[tuple[Tensor, int]]:
         """Return the tensors that the call may modify, with their versions before it.
 
         Tensors in lists are included only if the function's name shows that it works in place.
@@ -297,7 +298,7 @@ class CallListener(TorchFunctionMode):
     def _fail(self, error: Exception) -> None:
         self.failure, self.open = error, False
 
-    def around(self, call: Callable[[], object], name: str, args: tuple, frame: FrameType) -> object:
+    def around(self, call: Callable[[], object], name: str, args: tuple[Any, ...], frame: FrameType) -> object:
         """Run and log a call that function modes do not receive.
 
         `Function.apply` creates a node, and increases the counters of the tensors passed to `mark_dirty`.

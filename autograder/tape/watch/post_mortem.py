@@ -229,7 +229,7 @@ class PostMortem:
     def __init__(self, sites: CallSites, nodes: list[NodeLog], writes: WriteLog, frames: list[FrameType]):
         self.sites, self.nodes, self.writes, self.frames = sites, nodes, writes, frames
 
-    def harms(self, roots: tuple, asked: tuple, error: BaseException) -> tuple[Harm, ...]:
+    def harms(self, roots: tuple[Any, ...], asked: tuple[Any, ...], error: BaseException) -> tuple[Harm, ...]:
         """Return the harms that made a backward raise `error`, starting with the tensor of the error.
 
         The result is empty if no in-place modification caused the error.
@@ -246,7 +246,7 @@ class PostMortem:
         )
 
     def freed_by(
-        self, roots: tuple, asked: tuple, calls: Iterable[tuple[int, int]]
+        self, roots: tuple[Any, ...], asked: tuple[Any, ...], calls: Iterable[tuple[int, int]]
     ) -> tuple[Place, Place | None] | None:
         """Return the line that made the newest freed node of a graph, and the line of the backward that freed it, if known.
 
@@ -267,7 +267,7 @@ class PostMortem:
         by = self._site(sites.pop()) if len(sites) == 1 else None
         return made.place, by.place if by else None
 
-    def _refused(self, roots: tuple, asked: tuple) -> Iterator[Kept]:
+    def _refused(self, roots: tuple[Any, ...], asked: tuple[Any, ...]) -> Iterator[Kept]:
         for node in nodes_below(roots, asked):
             for kept in self.kept(node):
                 if kept.expected is not None and kept.expected != version_of(kept.tensor):
@@ -369,7 +369,7 @@ class PostMortem:
     def _site(self, number: int) -> CallSite | None:
         return None if number == UNKNOWN else self.sites.all[number]
 
-    def _hidden(self, roots: tuple, asked: tuple) -> tuple[CallSite, str] | None:
+    def _hidden(self, roots: tuple[Any, ...], asked: tuple[Any, ...]) -> tuple[CallSite, str] | None:
         """Return the call and the node name of a node whose saved tensors a checkpoint will recompute."""
         for node in reversed(nodes_below(roots, asked)):
             site = self._site(self._found(node)[0]) if hidden_in(node)[1] else None
@@ -381,7 +381,7 @@ class PostMortem:
         number = sequence_number(node)
         return next((place for log in self.nodes if (place := log.find(number))), (UNKNOWN, 0))
 
-    def _unheard(self, roots: tuple, asked: tuple, now: int, then: int, error: str) -> list[Harm]:
+    def _unheard(self, roots: tuple[Any, ...], asked: tuple[Any, ...], now: int, then: int, error: str) -> list[Harm]:
         """Return the harm for the first saved tensor in a list that matches the error, if its modification was not logged."""
         for node in nodes_below(roots, asked):
             for kept in self.kept(node):

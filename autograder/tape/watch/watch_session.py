@@ -183,7 +183,7 @@ def sampled(tensor: torch.Tensor) -> torch.Tensor:
     return grid.clone(memory_format=torch.contiguous_format)
 
 
-def changed_saves(roots: tuple, asked: tuple) -> Iterator[tuple[Any, str]]:
+def changed_saves(roots: tuple[Any, ...], asked: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:
     """Yield the node and the name of each saved tensor whose sampled elements changed after it was saved."""
     if dispatch_modes():
         return
@@ -236,7 +236,7 @@ class Watcher(Protocol):
 class WatchSession:
     """Logs the calls from the first watch that opens to the last that closes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.watchers: list[Watcher] = []
         self.sites, self.writes = CallSites(), WriteLog()
         self.listeners: dict[int, CallListener] = {}
@@ -290,7 +290,7 @@ class WatchSession:
     def _told(self, method: Callable[..., None]) -> Callable[..., None]:
         """Return a function that calls a method of the calling thread's listener, if it has one."""
 
-        def tell(*args):
+        def tell(*args: Any) -> None:
             listener = self.listeners.get(threading.get_ident())
             if listener is not None:
                 method(listener, *args)
@@ -307,28 +307,28 @@ class WatchSession:
         finally:
             listener.show("zero_grad")
 
-    def _applied(self, original: Callable) -> Callable:
-        def apply(function, *args, **kwargs):
+    def _applied(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
             return self._unheard(lambda: original(function, *args, **kwargs), "apply", args, sys._getframe(1))
 
         return apply
 
-    def _set(self, original: Callable) -> Callable:
+    def _set(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(original)
-        def set_(tensor, *args, **kwargs):
+        def set_(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             return self._unheard(lambda: original(tensor, *args, **kwargs), "set_", (tensor,), sys._getframe(1))
 
         return set_
 
-    def _unheard(self, call: Callable[[], object], name: str, args: tuple, frame: Any) -> object:
+    def _unheard(self, call: Callable[[], object], name: str, args: tuple[Any, ...], frame: Any) -> object:
         """Run and log a call that function modes do not receive."""
         listener = self.listeners.get(threading.get_ident())
         if listener is None or listener.absent() or torch.compiler.is_compiling():
             return call()
         return listener.around(call, name, args, frame)
 
-    def _engine(self, original: Callable) -> Callable:
-        def run(outputs, *args, **kwargs):
+    def _engine(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
             roots, asked = tuple(outputs), tuple(args[3] if len(args) > 3 else kwargs.get("inputs", ()))
             if any(watcher.bytes for watcher in self.watchers):
@@ -368,7 +368,7 @@ class WatchSession:
         nodes = [one.nodes for one in sorted(self.listeners.values(), key=lambda one: one is not here)]
         return PostMortem(self.sites, nodes, self.writes, own_frames(frame))
 
-    def _raised(self, roots: tuple, asked: tuple, error: Exception, frame: Any) -> None:
+    def _raised(self, roots: tuple[Any, ...], asked: tuple[Any, ...], error: Exception, frame: Any) -> None:
         """Add a note on the cause to an error of backward. An error of the watch itself is added as a note and not raised."""
         try:
             with unheard():
@@ -385,10 +385,12 @@ class WatchSession:
             error.add_note(note_of(harms))
             self._tell(harms)
 
-    def _freed(self, dead: PostMortem, roots: tuple, asked: tuple) -> tuple[Place, Place | None] | None:
+    def _freed(
+        self, dead: PostMortem, roots: tuple[Any, ...], asked: tuple[Any, ...]
+    ) -> tuple[Place, Place | None] | None:
         return dead.freed_by(roots, asked, self.freed.get(threading.get_ident(), ()))
 
-    def _silent(self, roots: tuple, asked: tuple, frame: Any) -> None:
+    def _silent(self, roots: tuple[Any, ...], asked: tuple[Any, ...], frame: Any) -> None:
         """Warn of saved tensors whose bytes changed although backward will not detect it."""
         with unheard():
             harms = silent_harms(changed_saves(roots, asked), self._post_mortem(frame))

@@ -11,6 +11,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,7 +42,7 @@ class PermittedLeafWrites(TorchFunctionMode):
     parameter (as in the inner step of MAML), the error is raised.
     """
 
-    def __torch_function__(self, func, _types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         try:
             return func(*args, **(kwargs or {}))
         except RuntimeError as error:
@@ -68,7 +69,7 @@ class SingleViews(TorchFunctionMode):
     A modification of a single view of the same elements reaches the base and its graph (torch 2.13, docs "Tensor Views").
     """
 
-    def __torch_function__(self, func, _types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.Tensor.__iter__:
             return iter(self.__torch_function__(torch.Tensor.unbind, (), args))
         result = func(*args, **(kwargs or {}))
@@ -103,7 +104,9 @@ def may_be_copied(view: torch.Tensor, message: str) -> bool:
     return REFUSED_VIEWS.search(message) is not None and (is_expanded or "of a leaf" not in message)
 
 
-def _write_into_copy(func: Callable, error: RuntimeError, view: torch.Tensor, *args, **options) -> torch.Tensor:
+def _write_into_copy(
+    func: Callable[..., Any], error: RuntimeError, view: torch.Tensor, *args: Any, **options: Any
+) -> torch.Tensor:
     """Modify a copy of a view, and let the program's object refer to the copy."""
     fresh = view.clone()
     func(fresh, *args, **options)
@@ -131,7 +134,7 @@ class UnusedGradients:
     def __init__(self) -> None:
         self.unused: set[int] = set()
         self.waiting: dict[int, tuple[Tensor, object]] = {}
-        self._calls: list[tuple[int, dict[int, tuple]]] = []
+        self._calls: list[tuple[int, dict[int, tuple[Any, ...]]]] = []
         self._outdated: list[Tensor] = []
 
     def before_backward(self, call: Backward) -> list[Tensor]:
@@ -202,7 +205,7 @@ class MeantRun(TrialRun):
     thrown_away: int = 0
     _later: UnusedGradients = field(default_factory=UnusedGradients)
     _outdated: list[set[int]] = field(default_factory=list)
-    _walked: list[tuple[set, dict[int, tuple]]] = field(default_factory=list)
+    _walked: list[tuple[set[Any], dict[int, tuple[Any, ...]]]] = field(default_factory=list)
     _before: dict[int, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

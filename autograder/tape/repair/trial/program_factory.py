@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.machinery import SourceFileLoader
+from typing import Any
 
 from autograder.locale.translations import in_english
 from autograder.tape.internals.entry_points import replaced
@@ -27,7 +28,7 @@ from autograder.tape.run.programs.source_text import ProgramError, code_of, comp
 from autograder.tape.run.snapshot import Snapshot
 
 
-def obstacle_in_cell(source: str, space: dict) -> str | None:
+def obstacle_in_cell(source: str, space: dict[Any, Any]) -> str | None:
     """Return the reason why no change of a cell can be run, as a sentence, or None if changes can be run.
 
     Backward frees the graph (docs.pytorch.org, `Tensor.backward`, `retain_graph`), so a trial would destroy a graph of
@@ -220,7 +221,7 @@ class ProgramFactory:
 def factory_of_text(
     source: str,
     file: str = "<program>",
-    names: dict | None = None,
+    names: dict[Any, Any] | None = None,
     function: str | None = None,
     started: CommandLine | None = None,
 ) -> ProgramFactory:
@@ -230,7 +231,7 @@ def factory_of_text(
 
 
 def factory_of_file(
-    path: str | os.PathLike, part: str | None = None, started: CommandLine = NO_ARGUMENTS
+    path: str | os.PathLike[Any], part: str | None = None, started: CommandLine = NO_ARGUMENTS
 ) -> ProgramFactory:
     """Return the factory for a Python file or notebook, or for a part of it. The file is only read.
 
@@ -281,13 +282,13 @@ def factory_of_import(program: Program, file: str) -> ProgramFactory:
     return ProgramFactory(program, make, imported=imported)
 
 
-def factory_of_cell(source: str, space: dict) -> ProgramFactory:
+def factory_of_cell(source: str, space: dict[Any, Any]) -> ProgramFactory:
     """Return the factory for a cell that runs in `space`, the namespace of a notebook, from its current values."""
     make = partial(from_cell, space=space)
     return ProgramFactory(make(source), make, obstacle_in_cell(source, space))
 
 
-def factory_of_function(function: Callable, names: dict | None = None) -> ProgramFactory:
+def factory_of_function(function: Callable[..., Any], names: dict[Any, Any] | None = None) -> ProgramFactory:
     """Return the factory for a live function, called with copies of `names` as keyword arguments.
 
     A changed source is that of the whole file or cell that defines the function; its functions run with their new code

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from autograder.errors import message_of
 from autograder.locale.translations import in_english
@@ -28,7 +29,7 @@ class importable:  # noqa: N801 - reads as a statement
     def __init__(self, module: types.ModuleType, folders: list[str]):
         self.module, self.folders = module, folders
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.before = dict(sys.modules)
         # Python would find the program's own `secrets.py` first, but this process has already imported the standard
         # library's.
@@ -36,7 +37,7 @@ class importable:  # noqa: N801 - reads as a statement
         sys.modules[self.module.__name__] = self.module
         sys.path[:0] = self.folders
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         for folder in self.folders:
             if folder in sys.path:
                 sys.path.remove(folder)
@@ -150,7 +151,7 @@ def run_chosen(module: types.ModuleType, function: str | None, shown: str, backw
     return _called(chosen, module, shown)
 
 
-def _called(function: Callable, module: types.ModuleType, shown: str) -> object:
+def _called(function: Callable[..., Any], module: types.ModuleType, shown: str) -> object:
     """Call `function` without arguments, or with the return value of the module's `make()`, unpacked to match its parameters."""
     needed = [
         parameter.name
@@ -200,8 +201,8 @@ class Program:
     source: str
     call: Callable[[Callable[[], int]], object] = field(compare=False)
     code_file: str = ""
-    roots: tuple = ()
-    space: dict | None = None
+    roots: tuple[Any, ...] = ()
+    space: dict[Any, Any] | None = None
     seeded: bool = True
     scratch: ScratchFolder | None = field(default=None, compare=False)
     folder: str = field(default_factory=os.getcwd, compare=False)
@@ -223,7 +224,7 @@ class Program:
 def from_source(
     source: str,
     file: str = "<program>",
-    names: dict | None = None,
+    names: dict[Any, Any] | None = None,
     function: str | None = None,
     started: CommandLine | None = None,
 ) -> Program:
@@ -244,15 +245,15 @@ def from_source(
     return Program(file, source, call, code.co_filename, scratch=started.scratch if started else None)
 
 
-def fresh_names(names: dict | None) -> dict:
+def fresh_names(names: dict[Any, Any] | None) -> dict[Any, Any]:
     """Return the initial globals of a run.
 
     Tensors and modules in `names` are copied, so that runs do not affect each other.
     """
     import copy
 
-    memo: dict = {}
-    space: dict = {}
+    memo: dict[Any, Any] = {}
+    space: dict[Any, Any] = {}
     for name, value in (names or {}).items():
         try:
             space[name] = copy.deepcopy(value, memo)
@@ -261,7 +262,9 @@ def fresh_names(names: dict | None) -> dict:
     return space
 
 
-def from_function(function: Callable, file: str = "<program>", names: dict | None = None) -> Program:
+def from_function(
+    function: Callable[..., Any], file: str = "<program>", names: dict[Any, Any] | None = None
+) -> Program:
     """Return the program that calls `function` with `names` as keyword arguments."""
     code = code_of(function)
     source = "".join(linecache.getlines(code.co_filename))
@@ -274,7 +277,9 @@ def from_function(function: Callable, file: str = "<program>", names: dict | Non
     return Program(shown, source, call, code.co_filename, (function,))
 
 
-def from_file(path: str | os.PathLike, function: str | None = None, started: CommandLine = NO_ARGUMENTS) -> Program:
+def from_file(
+    path: str | os.PathLike[Any], function: str | None = None, started: CommandLine = NO_ARGUMENTS
+) -> Program:
     """Return the program that runs a script as `__main__`, or imports it and runs one of its functions.
 
     If `function` is None and the script does not run a backward, its `run` is called with the return value of `make`.
@@ -287,7 +292,7 @@ def from_file(path: str | os.PathLike, function: str | None = None, started: Com
 
 def from_file_text(
     source: str,
-    path: str | os.PathLike,
+    path: str | os.PathLike[Any],
     function: str | None = None,
     started: CommandLine = NO_ARGUMENTS,
     names: Mapping[str, object] = MappingProxyType({}),
@@ -318,7 +323,7 @@ def from_file_text(
     return Program(shown, source, call, absolute, scratch=started.scratch)
 
 
-def from_cell(source: str, space: dict, file: str = "<cell>") -> Program:
+def from_cell(source: str, space: dict[Any, Any], file: str = "<cell>") -> Program:
     """Return the program that runs a text in `space`, the namespace of a notebook, and returns the value of its last expression."""
     code = compiled(source, file)
     body = ast.parse(source)

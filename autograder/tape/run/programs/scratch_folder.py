@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import gettempdir
 from types import ModuleType
+from typing import Any
 
 from torch import serialization
 
@@ -218,11 +219,11 @@ class ScratchFolder:
         """Let imported modules find their copies in `__file__`, and copy the target of `torch.save` before it is opened."""
         execute, write = SourceFileLoader.exec_module, serialization._open_zipfile_writer
 
-        def execute_copied(loader, module):
+        def execute_copied(loader: Any, module: Any) -> None:
             module.__file__ = self.path_of(module.__file__)
             execute(loader, module)
 
-        def write_copied(target):
+        def write_copied(target: Any) -> Any:
             if isinstance(target, (str, os.PathLike)):  # opened in C++, without an audit event (PyTorch 2.13)
                 self._heed(self._on_open, target, None, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             return write(target)
@@ -233,9 +234,9 @@ class ScratchFolder:
         ):
             yield
 
-    def _guard(self) -> Callable[[str, tuple], None]:
+    def _guard(self) -> Callable[[str, tuple[Any, ...]], None]:
         """Return the audit hook."""
-        heard: dict[str, Callable] = {
+        heard: dict[str, Callable[..., Any]] = {
             "open": self._on_open,
             "os.mkdir": lambda path, _mode, folder: self._note_created(self._place(path, folder)),
             "os.link": self._on_link,
@@ -247,14 +248,14 @@ class ScratchFolder:
             "shutil.rmtree": lambda path, folder=-1: self._on_remove(os.path.realpath(self._taken(path, folder))),
         }
 
-        def hook(event: str, arguments: tuple) -> None:
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
             hear = heard.get(event)
             if hear is not None and self._is_running and not isinstance(arguments[0], int):
                 self._heed(hear, *arguments)
 
         return hook
 
-    def _heed(self, hear: Callable, *arguments: object) -> None:
+    def _heed(self, hear: Callable[..., Any], *arguments: object) -> None:
         """Call `hear`, whose own changes of files are not heard."""
         if self._thread != threading.get_ident():
             before, self._thread = self._thread, threading.get_ident()
@@ -263,15 +264,15 @@ class ScratchFolder:
             finally:
                 self._thread = before
 
-    def _on_open(self, path, _mode, flags: int) -> None:
+    def _on_open(self, path: Any, _mode: Any, flags: int) -> None:
         if flags & (os.O_WRONLY | os.O_RDWR):
             self._note_written(os.path.realpath(self._taken(path, keeps=not flags & os.O_TRUNC)))
 
-    def _on_link(self, path, new, folder: int, new_folder: int) -> None:
+    def _on_link(self, path: Any, new: Any, folder: int, new_folder: int) -> None:
         self._taken(path, folder)
         self._note_created(self._place(new, new_folder))
 
-    def _on_rename(self, old, new, folder: int, new_folder: int) -> None:
+    def _on_rename(self, old: Any, new: Any, folder: int, new_folder: int) -> None:
         self._on_remove(self._taken(old, folder))
         self._note_written(self._place(new, new_folder))
 
@@ -301,14 +302,14 @@ class ScratchFolder:
         if not _is_inside(place, self.root):
             self._written[place] = None
 
-    def _taken(self, path, folder: int = -1, *, keeps: bool = True) -> str:
+    def _taken(self, path: Any, folder: int = -1, *, keeps: bool = True) -> str:
         """Return the place of a file that the program may change, after making a copy if it is a link of the copy."""
         place = self._place(path, folder)
         if os.path.islink(place):
             self._replace_link(place, keeps=keeps)
         return place
 
-    def _place(self, path, folder: int = -1) -> str:
+    def _place(self, path: Any, folder: int = -1) -> str:
         """Return the path without links, except for the last part. Links of the copy on the way to it are replaced."""
         full = os.fsdecode(path)
         if not os.path.isabs(full):

@@ -11,6 +11,7 @@ import sysconfig
 import tokenize
 import types
 from collections.abc import Callable
+from typing import Any
 
 from autograder.errors import InputError
 from autograder.locale.translations import in_english
@@ -59,7 +60,7 @@ def compiled(source: str, file: str) -> types.CodeType:
     return code
 
 
-def read_source(path: str | os.PathLike) -> str:
+def read_source(path: str | os.PathLike[Any]) -> str:
     """Return the text of a Python file, decoded as Python does: by its encoding declaration or byte-order mark, else as UTF-8.
 
     Raises:
@@ -89,7 +90,7 @@ def is_own_file(filename: str) -> bool:
 _real = functools.lru_cache(maxsize=1000)(os.path.realpath)
 
 
-def code_of(function: Callable) -> types.CodeType:
+def code_of(function: Callable[..., Any]) -> types.CodeType:
     """Return the code of a function or method inside its decorators.
 
     Raises:
