@@ -1,4 +1,4 @@
-"""`quiz("before")`, `quiz("after")` and `review()`: programs to predict, in two forms or when they are due. The answers stay on this machine."""
+"""`quiz` and `review`: programs to predict, in two forms or when they are due. The answers stay on this machine."""
 
 from __future__ import annotations
 
