@@ -1,7 +1,8 @@
-"""Writes docs/api.md from the signatures and docstrings of the public names: `python -m tests.api_page`."""
+"""Writes docs/api.md, and the list of modules in docs/ARCHITECTURE.md, from docstrings: `python -m tests.api_page`."""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -18,7 +19,29 @@ Three more modules keep their paths because files of users import them: `autogra
 The pytest plug-in adds `autograd_guard`; [watch.md](watch.md) describes it.
 `python -m tests.api_page` writes this page from the docstrings.
 """
+ARCHITECTURE = PAGE.with_name("ARCHITECTURE.md")
+START = "## Every module\n"
 SECTION = re.compile(r"^(Args|Returns|Raises|Attributes):$")
+
+
+def architecture() -> str:
+    """Return docs/ARCHITECTURE.md with its list of modules, each with the first sentence of its docstring."""
+    root = PAGE.parents[1] / "autograder"
+    lines = [ARCHITECTURE.read_text("utf-8").partition(START)[0] + START, INTRODUCTION]
+    for folder in sorted({file.parent for file in root.rglob("*.py")}):
+        name = folder.relative_to(root.parent).as_posix()
+        lines += [f"\n### `{name}`\n\n{_first_sentence(folder / '__init__.py')}\n"]
+        files = [file for file in sorted(folder.glob("*.py")) if file.name != "__init__.py"]
+        lines += [f"- `{file.name}`: {_first_sentence(file)}" for file in files]
+    return "\n".join(lines) + "\n"
+
+
+INTRODUCTION = """\
+`python -m tests.api_page` writes this list from the docstrings. Search it for the subject of your change."""
+
+
+def _first_sentence(file: Path) -> str:
+    return (ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").partition("\n")[0]
 
 
 def page() -> str:
@@ -82,3 +105,4 @@ def _markdown(docstring: str) -> list[str]:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), "utf-8")
+    ARCHITECTURE.write_text(architecture(), "utf-8")

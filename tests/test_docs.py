@@ -134,8 +134,9 @@ def test_the_example_of_the_readme_ships_and_explains_as_printed():
 
 
 def test_the_page_of_public_names_is_current():
-    """docs/api.md is the page that `python -m tests.api_page` writes from the docstrings."""
+    """docs/api.md and the list of modules are what `python -m tests.api_page` writes from the docstrings."""
     assert api_page.page() == api_page.PAGE.read_text("utf-8")
+    assert api_page.architecture() == api_page.ARCHITECTURE.read_text("utf-8")
 
 
 def test_the_table_of_lessons_has_the_numbers_of_the_lessons():

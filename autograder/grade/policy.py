@@ -1,4 +1,4 @@
-"""The file `policy.toml` of a course: due dates, extensions, late penalties, excused students, dropped assignments, written times.
+"""The policy.toml of a course: due dates, extensions, late penalties, excused students, dropped assignments, written times.
 
 For assignments without an entry, nbgrader's own due dates, extensions and late plugin apply.
 """
