@@ -46,10 +46,12 @@ ROOMS = {
     },
     "grade.where": {"course", "grade.wire", "grade.sandbox", "grade.submission"},
     "grade.validation": {"tape.recording", "check", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
-    "grade.policy": {"grade.nbgrader_adapter"},
+    "grade.policy": {"grade.nbgrader_adapter", "grade.submission_time"},
+    "grade.submission_time": set(),
     "grade.nbgrader_adapter": set(),
     "grade.batch": {
         "grade.policy",
+        "grade.submission_time",
         "grade.nbgrader_adapter",
         "tape.run",
         "course",
@@ -67,7 +69,6 @@ ROOMS = {
 EVERYWHERE = {
     "errors",
     "graded",
-    "loading",
     "locale",
     "requirements",
 }  # what a user may be told, and what is installed here

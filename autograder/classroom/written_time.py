@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autograder.errors import InputError
-from autograder.grade.policy import YEAR, read_time
+from autograder.grade.submission_time import YEAR, read_time
 
 CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.](\d\d)(?::\d\d)?(?!\d)")
 LONGEST_FILLER = 3  # maximum number of letters of a word to ignore, such as "de", "den", "kl", "г" and "年"

@@ -24,6 +24,11 @@ PLATFORMS = ("auto", "canvas", "moodle", "blackboard", "gradescope", "nbgrader")
 
 def add_to(verbs: Any) -> None:
     """Add the commands and their options to the parser."""
+    for add in (_add_collect, _add_return, _add_report, _add_similar, _add_read, _add_harness, _add_demo_class):
+        add(verbs)
+
+
+def _add_collect(verbs: Any) -> None:
     collect = verbs.add_parser("collect", help=translated("import a platform's download as submissions for nbgrader"))
     collect.add_argument("download", type=Path, metavar="ZIP", help="the platform's zip, or a folder")
     _add_class(collect)
@@ -46,6 +51,8 @@ def add_to(verbs: Any) -> None:
     collect.add_argument("--json", action="store_true", help="one JSON object on standard output")
     collect.set_defaults(run=_collect)
 
+
+def _add_return(verbs: Any) -> None:
     back = verbs.add_parser("return", help=translated("fill grades into a platform's worksheet and zip the feedback"))
     _add_class(back)
     back.add_argument(
@@ -71,6 +78,8 @@ def add_to(verbs: Any) -> None:
     )
     back.set_defaults(run=_return)
 
+
+def _add_report(verbs: Any) -> None:
     report = verbs.add_parser(
         "report", help=translated("write a one-page class report: misconceptions and discussion questions")
     )
@@ -83,16 +92,22 @@ def add_to(verbs: Any) -> None:
     report.add_argument("--language", default=language(), help=f"language of the page: {', '.join(LANGUAGES)}")
     report.set_defaults(run=_report)
 
+
+def _add_similar(verbs: Any) -> None:
     similar = verbs.add_parser("similar", help=translated("show pairs of unusually similar answers"))
     _add_class(similar)
     similar.add_argument("--out", type=Path, metavar="PAGE.html", help="file to write the page to")
     similar.set_defaults(run=_similar)
 
+
+def _add_read(verbs: Any) -> None:
     reading = verbs.add_parser("read", help=translated("export written answers as a table without names"))
     _add_class(reading)
     reading.add_argument("--sample", type=count, default=0, metavar="N", help="give N answers to a second reader")
     reading.set_defaults(run=_read)
 
+
+def _add_harness(verbs: Any) -> None:
     harness = verbs.add_parser("harness", help=translated("build the zip with which Gradescope grades submissions"))
     harness.add_argument("platform", choices=("gradescope",), help="target platform")
     _add_class(harness)
@@ -117,6 +132,8 @@ def add_to(verbs: Any) -> None:
     )
     harness.set_defaults(run=_harness)
 
+
+def _add_demo_class(verbs: Any) -> None:
     demo = verbs.add_parser(
         "demo-class", help=translated("create a demo class of 40 submissions to try these commands on")
     )

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from autograder.errors import printable
-from autograder.loading import loading
 from autograder.locale.languages import LANGUAGES, SOURCE, language_of_file, speaking
 from autograder.locale.translations import known_language, translatable, translated
+from autograder.requirements import loading
 
 
 def add_book(verbs: Any) -> None:

@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from autograder.cli.run_command import CommandError, run_command
-from autograder.loading import loading
 from autograder.locale.translations import in_english, translated
+from autograder.requirements import loading
 from autograder.run_in_fork import EndedError, LateError, run_in_fork
 
 

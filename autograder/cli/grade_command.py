@@ -17,9 +17,8 @@ from autograder.cli.run_command import count, positive
 from autograder.errors import InputError, SetupError
 from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 from autograder.grade.wire.limits import limit_fields
-from autograder.loading import loading
 from autograder.locale.translations import translated
-from autograder.requirements import CLONE, require
+from autograder.requirements import CLONE, loading, require
 
 if TYPE_CHECKING:
     from autograder.grade.batch.assignment import Options, Shown
@@ -188,6 +187,11 @@ def add_to(verbs: Any) -> None:
         metavar="DIR",
         help="for --cluster: folder with ca.pem, cert.pem, key.pem (default: Dask's configuration)",
     )
+    _add_choices(grade)
+    grade.set_defaults(run=_grade)
+
+
+def _add_choices(grade: argparse.ArgumentParser) -> None:
     grade.add_argument("--resume", action="store_true", help="continue an interrupted run")
     grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
     grade.add_argument(
@@ -218,7 +222,6 @@ def add_to(verbs: Any) -> None:
     grade.add_argument("--python", metavar="PATH", help="grade with the packages of another Python")
     grade.add_argument("--all", action="store_true", help="print a line for each submission, even if it did not change")
     grade.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    grade.set_defaults(run=_grade)
 
 
 def has_pending_work(course: Path, assignment: str) -> bool:

@@ -34,12 +34,13 @@ from autograder.grade.nbgrader_adapter import (
     transaction,
     update_structure,
 )
-from autograder.grade.policy import read_policy, read_time
+from autograder.grade.policy import read_policy
 from autograder.grade.sandbox.isolation import IsolationLevel
 from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.release_steps import excluded_files
 from autograder.grade.submission.teacher.source import AssignmentSource, files_beside
 from autograder.grade.submission.teacher.source_cells import is_authors
+from autograder.grade.submission_time import read_time
 from autograder.grade.wire.limits import Limits
 
 LONGEST_TIME = 100  # bytes of timestamp.txt

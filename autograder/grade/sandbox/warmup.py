@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from autograder.graded import AUTOGRADE, EXECUTION
-from autograder.loading import import_without
+from autograder.requirements import import_without
 
 WARM = (
     "torch",

@@ -97,10 +97,9 @@ def mutation_test(
     every = [(answer, mutant) for answer, text in answers.items() for mutant in mutants(text, tensors=tensors)]
     tried = random.Random(0).sample(every, min(sample, len(every)))
     trivial = trivial_answers((_plain(cell.visible) for cell in source.tests), tensors=tensors)
-    numbered = enumerate(tried, 1)
     changes = {
         "model answers": dict[str, str](),
-        **{f"mutant {i}, {name}: {mutant.edit}": {name: mutant.source} for i, (name, mutant) in numbered},
+        **{f"mutant {i}, {name}: {mutant.edit}": {name: mutant.source} for i, (name, mutant) in enumerate(tried, 1)},
         **{known.name: {name: made_trivial(text, known) for name, text in answers.items()} for known in trivial},
         **{f"{one}, {i}": {one.cell: one.text} for i, one in enumerate(named, 1)},
     }
@@ -121,11 +120,6 @@ def mutation_test(
         for cell in cells
         if not cell.release
     }
-    numbers = {
-        cell.id: max((tests[cell.id].over_maximum or 0.0 for tests in grades.values() if tests), default=0.0)
-        for cell in report.cells
-        if cell.over_maximum is None
-    }
     return MutationReport(
         possible=len(every),
         tried=len(tried),
@@ -136,8 +130,18 @@ def mutation_test(
             filter(None, (_misjudged(one, grades[f"{one}, {i}"], judged) for i, one in enumerate(named, 1)))
         ),
         paid={test: found for test, found in paid.items() if found},
-        over_maximum={test: number for test, number in numbers.items() if number},
+        over_maximum=_over_maximum(report, grades),
     )
+
+
+def _over_maximum(report: validate.SourceReport, grades: dict[str, dict[str, CellGrade]]) -> dict[str, float]:
+    """Return the most points of each test that gave more than its maximum to a generated submission only."""
+    numbers = {
+        cell.id: max((tests[cell.id].over_maximum or 0.0 for tests in grades.values() if tests), default=0.0)
+        for cell in report.cells
+        if cell.over_maximum is None
+    }
+    return {test: number for test, number in numbers.items() if number}
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,9 @@ class Observer(Listener):
         for memory in self.state.memories.all:
             memory.content = None
 
-    def _packing(self, pack: Callable[..., Any], unpack: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def _packing(
+        self, pack: Callable[..., Any], unpack: Callable[..., Any]
+    ) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """Return hooks that do the same and note the packed values until the node that saves them is known."""
         if is_checkpoint(unpack):
             return pack, unpack

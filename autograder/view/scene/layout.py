@@ -8,7 +8,7 @@ from itertools import pairwise
 from types import ModuleType
 from typing import TypeVar
 
-from autograder.loading import import_without
+from autograder.requirements import import_without
 
 GAP_X, GAP_Y = 30.0, 40.0
 """Pixels between two blocks side by side, and between two layers."""
