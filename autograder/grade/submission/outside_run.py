@@ -34,7 +34,8 @@ from autograder.grade.submission.server_client import (
 from autograder.grade.submission.student_answers import StudentAnswers, Unreachable, checked, decoded, decoded_report
 from autograder.grade.submission.submission_run import SubmissionRun, partly_reason
 from autograder.grade.submission.teacher.cell_kinds import CellKind
-from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
+from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits

@@ -23,7 +23,8 @@ from autograder.grade.submission.outside_run import OutsideRun, Work
 from autograder.grade.submission.server_client import ServerClient, WorkerClient, WorkerEnded
 from autograder.grade.submission.submission_run import SubmissionRun, partly_reason, unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, parse, submitted_language
-from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan, plan_of_source
+from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_of_source
+from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits

@@ -20,13 +20,8 @@ from rich.text import Text
 from autograder.errors import UnfinishedError, printable
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.cell_kinds import Kind
-from autograder.grade.submission.teacher.source import (
-    AssignmentSource,
-    GradingPlan,
-    SourceCell,
-    plan_all_in_process,
-    plan_of_source,
-)
+from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process, plan_of_source
+from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.where.grading_job import Graders, Job
 
 IN_PROCESS: Kind = "in process"

@@ -7,7 +7,7 @@ comes after the standard library and before installed packages, so `random.py` i
 import pytest
 
 from autograder.grade.submission.submission_grader import SubmissionGrader
-from autograder.grade.submission.teacher.source import plan_all_in_process
+from autograder.grade.submission.teacher.grading_plan import plan_all_in_process
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
 

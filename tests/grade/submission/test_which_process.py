@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from autograder.grade.submission.submission_grader import SubmissionGrader
-from autograder.grade.submission.teacher.source import plan_all_in_process, plan_of_source
+from autograder.grade.submission.teacher.grading_plan import plan_all_in_process, plan_of_source
 from autograder.grade.submission.teacher.source_cells import SourceError
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source

@@ -9,7 +9,8 @@ from autograder.cli import main
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.sandbox.isolation import LEVELS
-from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
+from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.validate import (
     CellReport,
     SourceReport,

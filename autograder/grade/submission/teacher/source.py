@@ -1,4 +1,4 @@
-"""The teacher's source notebook: the cells that are graded, automatically or manually, how each is judged, and the files next to it."""
+"""The teacher's source notebook: the cells that are graded, automatically or manually, and the files next to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from nbformat import NotebookNode
 from traitlets.config import Config
 
@@ -19,12 +18,8 @@ from autograder.errors import printable
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file, reason_of
-from autograder.grade.submission.teacher.cell_kinds import CellKind, Kind, cell_kinds, with_binders, with_dependents
+from autograder.grade.submission.teacher.cell_kinds import CellKind, cell_kinds, with_binders, with_dependents
 from autograder.grade.submission.teacher.source_cells import SourceBundle, SourceCell, SourceError, source_cells, varied
-
-if TYPE_CHECKING:
-    from autograder.grade.submission.cell_planner import SourcePlans
-    from autograder.grade.submission.teacher.autotests import AutotestRunner
 
 IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves
 LARGEST_FILE = 2**30  # bytes
@@ -59,6 +54,9 @@ def files_digest(files: dict[str, bytes]) -> str:
     whole = [(name, hashlib.sha256(data).hexdigest()) for name, data in sorted(files.items())]
     return hashlib.sha256(repr(whole).encode()).hexdigest()
 
+
+if TYPE_CHECKING:
+    from autograder.grade.submission.teacher.autotests import AutotestRunner
 
 __all__ = ["AssignmentSource", "SourceBundle", "SourceCell", "SourceError"]
 
@@ -196,62 +194,3 @@ class AssignmentSource:
         Replacements for an answer are not included, because they take effect only from their place in the test.
         """
         return definitions(cell.visible, self.answer_names)
-
-
-class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The way in which the tests of one source are judged.
-
-    Attributes:
-        kinds: the kind of each test, by its id; a missing test is judged in process.
-        nobody: id of a test → the reason why it gives no points until a teacher has looked at it.
-        any_prediction: whether a prediction earns its points by any outcome or value, because completion counts.
-    """
-
-    kinds: dict[str, Kind] = {}
-    nobody: dict[str, str] = {}
-    any_prediction: bool = False
-
-    def in_process(self, source: AssignmentSource) -> frozenset[str]:
-        """Return the ids of the tests that run in the submission's own process."""
-        return frozenset(
-            cell.id
-            for cell in source.tests
-            if cell.id not in self.nobody and self.kinds.get(cell.id, "in process") == "in process"
-        )
-
-    def with_unplanned(self, source: AssignmentSource, plans: SourcePlans) -> GradingPlan:
-        """Return the plan in which each declarative cell that cannot be planned is judged as plain data."""
-        kinds = {
-            name: "plain data" if kind == "declarative" and name not in plans.cells else kind
-            for name, kind in self.kinds.items()
-        }
-        return msgspec.structs.replace(self, kinds=kinds)
-
-    def moved_in_process(self, source: AssignmentSource, tests: frozenset[str]) -> GradingPlan:
-        """Return the plan in which these tests, and all that use a name which one of them binds, are judged in process."""
-        moved = source.with_dependents(tests)
-        return msgspec.structs.replace(self, kinds=self.kinds | dict.fromkeys(moved, "in process"))
-
-
-def plan_of_source(source: AssignmentSource, *, forbid_in_process: bool = False) -> GradingPlan:
-    """Return the plan from a source's text and the metadata of its cells: `{"autograder": {"process": "one"}}`.
-
-    Args:
-        source: the teacher's notebook.
-        forbid_in_process: whether tests are judged in process only if the metadata request it.
-    """
-    plan = GradingPlan(kinds={cell.id: source.kinds[cell.id].kind for cell in source.tests})
-    inside = frozenset(cell.id for cell in source.tests if cell.process == "one" or plan.kinds[cell.id] == "in process")
-    outside = {
-        cell.id: source.kinds[cell.id].outside_kind
-        for cell in source.tests
-        if (cell.process == "two" or (forbid_in_process and cell.process != "one"))
-        and plan.kinds[cell.id] == "in process"
-    }
-    plan = plan.moved_in_process(source, inside - outside.keys())
-    return msgspec.structs.replace(plan, kinds=plan.kinds | outside)
-
-
-def plan_all_in_process(source: AssignmentSource) -> GradingPlan:
-    """Return the plan of `--one-process`: every test runs in the process of the answers, as in nbgrader."""
-    return GradingPlan(kinds={cell.id: "in process" for cell in source.tests})

@@ -1,0 +1,72 @@
+"""The grading plan: how each test of a source is judged, from its text, its validation and the teacher's settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from autograder.grade.submission.teacher.cell_kinds import Kind
+
+if TYPE_CHECKING:
+    from autograder.grade.submission.cell_planner import SourcePlans
+    from autograder.grade.submission.teacher.source import AssignmentSource
+
+
+class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The way in which the tests of one source are judged.
+
+    Attributes:
+        kinds: the kind of each test, by its id; a missing test is judged in process.
+        nobody: id of a test → the reason why it gives no points until a teacher has looked at it.
+        any_prediction: whether a prediction earns its points by any outcome or value, because completion counts.
+    """
+
+    kinds: dict[str, Kind] = {}
+    nobody: dict[str, str] = {}
+    any_prediction: bool = False
+
+    def in_process(self, source: AssignmentSource) -> frozenset[str]:
+        """Return the ids of the tests that run in the submission's own process."""
+        return frozenset(
+            cell.id
+            for cell in source.tests
+            if cell.id not in self.nobody and self.kinds.get(cell.id, "in process") == "in process"
+        )
+
+    def with_unplanned(self, source: AssignmentSource, plans: SourcePlans) -> GradingPlan:
+        """Return the plan in which each declarative cell that cannot be planned is judged as plain data."""
+        kinds = {
+            name: "plain data" if kind == "declarative" and name not in plans.cells else kind
+            for name, kind in self.kinds.items()
+        }
+        return msgspec.structs.replace(self, kinds=kinds)
+
+    def moved_in_process(self, source: AssignmentSource, tests: frozenset[str]) -> GradingPlan:
+        """Return the plan in which these tests, and all that use a name which one of them binds, are judged in process."""
+        moved = source.with_dependents(tests)
+        return msgspec.structs.replace(self, kinds=self.kinds | dict.fromkeys(moved, "in process"))
+
+
+def plan_of_source(source: AssignmentSource, *, forbid_in_process: bool = False) -> GradingPlan:
+    """Return the plan from a source's text and the metadata of its cells: `{"autograder": {"process": "one"}}`.
+
+    Args:
+        source: the teacher's notebook.
+        forbid_in_process: whether tests are judged in process only if the metadata request it.
+    """
+    plan = GradingPlan(kinds={cell.id: source.kinds[cell.id].kind for cell in source.tests})
+    inside = frozenset(cell.id for cell in source.tests if cell.process == "one" or plan.kinds[cell.id] == "in process")
+    outside = {
+        cell.id: source.kinds[cell.id].outside_kind
+        for cell in source.tests
+        if (cell.process == "two" or (forbid_in_process and cell.process != "one"))
+        and plan.kinds[cell.id] == "in process"
+    }
+    plan = plan.moved_in_process(source, inside - outside.keys())
+    return msgspec.structs.replace(plan, kinds=plan.kinds | outside)
+
+
+def plan_all_in_process(source: AssignmentSource) -> GradingPlan:
+    """Return the plan of `--one-process`: every test runs in the process of the answers, as in nbgrader."""
+    return GradingPlan(kinds={cell.id: "in process" for cell in source.tests})
