@@ -107,21 +107,33 @@ class _Renderer(IPythonRenderer):
 
 
 def outputs_html(outputs: list[NotebookNode]) -> str:
-    """Return the HTML of outputs, with text before pictures. The text of a check that its error repeats is left out."""
-    said = {f"{output.evalue}\n" for output in outputs if output.output_type == "error"}
-    shown = [output for output in outputs if output.get("text") not in said]
-    ordered = sorted(shown, key=lambda output: output.output_type == "display_data")
-    return "".join(output_html(output) for output in ordered)
+    """Return the HTML of outputs, with text before pictures.
+
+    The message of a check, which its error repeats, is left out of the text; an explanation after it follows the error.
+    """
+    said = tuple(f"{output.evalue}\n" for output in outputs if output.output_type == "error")
+
+    def explains(output: NotebookNode) -> bool:
+        return output.get("text", "").startswith(said)
+
+    ordered = sorted(outputs, key=lambda output: (output.output_type == "display_data", explains(output)))
+    return "".join(output_html(_without_message(output, said) if explains(output) else output) for output in ordered)
+
+
+def _without_message(output: NotebookNode, said: tuple[str, ...]) -> NotebookNode:
+    message = next(message for message in said if output.text.startswith(message))
+    return NotebookNode(output, text=output.text.removeprefix(message))
 
 
 def output_html(output: NotebookNode) -> str:
     """Return the HTML of one output."""
     if output.output_type == "stream":
-        return f'<pre class="{"warning" if output.name == "stderr" else "printed"}">{_terminal(output.text)}</pre>'
+        kind = "warning" if output.name == "stderr" else "printed"
+        return f'<pre class="{kind}">{_terminal(output.text)}</pre>' if output.text else ""
     if output.output_type == "error":
         return error_html(output)
     data = output.get("data", {})
-    kind = next((kind for kind in SHOWN if kind in data), None)
+    kind = next((kind for kind in SHOWN if kind in data), "")
     return SHOWN[kind](data[kind], output.get("metadata", {}).get(kind, {})) if kind else ""
 
 

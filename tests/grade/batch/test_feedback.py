@@ -21,6 +21,7 @@ from autograder.grade.batch.feedback_page import (
     list_exercises,
     markdown_html,
     output_html,
+    outputs_html,
     page_html,
     title_of,
 )
@@ -427,3 +428,12 @@ def test_a_cell_that_was_missing_is_said_to_be_where_it_stands(bubblewrap, tmp_p
     sections = [part.h2.text.split()[-1] for part in pages["deleted"].select("section") if said in part.text]
     assert sections == ["mean", "words"]
     assert said not in pages["whole"].text
+
+
+def test_an_explanation_follows_the_message_once():
+    """A check prints its message with an explanation, and raises the message: the page shows both once, the message first."""
+    printed = nbformat.v4.new_output("stream", name="stdout", text="late_write: it raised\nYou may think so.\n")
+    raised = nbformat.v4.new_output("error", ename="Incorrect", evalue="late_write: it raised", traceback=[])
+    page = outputs_html([printed, raised])
+    assert 1 == page.count("late_write: it raised")
+    assert page.index("late_write") < page.index("You may think so.")
