@@ -168,14 +168,15 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
 def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, object]:
     """Return a leaf's gradient and the correct one: of the decisive backward if it reached the leaf, else `.grad` at the end.
 
-    If `.grad` was cleared, they are those of the last backward that filled it.
+    If `.grad` was cleared, they are those of the last backward that filled it and whose gradients were kept as a whole.
     """
     other, calls, final = evidence.pairs.get(index), evidence.got.calls, evidence.got.final[index]
     if call is None or index not in calls[call]:
         filled = [number for number, one in enumerate(calls) if one.get(index) is not None]
         if not filled or (final is not None and final.any()):
             return final, None if other is None else evidence.true.final[other]
-        call = filled[-1]
+        size = math.prod(evidence.got.keys[index][0])
+        call = next((one for one in reversed(filled) if calls[one][index].numel() == size), filled[-1])
     true = evidence.true.calls[call] if call < len(evidence.true.calls) else {}
     return calls[call][index], true.get(-1 if other is None else other)
 

@@ -53,6 +53,10 @@ def test_gradients_stand_beside_the_right_ones(monkeypatch):
 
 CLEARED = """import torch
 a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+c = torch.ones(100, requires_grad=True)
+for _ in range(40):
+    c.sum().backward()
+    c.grad = None
 for _ in range(3):
     (a * b).sum().backward()
     a.grad = None
@@ -60,10 +64,14 @@ for _ in range(3):
 
 
 def test_gradients_that_were_cleared_are_those_of_the_last_backward():
-    """The gradient of `a` is `b`, although the program cleared it, and that of `b` is three times `a`."""
+    """The gradient of `a` is `b`, although the program cleared it, and that of `b` is three times `a`.
+
+    After 32 calls, only sums of large gradients are kept; that of `c` is listed from an earlier call.
+    """
     gradients = record(CLEARED).verdict.gradients
 
     assert ([1.0, 1.0], [3.0, 3.0]) == (gradients["a"].got, gradients["b"].got)
+    assert [1.0] * 100 == gradients["c"].got
 
 
 ENLARGED = """import torch
