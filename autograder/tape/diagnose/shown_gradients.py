@@ -172,11 +172,11 @@ def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, obj
     """
     other, calls, final = evidence.pairs.get(index), evidence.got.calls, evidence.got.final[index]
     if call is None or index not in calls[call]:
-        filled = [number for number, one in enumerate(calls) if one.get(index) is not None]
+        filled = {number: given for number, one in enumerate(calls) if (given := one.get(index)) is not None}
         if not filled or (final is not None and final.any()):
             return final, None if other is None else evidence.true.final[other]
         size = math.prod(evidence.got.keys[index][0])
-        call = next((one for one in reversed(filled) if calls[one][index].numel() == size), filled[-1])
+        call = next((number for number in reversed(filled) if filled[number].numel() == size), max(filled))
     true = evidence.true.calls[call] if call < len(evidence.true.calls) else {}
     return calls[call][index], true.get(-1 if other is None else other)
 
