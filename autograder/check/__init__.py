@@ -14,17 +14,17 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from autograder.check.culprits import culprit as culprit
     from autograder.check.events import passed as passed
     from autograder.check.exercise import check as check
     from autograder.check.expected import slope as slope
     from autograder.check.message import Incorrect as Incorrect
     from autograder.check.message import NotAttempted as NotAttempted
-    from autograder.check.programs.culprits import culprit as culprit
-    from autograder.check.programs.outcome import check_outcome as check_outcome
-    from autograder.check.programs.prediction import observed as observed
-    from autograder.check.programs.prediction import predicted as predicted
-    from autograder.check.programs.prediction import predicted_value as predicted_value
-    from autograder.check.programs.prediction import versions_hidden as versions_hidden
+    from autograder.check.outcome import check_outcome as check_outcome
+    from autograder.check.prediction import observed as observed
+    from autograder.check.prediction import predicted as predicted
+    from autograder.check.prediction import predicted_value as predicted_value
+    from autograder.check.prediction import versions_hidden as versions_hidden
     from autograder.check.subject.inputs import constant as constant
     from autograder.check.subject.inputs import frozen as frozen
     from autograder.check.subject.inputs import indices as indices
@@ -36,20 +36,20 @@ _MODULES = {
     "Incorrect": "message",
     "NotAttempted": "message",
     "check": "exercise",
-    "check_outcome": "programs.outcome",
+    "check_outcome": "outcome",
     "constant": "subject.inputs",
-    "culprit": "programs.culprits",
+    "culprit": "culprits",
     "frozen": "subject.inputs",
     "indices": "subject.inputs",
     "leaf": "subject.inputs",
     "mask": "subject.inputs",
-    "observed": "programs.prediction",
+    "observed": "prediction",
     "passed": "events",
-    "predicted": "programs.prediction",
-    "predicted_value": "programs.prediction",
+    "predicted": "prediction",
+    "predicted_value": "prediction",
     "result": "subject.inputs",
     "slope": "expected",
-    "versions_hidden": "programs.prediction",
+    "versions_hidden": "prediction",
 }
 _SHOW_PICTURES = ("check", "culprit", "observed", "predicted", "predicted_value", "versions_hidden")
 

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import msgspec
 
 from autograder.check.attempt_picture import Attempt, pictured
+from autograder.check.demonstrations import demonstration
 from autograder.check.events import failed, show_passed
 from autograder.check.expected import ROUNDS, Afterwards, Expected, Reference, Trials
 from autograder.check.judge import judge
 from autograder.check.learner import LearnerNames, find_subject
 from autograder.check.message import Incorrect, message
 from autograder.check.plan import Plan, plan_or_compare
-from autograder.check.programs.demonstrations import demonstration
 from autograder.check.shown_message import is_learners_notebook
 from autograder.check.subject.call_report import Array, Call
 from autograder.check.subject.learner_code import normal_form

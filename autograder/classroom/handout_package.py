@@ -19,7 +19,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from autograder.classroom.gradescope.harness_zip import files_below, locked_requirements
+from autograder.classroom.harness_zip import files_below, locked_requirements
 from autograder.classroom.worksheet import zip_of
 from autograder.errors import InputError, printable
 from autograder.locale.translated_templates import translated_templates

@@ -232,7 +232,7 @@ def _read(chosen: argparse.Namespace) -> int:
 
 
 def _harness(chosen: argparse.Namespace) -> int:
-    from autograder.classroom.gradescope.harness_zip import write_harness
+    from autograder.classroom.harness_zip import write_harness
     from autograder.course.paths import CLASS, ROOT
     from autograder.grade.validation.validate import finding_lines, note_lines, shown_steps
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
 import tempfile
 import time
-import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,86 +19,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from autograder.cli.run_command import CommandError, run_command
-from autograder.errors import InputError, UnfinishedError
 from autograder.locale.translations import in_english, translated
 from autograder.requirements import loading
 from autograder.run_in_fork import EndedError, LateError, run_in_fork
-from autograder.tape.recording.verdict_types import Fix
-from autograder.tape.repair.edits import apply_fix
-from autograder.tape.repair.trial.program_factory import ProgramFactory
-from autograder.tape.run.programs.source_text import read_source
-
-if TYPE_CHECKING:
-    from autograder.tape.recording.schema import Recording
-
-
-def best_fix(fixes: Sequence[Fix], *, unproven: bool = False) -> Fix | None:
-    """Return the first fix that keeps all losses and gradients, or None. With `unproven`, fall back to the first fix."""
-    proven = (fix for fix in fixes if fix.proven)
-    return next(proven, fixes[0] if unproven and fixes else None)
-
-
-def as_patch(fix: Fix) -> str:
-    """Return a fix as a patch.
-
-    A comment line above it describes a changed computation, and `patch` and `git apply` skip it.
-    """
-    return fix.diff if fix.proven else f"# Changes what is computed: {fix.changes}\n{fix.diff}"
-
-
-def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix], *, unproven: bool = False) -> str:
-    """Write the first fix that keeps all losses and gradients (or, with `unproven`, the first fix), and return a sentence about it.
-
-    Raises:
-        InputError: if the program is neither a Python file nor a notebook.
-        UnfinishedError: if a file or its copy cannot be written; no file is changed in this case.
-    """
-    path = factory.original.code_file
-    if not path.endswith((".py", ".ipynb")) or not os.path.isfile(path):
-        raise InputError(
-            in_english(
-                "{file} is neither a Python file nor a notebook, so a fix cannot be applied to it. Use --diff.",
-                file=factory.file,
-            )
-        )
-    best = best_fix(fixes, unproven=unproven)
-    if best is None:
-        return f"{factory.file} was not changed: no repair keeps every loss and gradient."
-    shown = {os.path.abspath(fix.file) if fix.file else path: fix for fix in (best, *best.more)}
-    for place, fix in shown.items():
-        own = place == path
-        changed = apply_fix(factory.source if own else read_source(place), fix)
-        prepare(place, fix.file or factory.file, factory.written(changed) if own else changed)
-    for place in shown:
-        os.replace(f"{place}.new", place)
-    told = [(fix.file or factory.file, fix) for fix in shown.values()]
-    written = "; ".join(f"{name}: line {fix.line}, {fix.kind}; the original is {name}.orig" for name, fix in told)
-    return f"{written}." if best.proven else f"{written}. It changes what is computed: {best.changes}"
-
-
-def prepare(path: str, name: str, changed: str) -> None:
-    """Write the changed text to `path.new` with the permissions of the file, and copy the file to `path.orig`.
-
-    Raises:
-        UnfinishedError: if one of them cannot be written.
-    """
-    kept, fresh = f"{path}.orig", f"{path}.new"
-    try:
-        with open(path, "rb") as before:
-            encoding, _ = tokenize.detect_encoding(before.readline)
-            newline = "\r\n" if b"\r\n" in before.read() else "\n"
-        shutil.copy2(path, kept)
-        shutil.copy2(path, fresh)
-        with open(fresh, "w", encoding=encoding, newline=newline) as file:
-            file.write(changed)
-    except OSError as error:
-        raise UnfinishedError(
-            in_english(
-                "A fix cannot be applied to {name} ({reason}). Use --diff, and apply it elsewhere.",
-                name=name,
-                reason=error.strerror,
-            )
-        ) from None
 
 
 class PartialAnswer:
@@ -129,6 +50,10 @@ class PartialAnswer:
             return None
         return code, text
 
+
+if TYPE_CHECKING:
+    from autograder.tape.recording.schema import Recording
+    from autograder.tape.repair.trial.program_factory import ProgramFactory
 
 MARGIN = 0.1  # fraction of the time that is reserved for writing the answer
 SOON = 5.0  # seconds within which the final answer is expected; before that, the preliminary answer is not printed
@@ -165,6 +90,7 @@ class ExplainRun:
             from autograder.tape.diagnose.excerpt import Scope
             from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
             from autograder.tape.recording.schema import unknown_json
+            from autograder.tape.repair.patch_file import apply_best_repair, best_fix
             from autograder.tape.run.budget import QUIET, Budget
 
         chosen, self.ready, self.stream = self.chosen, time.monotonic(), sys.stderr
@@ -202,6 +128,8 @@ class ExplainRun:
         if self.chosen.json:
             return json.dumps(explain_json(recording, self.factory.file)) + "\n"
         if self.chosen.diff:
+            from autograder.tape.repair.patch_file import as_patch, best_fix
+
             fix = best_fix(recording.verdict.fixes, unproven=self.chosen.unproven)
             return as_patch(fix) if fix else ""
         return view.as_text(recording) if self.chosen.steps else view.as_screen(recording)

@@ -22,7 +22,6 @@ from autograder.tape.recording.schema import Recording
 from autograder.view.assets import front_end_words
 from autograder.view.draw.html import as_image, describe_picture
 from autograder.view.draw.timeline import live_scene, write_table
-from autograder.view.live import PictureWidget
 from autograder.view.scene.board import Choices
 from autograder.view.scene.composition import build_scene
 from autograder.view.scene.layout import load_igraph
@@ -123,6 +122,7 @@ def widget(
         counters: whether the reader sets the version counters before they are shown.
         graph_first: whether the graph is open below the timeline, as it is with `from_start`.
     """
+    from autograder.view.live import PictureWidget
 
     if predict or counters:
         scene = build_scene(recording, predict, place, counters)
@@ -205,6 +205,7 @@ def show_choices(name: str, question: str, options: list[tuple[str, str]]) -> No
         return
 
     def alive(place: str) -> Any:
+        from autograder.view.live import PictureWidget
 
         choices = msgspec.to_builtins(Choices(name, question, options))
         return PictureWidget(scene={"place": place, "choices": choices, "words": front_end_words()})

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.check.programs import demonstrations
-from autograder.check.programs.demonstrations import KeptRecordings, demonstration, use_recordings
+from autograder.check import demonstrations
+from autograder.check.demonstrations import KeptRecordings, demonstration, use_recordings
 from autograder.tape import record
 
 TEXT = """

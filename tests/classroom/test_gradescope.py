@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 
 from autograder import cli
-from autograder.classroom.gradescope import graded_submission, harness_zip
-from autograder.classroom.gradescope.graded_submission import LONGEST_OUTPUT, failed_results, results_of
-from autograder.classroom.gradescope.harness_zip import HarnessTerms, locked_requirements
+from autograder.classroom import graded_submission, harness_zip
+from autograder.classroom.graded_submission import LONGEST_OUTPUT, failed_results, results_of
+from autograder.classroom.harness_zip import HarnessTerms, locked_requirements
 from autograder.cli.bootstrap import read_lock
 from autograder.course.new_course import ASSIGNMENT, make_course
 from autograder.course.paths import ROOT

@@ -17,8 +17,9 @@ from autograder.check.subject.inputs import use_seed
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.course.variants.declared_changes import VariantError
-from autograder.course.variants.variant import TAG, redraw, vary
-from autograder.course.variants.variant_proof import check_numbers
+from autograder.course.variants.number_variants import TAG, redraw
+from autograder.course.variants.variant import vary
+from autograder.course.variants.variant_outcomes import check_numbers
 from tests.lessons.namespace import Namespace
 from tests.lessons.sources import exercises, setup
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from autograder.check import attempt_picture
-from autograder.check.programs import outcome
+from autograder.check import attempt_picture, outcome
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from autograder.check import events
+from autograder.check import events, prediction
 from autograder.check.message import Incorrect
 from autograder.check.plan import Plan, planning
-from autograder.check.programs import prediction
 from autograder.course import catalogue
 from autograder.course.author_cells import PROGRAM, questions_of
 from autograder.course.canonical import read

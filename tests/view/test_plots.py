@@ -4,7 +4,7 @@ import matplotlib as mpl
 import pytest
 
 from autograder.locale.languages import speaking
-from autograder.view.draw import plot_words, plots
+from autograder.view.draw import plots
 
 mpl.use("Agg")
 
@@ -66,7 +66,7 @@ def test_losses_are_drawn_with_their_ends():
 )
 def test_a_plot_is_in_the_reader_s_language_where_a_font_has_its_letters(monkeypatch, fonts, label, told):
     """The words are Chinese and each text knows where to find letters; without a font they are English, and no empty boxes."""
-    monkeypatch.setattr(plot_words, "font_families", lambda: fonts)
+    monkeypatch.setattr(plots, "font_families", lambda: fonts)
     with speaking("zh-CN"):
         axes = plots.plot_losses({"as written": [1.0, 0.1]})
     (text,) = axes.get_legend().get_texts()

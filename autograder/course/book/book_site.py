@@ -25,7 +25,7 @@ from autograder.tape.atlas.answers import whole_table
 from autograder.tape.atlas.atlas_text import load_atlas, sentence
 from autograder.tape.recording.verdict_types import OUTCOMES
 from autograder.view.assets import read_asset
-from autograder.view.draw.plot_words import font_families
+from autograder.view.draw.plots import font_families
 from autograder.view.text.headline import meaning
 
 BOOK = Path(__file__).resolve().parent

@@ -12,7 +12,7 @@ from IPython.display import display
 from autograder.check.events import on_demonstration, on_pass
 from autograder.check.learner import current_names, find_value
 from autograder.check.message import VALIDATING, WIDTH
-from autograder.check.programs.prediction import is_answered
+from autograder.check.prediction import is_answered
 from autograder.check.shown_message import CARD, is_learners_notebook
 from autograder.check.subject.learner_code import normal_form, normal_form_of
 from autograder.course.author_cells import Answer, AuthorExercise, Explanation, exercises_of, explanations_of

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import ipywidgets
 import msgspec
 
-from autograder.check.programs.prediction import outcome_named
+from autograder.check.prediction import outcome_named
 from autograder.course.practice.practice_store import UNKNOWN, Choice
 from autograder.course.variants.declared_changes import rename_variables, replace_phrases
-from autograder.course.variants.variant import redraw
+from autograder.course.variants.number_variants import redraw
 from autograder.locale.translations import translated
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording

@@ -1,22 +1,12 @@
-"""The conversion of a notebook to a variant, the different numbers of its programs, and the mark of the variant in its metadata.
-
-Only cells with the author's tag "vary" change, and in them only lists of decimal numbers within `torch.tensor(...)`.
-The new list depends only on the seed and the old list, so a program that appears in several cells remains the same in
-all of them. Prose is not changed; a cell whose numbers are quoted in prose has no tag. Checks do not need variants,
-because they draw new inputs, including their sizes.
-"""
+"""The conversion of a notebook to a variant, and the variant's mark in its metadata, with which `reset` and `hint` show it."""
 
 from __future__ import annotations
 
-import ast
 import copy
-import random
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import libcst as cst
 import msgspec
 
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, choose, rename
@@ -24,116 +14,8 @@ from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-TAG = "vary"
-LONGEST = 2  # maximum number of elements by which a list may grow
-
-
-def redraw_notebook(notebook: NotebookNode, seed: int) -> None:
-    """Replace the numbers in the tagged cells of a lesson, source or release."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and TAG in cell.metadata.get("tags", []):
-            cell.source = redraw(cell.source, seed)
-
-
-def redraw(source: str, seed: int, *, may_grow: bool = True) -> str:
-    """Return the code with different numbers in its tensors; names, layout and comments are not changed.
-
-    Args:
-        source: the code.
-        seed: determines the numbers and the lengths.
-        may_grow: whether lists may become longer, if all lists of the program are rows.
-    """
-    module = cst.parse_module(source)
-    shapes = _Shapes()
-    module.visit(shapes)
-    return module.visit(_Redraw(seed, may_grow=may_grow and shapes.all_are_rows)).code
-
-
-class _Shapes(cst.CSTVisitor):
-    """Determines whether every list in a program is a row of decimal numbers; only such lists may become longer."""
-
-    def __init__(self) -> None:
-        self.all_are_rows = True
-
-    def visit_List(self, node: cst.List) -> None:  # noqa: N802 - the name is libcst's
-        self.all_are_rows &= _decimal_row(node) is not None
-
-
-class _Redraw(cst.CSTTransformer):
-    def __init__(self, seed: int, may_grow: bool) -> None:
-        self.seed, self.may_grow, self.depth = seed, may_grow, 0
-
-    def visit_Call(self, node: cst.Call) -> None:  # noqa: N802
-        self.depth += _makes_a_tensor(node)
-
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:  # noqa: N802
-        self.depth -= _makes_a_tensor(original_node)
-        return updated_node
-
-    def leave_List(self, original_node: cst.List, updated_node: cst.List) -> cst.BaseExpression:  # noqa: N802
-        numbers = _decimal_row(original_node)
-        if not self.depth or numbers is None:
-            return updated_node
-        return cst.parse_expression(repr(_redraw_row(numbers, self.seed, self.may_grow)))
-
-
-def _redraw_row(numbers: Sequence[float], seed: int, may_grow: bool) -> list[float]:
-    """Return different numbers with the same signs, zeros, equalities and order, and up to `LONGEST` more."""
-    chance = random.Random(f"{seed} {list(numbers)}")
-    step = 1.0 if all(number.is_integer() for number in numbers) else 0.1
-    drawn = {0.0: 0.0}
-    for sign in (-1, 1):
-        old = sorted({abs(number) for number in numbers if number * sign > 0})
-        steps = range(1, max([9, len(old), *(round(number / step) for number in old)]) + 1)
-        new = sorted(chance.sample(steps, len(old)))
-        drawn |= {sign * before: sign * round(count * step, 1) for before, count in zip(old, new, strict=True)}
-    row = [drawn[number] for number in numbers]
-    # The growth depends only on the length, so rows of equal length stay equal; a single number stays single.
-    gain = random.Random(f"{seed} {len(row)}").randint(0, LONGEST) if may_grow and len(row) > 1 else 0
-    return row + [round(chance.randint(1, 9) * step, 1) for _ in range(gain)]
-
-
-def _decimal_row(node: cst.List) -> list[float] | None:
-    """Return the numbers of a list that contains only decimal numbers; None for other lists."""
-    try:
-        values = ast.literal_eval(cst.Module([]).code_for_node(node))
-    except ValueError:
-        return None
-    return values if values and all(type(value) is float for value in values) else None
-
-
-def _makes_a_tensor(node: cst.Call) -> bool:
-    return cst.Module([]).code_for_node(node.func) == "torch.tensor"
-
-
-def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) -> NotebookNode:
-    """Return a copy of an assignment's notebook, source or release, as the student with this seed gets it.
-
-    The result depends only on the notebook, the seed and the declared differences; a variant of the release is the
-    release of the variant. This function does not run programs; `check_numbers` and `VariantProof` do.
-    """
-
-    varied = with_choices(notebook, seed, changes)
-    redraw_notebook(varied, seed)
-    rename(varied, changes, seed)
-    locked = [cell for cell in varied.cells if "checksum" in cell.metadata.get("nbgrader", {})]
-    if locked:  # only a release has checksums; an old checksum would look like a change by a student
-        from nbgrader.utils import compute_checksum
-
-        for cell in locked:
-            cell.metadata.nbgrader["checksum"] = compute_checksum(cell)
-    return varied
-
-
-def with_choices(notebook: NotebookNode, seed: int, changes: DeclaredChanges) -> NotebookNode:
-    """Return a copy in which only the choices are applied."""
-    chosen = copy.deepcopy(notebook)
-    choose(chosen, changes, seed)
-    return chosen
-
-
 METADATA = "autograder_variant"
-LONGEST_NAME = 2
+LONGEST = 2
 """The maximum length of a variable's name that is replaced in sentences; longer names may be English words."""
 
 
@@ -152,7 +34,7 @@ class OwnVariant(msgspec.Struct, frozen=True):
 
     def in_words(self, sentence: str) -> str:
         """Return a sentence with this variant's names in place of the lesson's; only names of one or two letters are replaced."""
-        short = [re.escape(name) for name in self.names if len(name) <= LONGEST_NAME]
+        short = [re.escape(name) for name in self.names if len(name) <= LONGEST]
         if not short:
             return sentence
         return re.sub(rf"(?<![\w.'’])({'|'.join(short)})(?!\w)", lambda found: self.names[found[0]], sentence)
@@ -178,3 +60,30 @@ def own_variant(exercise: str, folder: Path | None = None) -> OwnVariant | None:
         if exercise in found.stubs:
             return found
     return None
+
+
+def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) -> NotebookNode:
+    """Return a copy of an assignment's notebook, source or release, as the student with this seed gets it.
+
+    The result depends only on the notebook, the seed and the declared differences; a variant of the release is the
+    release of the variant. This function does not run programs; `check_numbers` and `VariantProof` do.
+    """
+    from autograder.course.variants.number_variants import redraw_notebook  # imported here because it loads libcst
+
+    varied = with_choices(notebook, seed, changes)
+    redraw_notebook(varied, seed)
+    rename(varied, changes, seed)
+    locked = [cell for cell in varied.cells if "checksum" in cell.metadata.get("nbgrader", {})]
+    if locked:  # only a release has checksums; an old checksum would look like a change by a student
+        from nbgrader.utils import compute_checksum
+
+        for cell in locked:
+            cell.metadata.nbgrader["checksum"] = compute_checksum(cell)
+    return varied
+
+
+def with_choices(notebook: NotebookNode, seed: int, changes: DeclaredChanges) -> NotebookNode:
+    """Return a copy in which only the choices are applied."""
+    chosen = copy.deepcopy(notebook)
+    choose(chosen, changes, seed)
+    return chosen

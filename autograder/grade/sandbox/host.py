@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from autograder.check.programs.demonstrations import take_for_granted
+from autograder.check.demonstrations import take_for_granted
 from autograder.grade.sandbox import namespaces, seccomp
 from autograder.grade.sandbox.isolation import LEVELS, IsolationLevel, package_folders
 from autograder.grade.sandbox.warmup import import_igraph, import_modules, import_nbformat, warm_up

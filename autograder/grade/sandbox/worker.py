@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from autograder.check.programs.demonstrations import KeptRecordings, use_recordings
+from autograder.check.demonstrations import KeptRecordings, use_recordings
 from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
 from autograder.check.subject.subjects import LocalSubject
 from autograder.errors import UnfinishedError, as_utf8, message_of

@@ -134,7 +134,7 @@
     await answered(question, content, number);
   }
 
-  /** Whether a prediction is the value: numbers to two digits, words in any case, lists item by item (check/programs/prediction.py). */
+  /** Whether a prediction is the value: numbers to two digits, words in any case, lists item by item (check/prediction.py). */
   function agree(guess, value) {
     if (Array.isArray(value)) return Array.isArray(guess) && guess.length === value.length && value.every((item, i) => agree(guess[i], item));
     if (typeof value !== "number" || typeof guess !== "number") return String(guess).trim().toLowerCase() === String(value).toLowerCase();

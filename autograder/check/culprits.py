@@ -16,7 +16,7 @@ from autograder.check.expected import BrokenExercise
 from autograder.check.learner import LearnerNames, find_value
 from autograder.check.message import Incorrect, NotAttempted, message
 from autograder.check.plan import Plan, ask
-from autograder.check.programs.prediction import record_program
+from autograder.check.prediction import record_program
 from autograder.check.shown_message import show_first
 from autograder.check.subject.learner_code import source_of
 from autograder.locale.translations import translated

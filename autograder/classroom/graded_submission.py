@@ -1,6 +1,6 @@
 """The program in Gradescope's container: grade its one submission, and write results.json.
 
-`run_autograder` starts it as `python -m autograder.classroom.gradescope.graded_submission /autograder`.
+`run_autograder` starts it as `python -m autograder.classroom.graded_submission /autograder`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from autograder.classroom.collect.download import DownloadedHandIn, open_download
 from autograder.classroom.collect.hand_in_files import readable, shapes_in
-from autograder.classroom.gradescope.harness_zip import HarnessTerms, read_terms
+from autograder.classroom.harness_zip import HarnessTerms, read_terms
 from autograder.course.paths import replace_file
 from autograder.errors import AutograderError
 from autograder.grade.batch.classroom import Classroom

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 import torch
 from IPython.core.getipython import get_ipython
 
+from autograder.check.demonstrations import demonstration
 from autograder.check.events import demonstrated, failed, show_passed, shown_as_wrong
 from autograder.check.learner import LearnerNames, current_names, find_value
 from autograder.check.message import VALIDATING, Incorrect, NotAnOutcome, NotAttempted, message
 from autograder.check.plan import Plan, ask, require_known_names
-from autograder.check.programs.demonstrations import demonstration
 from autograder.check.shown_message import is_learners_notebook, show_first
 from autograder.check.subject.learner_code import source_of
 from autograder.locale.translations import translated

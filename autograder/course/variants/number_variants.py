@@ -1,0 +1,100 @@
+"""Different numbers and lengths in the programs of a lesson, with the same faults and the same outcomes.
+
+Only cells with the author's tag "vary" change, and in them only lists of decimal numbers within `torch.tensor(...)`.
+The new list depends only on the seed and the old list, so a program that appears in several cells remains the same in
+all of them. Prose is not changed; a cell whose numbers are quoted in prose has no tag. Checks do not need variants,
+because they draw new inputs, including their sizes.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+TAG = "vary"
+LONGEST = 2  # maximum number of elements by which a list may grow
+
+
+def redraw_notebook(notebook: NotebookNode, seed: int) -> None:
+    """Replace the numbers in the tagged cells of a lesson, source or release."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and TAG in cell.metadata.get("tags", []):
+            cell.source = redraw(cell.source, seed)
+
+
+def redraw(source: str, seed: int, *, may_grow: bool = True) -> str:
+    """Return the code with different numbers in its tensors; names, layout and comments are not changed.
+
+    Args:
+        source: the code.
+        seed: determines the numbers and the lengths.
+        may_grow: whether lists may become longer, if all lists of the program are rows.
+    """
+    module = cst.parse_module(source)
+    shapes = _Shapes()
+    module.visit(shapes)
+    return module.visit(_Redraw(seed, may_grow=may_grow and shapes.all_are_rows)).code
+
+
+class _Shapes(cst.CSTVisitor):
+    """Determines whether every list in a program is a row of decimal numbers; only such lists may become longer."""
+
+    def __init__(self) -> None:
+        self.all_are_rows = True
+
+    def visit_List(self, node: cst.List) -> None:  # noqa: N802 - the name is libcst's
+        self.all_are_rows &= _decimal_row(node) is not None
+
+
+class _Redraw(cst.CSTTransformer):
+    def __init__(self, seed: int, may_grow: bool) -> None:
+        self.seed, self.may_grow, self.depth = seed, may_grow, 0
+
+    def visit_Call(self, node: cst.Call) -> None:  # noqa: N802
+        self.depth += _makes_a_tensor(node)
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:  # noqa: N802
+        self.depth -= _makes_a_tensor(original_node)
+        return updated_node
+
+    def leave_List(self, original_node: cst.List, updated_node: cst.List) -> cst.BaseExpression:  # noqa: N802
+        numbers = _decimal_row(original_node)
+        if not self.depth or numbers is None:
+            return updated_node
+        return cst.parse_expression(repr(_redraw_row(numbers, self.seed, self.may_grow)))
+
+
+def _redraw_row(numbers: Sequence[float], seed: int, may_grow: bool) -> list[float]:
+    """Return different numbers with the same signs, zeros, equalities and order, and up to `LONGEST` more."""
+    chance = random.Random(f"{seed} {list(numbers)}")
+    step = 1.0 if all(number.is_integer() for number in numbers) else 0.1
+    drawn = {0.0: 0.0}
+    for sign in (-1, 1):
+        old = sorted({abs(number) for number in numbers if number * sign > 0})
+        steps = range(1, max([9, len(old), *(round(number / step) for number in old)]) + 1)
+        new = sorted(chance.sample(steps, len(old)))
+        drawn |= {sign * before: sign * round(count * step, 1) for before, count in zip(old, new, strict=True)}
+    row = [drawn[number] for number in numbers]
+    # The growth depends only on the length, so rows of equal length stay equal; a single number stays single.
+    gain = random.Random(f"{seed} {len(row)}").randint(0, LONGEST) if may_grow and len(row) > 1 else 0
+    return row + [round(chance.randint(1, 9) * step, 1) for _ in range(gain)]
+
+
+def _decimal_row(node: cst.List) -> list[float] | None:
+    """Return the numbers of a list that contains only decimal numbers; None for other lists."""
+    try:
+        values = ast.literal_eval(cst.Module([]).code_for_node(node))
+    except ValueError:
+        return None
+    return values if values and all(type(value) is float for value in values) else None
+
+
+def _makes_a_tensor(node: cst.Call) -> bool:
+    return cst.Module([]).code_for_node(node.func) == "torch.tensor"
