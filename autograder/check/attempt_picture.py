@@ -8,7 +8,7 @@ from functools import cached_property
 
 import msgspec
 
-from autograder.check.answer_lines import AnswerLines, describe, unrecorded_line
+from autograder.check.answer_lines import AnswerLines
 from autograder.check.expected import Expected, find_other_values, find_swapped
 from autograder.check.lost_paths import find_cut, find_detached, find_kept_history, find_wrong_backward, line_that_freed
 from autograder.check.message import Incorrect, Unfinished
@@ -17,12 +17,14 @@ from autograder.check.named_lines import line_of_memory, line_of_value
 from autograder.check.shown_message import show_first
 from autograder.check.subject.call_report import CallProblem
 from autograder.check.subject.subjects import Subject
-from autograder.locale.translations import translated
+from autograder.locale.translations import in_english, translatable, translated
+from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Forecast, Recording, Step, last_unrecorded, unrecorded_writes
-from autograder.tape.recording.verdict_types import NamedLine
+from autograder.tape.recording.verdict_types import Harm, NamedLine, Place
 from autograder.view import draws_here, show
 from autograder.view.text.gradient_values import is_wrong
+from autograder.view.text.harm_sentences import harmed_tensor
 
 
 @contextlib.contextmanager
@@ -247,3 +249,41 @@ class Attempt:
             msgspec.structs.replace(step, forecast=wrong) if step.forecast and step.index >= first else step
             for step in found.steps
         )
+
+
+_OVERWRITES = translatable("line {line}: {text} writes into the memory of {tensor}, which {node} keeps for backward")
+
+
+def describe(harm: Harm | None) -> str:
+    """Return the modification that broke a saved tensor and the reason why it was saved; "" without a modification."""
+    if harm is None or not harm.mutated_at:
+        return ""
+    place = harm.mutated_at[0]
+    told = translated(_OVERWRITES, line=place.line, text=place.text, tensor=harmed_tensor(harm), node=harm.saved_by)
+    # Advice on what to write instead would give the answer away.
+    kept = words_on_node(harm.saved_by, advice=False) if harm.edge is not None else ""
+    return told + translated(" ({parts})", parts=kept) if kept else told
+
+
+def unrecorded_line(harm: Harm | None, missing: Place | None) -> NamedLine | None:
+    """Return the line of a modification that autograd did not record; None if a saved tensor was modified or every write was recorded.
+
+    Args:
+        harm: the first harm of the run, if any.
+        missing: the place of an unrecorded modification. It may not be the cause; the reader has to judge that.
+    """
+    if harm is not None and harm.mutated_at:
+        place = harm.mutated_at[0]
+        if harm.kind == "unrecorded write":
+            told = in_english(
+                "writes into {tensor} and autograd does not record it; {node} computes with the new values",
+                tensor=harm.tensor,
+                node=harm.saved_by,
+            )
+            return NamedLine(place, told, "unseen")
+        # Nodes that the check creates to start backward from the returned values have no line of the answer.
+        missing = place if harm.edge is None and not harm.saved_at.text else None
+    told = in_english(
+        "changes values whose history stays as it was: autograd does not know where the new ones come from"
+    )
+    return NamedLine(missing, told, "unseen") if missing else None

@@ -11,7 +11,7 @@ from typing import ClassVar, NoReturn
 import msgspec
 
 from autograder.check.answer_lines import AnswerLines
-from autograder.check.answer_lines import describe as describe_harm
+from autograder.check.attempt_picture import describe as describe_harm
 from autograder.check.events import failed, show_passed
 from autograder.check.judge import require_without
 from autograder.check.learner import LearnerNames, find_subject

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from autograder.check import culprit
-from autograder.check.answer_lines import describe
+from autograder.check.attempt_picture import describe
 from autograder.check.expected import BrokenExercise
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import Incorrect, NotAttempted

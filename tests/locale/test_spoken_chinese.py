@@ -15,7 +15,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from autograder import cli, watch
-from autograder.check.answer_lines import describe
+from autograder.check.attempt_picture import describe
 from autograder.course.book.make_book import require_addresses
 from autograder.errors import AutograderError
 from autograder.grade.batch.feedback_page import page_html
