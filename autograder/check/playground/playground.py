@@ -80,7 +80,7 @@ def board_scene(
 
 
 def empty_scene(sentence: str, place: str = "") -> Scene:
-    """Return a scene of one frame with the reason why there is no picture."""
+    """Return a scene of one frame with the reason for the missing picture."""
     nothing = Drawing(0, 0, 1, 1, [])
     frame = SceneFrame("", sentence, {}, [])
     return Scene(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from autograder.errors import message_of
 from autograder.locale.translations import in_english
@@ -21,17 +22,11 @@ from autograder.tape.observe.state import RunState
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.recording.verdict_types import Harm, told_of_line
 
-
-def _counted(evidence: Evidence) -> Iterator[Harm]:
-    """Return the harms to saved tensors whose counter changed after the save, so that backward raises an error."""
-    return harms_to_consumed_saves(evidence, stale=True)
-
-
 COUNTED_WRITE = HarmKind(
     name="counted write",
     sentence="A tensor that backward needs was modified in place; its version counter increased, so backward raises an error.",
     outcomes=("raises-backward", "silently-wrong"),
-    find=_counted,
+    find=partial(harms_to_consumed_saves, stale=True),
     example=Example(
         "raises-backward",
         """
@@ -45,16 +40,11 @@ COUNTED_WRITE = HarmKind(
 )
 
 
-def _uncounted(evidence: Evidence) -> Iterator[Harm]:
-    """Return the harms to saved tensors whose bytes changed although backward does not raise an error."""
-    return harms_to_consumed_saves(evidence, stale=False)
-
-
 UNCOUNTED_WRITE = HarmKind(
     name="uncounted write",
     sentence="A tensor that backward needs was overwritten, and the version check cannot detect it: backward uses the new values.",
     outcomes=("raises-backward", "silently-wrong"),
-    find=_uncounted,
+    find=partial(harms_to_consumed_saves, stale=False),
     example=Example(
         "silently-wrong",
         """

@@ -19,6 +19,7 @@ CHAIN = 4  # maximum number of operations between a leaf without a name and the 
 # Naming all elements of a container that grows with each statement takes quadratic time, so only both ends are named.
 ENDS = 8
 DEPTH = 3
+_LIBRARIES = ("builtins", "torch", "numpy", "collections", "types", "functools")
 
 
 def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[str, torch.Tensor]]:
@@ -64,7 +65,7 @@ def _ends(length: int) -> Iterator[int]:
 def _is_plain_object(value: object) -> bool:
     """Return whether it is an instance of a class of the user, such as a state or a configuration."""
     kind = type(value)
-    library = kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy", "collections", "types", "functools")
+    library = kind.__module__.partition(".")[0] in _LIBRARIES
     return hasattr(value, "__dict__") and not library and not isinstance(value, (type, torch.optim.Optimizer))
 
 
@@ -182,9 +183,6 @@ def _modules(value: object, name: str, depth: int = 2) -> Iterator[tuple[str, to
         for attribute, one in list(vars(value).items())[:64]:
             if not attribute.startswith("_"):  # the submodules of a module are in `_modules`
                 yield from _modules(one, f"{name}.{attribute}", depth - 1)
-
-
-_LIBRARIES = ("builtins", "torch", "numpy", "collections", "types", "functools")
 
 
 @functools.lru_cache(maxsize=1000)

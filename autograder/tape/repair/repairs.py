@@ -52,19 +52,19 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
     for write in (one for one in program.blamed if one.statement in program.suspects):
         line = write.statement.lineno
         if "data" in write.path or is_data_alias(program, write):
-            told = in_english(
-                "Line {line}: a modification through .data does not increment the version counter, so backward does not "
-                "detect it.",
-                line=line,
-            )
             if program.verdict.error:
-                told = in_english(
+                yield in_english(
                     "Line {line}: a modification through .data does not increment the version counter, and breaks "
                     "backward in the same way: {seen}",
                     line=line,
                     seen=seen,
                 )
-            yield told
+            else:
+                yield in_english(
+                    "Line {line}: a modification through .data does not increment the version counter, so backward does "
+                    "not detect it.",
+                    line=line,
+                )
         elif any(is_under_no_grad(one) for one in program.source.ancestors(write.statement)):
             yield in_english(
                 "Line {line}: torch.no_grad() does not protect saved tensors from the in-place modification "
