@@ -91,9 +91,11 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """Say how many tests were skipped for want of what, and how to have it."""
+    """Say how many tests were skipped for want of what, and how to have it; after slow tests, how to measure coverage."""
     for line in skipped_lines([report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]):
         terminalreporter.line(line)
+    if terminalreporter.config.option.markexpr == TESTS["--slow"]:
+        terminalreporter.line("coverage: python -m tests.coverage_report --slow")
 
 
 @pytest.fixture(autouse=True, scope="module")

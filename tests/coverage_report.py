@@ -1,0 +1,127 @@
+"""Prints which code of `autograder` the tests reach, with its branches.
+
+    python -m tests.coverage_report [--quick | --slow | --all] [arguments of pytest]
+
+The command runs `autograder test` with these arguments, and measures the workers of pytest-xdist, their forks and all
+Python processes that the tests start. A process with an empty environment or a read-only file system records nothing;
+NOT_MEASURED lists such code. Tests of a program's threads, and the test that the command line loads no package, fail here,
+because coverage traces threads and is a package. The exit code is that of the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import coverage
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "autograder"
+SETTINGS = """\
+[run]
+branch = true
+parallel = true
+source = {package}
+data_file = {folder}/measured
+patch = _exit
+"""
+"""`patch = _exit` saves the data of a fork that ends without clean-up, as all forks of the package do.
+
+`patch = fork` is left out: it makes every fork start anew, and each then saves the data of its parent a second time.
+"""
+
+NOT_MEASURED = {
+    "autograder/grade/sandbox": "runs in the sandbox: empty environment, no folder to write to",
+    "autograder/grade/submission": "partly runs in the sandbox, in lanes and workers",
+    "autograder/grade/where/lane.py": "runs in the sandbox",
+    "autograder/tape/observe": "runs while our own trace function replaces that of coverage",
+    "autograder/cli/bootstrap.py": "runs on a bare machine, in an environment without coverage",
+}
+"""Code that also runs where nothing is recorded: a line that is reported here as missed may have been executed."""
+
+
+class Function(NamedTuple):
+    """A function that no measured process executed.
+
+    Attributes:
+        file: path from the root of the clone.
+        line: line of its `def`.
+        name: name, with the class in front.
+        reason: why it may have run without being measured; "" if it would have been.
+    """
+
+    file: str
+    line: int
+    name: str
+    reason: str
+
+
+def main(words: list[str]) -> int:
+    """Run the tests, print the report, and return the exit code of the tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "settings"
+        settings.write_text(SETTINGS.format(package=PACKAGE, folder=folder), "utf-8")
+        # coverage's own .pth file starts it in every process that inherits this variable
+        environment = {**os.environ, "COVERAGE_PROCESS_START": str(settings)}
+        code = subprocess.run(
+            [sys.executable, "-m", "autograder", "test", *words], cwd=ROOT, env=environment
+        ).returncode
+        print("\n".join(report_lines(measured(settings))))
+    return code
+
+
+def measured(settings: Path) -> dict[str, Any]:
+    """Return coverage's JSON report on the combined data of all processes."""
+    data = coverage.Coverage(config_file=str(settings))
+    data.combine([str(settings.parent)])
+    report = settings.with_suffix(".json")
+    data.json_report(outfile=str(report))
+    return json.loads(report.read_text("utf-8"))["files"]
+
+
+def report_lines(files: dict[str, Any]) -> Iterator[str]:
+    """Return the report: a line for each subpackage, the unreached functions, and the code that is not measured."""
+    totals: dict[str, Counter[str]] = {}
+    for file, found in files.items():
+        counts = totals.setdefault(subpackage(file), Counter())
+        counts.update({key: found["summary"][key] for key in COUNTED})
+    for name, counts in [*sorted(totals.items()), ("all", sum(totals.values(), Counter()))]:
+        statements, branches, *reached = (counts[key] for key in COUNTED)
+        yield f"{name:24} {sum(reached) / max(statements + branches, 1):6.1%} of {statements:6,} statements and {branches:6,} branches"
+    missed = list(unreached(files))
+    yield f"\nfunctions that no test reaches: {sum(not function.reason for function in missed)}"
+    yield from (f"{function.file}:{function.line} {function.name}" for function in missed if not function.reason)
+    yield "\nnot measured:"
+    for path, reason in NOT_MEASURED.items():
+        hidden = [function for function in missed if function.file.startswith(path)]
+        yield f"{path}: {reason}"
+        yield from (f"  {function.file}:{function.line} {function.name}" for function in hidden)
+
+
+COUNTED = ("num_statements", "num_branches", "covered_lines", "covered_branches")
+"""Keys of coverage's summary of a file."""
+
+
+def subpackage(file: str) -> str:
+    """Return the folder of a file to the second level, such as "tape/repair"; of a file at the top, "autograder"."""
+    return "/".join(Path(file).parent.parts[1:3]) or "autograder"
+
+
+def unreached(files: dict[str, Any]) -> Iterator[Function]:
+    """Return the functions with statements of which no process executed any."""
+    for file, found in sorted(files.items()):
+        reason = next((why for path, why in NOT_MEASURED.items() if file.startswith(path)), "")
+        for name, region in found["functions"].items():
+            if name and region["missing_lines"] and not region["executed_lines"]:
+                yield Function(file, region["start_line"], name, reason)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
