@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,14 +25,10 @@ class ScriptAnswer:
     Attributes:
         found: the object of `explain --json`.
         screen: the lines of the first screen.
-        seconds: how long it took, without Python's start.
-        memory: the most that the process held, in bytes.
     """
 
     found: dict[str, Any]
     screen: int
-    seconds: float
-    memory: int
 
 
 @dataclass(frozen=True)
@@ -43,20 +37,18 @@ class ScriptJudgement:
 
     Attributes:
         outcome: the word is the declared one.
-        line: a marked line is named; `lines` every marked line is; `innocent` the lines that are named and not marked.
+        line: a marked line is named; `innocent` the lines that are named and not marked.
         saved: a line that saved is named.
         alarm: a right script is said to be harmed, or gets another outcome.
-        offered: some repair trains as the twin does; `first` the first one does.
+        first: the first repair trains as the twin does.
         false_proven: the repairs that are called proven and train otherwise, each with how.
     """
 
     outcome: bool
     line: bool | None = None
-    lines: bool | None = None
     innocent: frozenset[Place] = frozenset()
     saved: bool | None = None
     alarm: bool = False
-    offered: bool | None = None
     first: bool | None = None
     false_proven: tuple[str, ...] = ()
 
@@ -71,12 +63,9 @@ def ask(script: Script) -> ScriptAnswer:
 def answer(script: Script, folder: str) -> ScriptAnswer:
     """Explains the script here."""
     os.chdir(folder)
-    began = time.monotonic()
     factory = factory_of(script)
     recording = explain_program(factory)
-    found, screen = explain_json(recording, factory.file), as_screen(recording).count("\n")
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return ScriptAnswer(found, screen, time.monotonic() - began, memory)
+    return ScriptAnswer(explain_json(recording, factory.file), as_screen(recording).count("\n"))
 
 
 def factory_of(script: Script) -> ProgramFactory:
@@ -98,10 +87,8 @@ def judge(script: Script, found: dict[str, Any]) -> ScriptJudgement:
     return ScriptJudgement(
         outcome,
         line=bool(wrote & script.harm),
-        lines=wrote >= script.harm,
         innocent=frozenset(wrote - script.harm),
         saved=bool(saved & script.saves) if script.saves and script.outcome != "raises-forward" else None,
-        offered=any(why is None for _, why in trained),
         first=bool(trained) and trained[0][1] is None,
         false_proven=tuple(
             why or "it trains another thing" for proven, why in trained if proven and (why or script.changes)

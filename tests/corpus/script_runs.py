@@ -9,7 +9,6 @@ import contextlib
 import io
 import multiprocessing
 import os
-import resource
 import runpy
 import sys
 import tempfile
@@ -52,7 +51,6 @@ class ScriptRun:
         calls: those that ended.
         trained: by the number of a leaf, its value at the end.
         printed: what went to standard output.
-        memory: the most that the process held, in bytes.
     """
 
     raised: str | None = None
@@ -61,7 +59,6 @@ class ScriptRun:
     calls: list[BackwardCall] = field(default_factory=list)
     trained: dict[int, Tensor] = field(default_factory=dict)
     printed: str = ""
-    memory: int = 0
 
 
 class Listener:
@@ -193,8 +190,7 @@ def plain_run(script: Script, home: Path, clone_on_save: bool) -> ScriptRun:
         except Exception as raised:
             error = raised
     trained = {number: leaf.detach().clone() for number, leaf in listener.leaves.values()}
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return ScriptRun(*told(error, home), listener.calls, trained, printed.getvalue(), memory)
+    return ScriptRun(*told(error, home), listener.calls, trained, printed.getvalue())
 
 
 def prepare(script: Script, home: Path) -> None:

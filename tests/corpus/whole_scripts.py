@@ -5,7 +5,6 @@ A file in `scripts/` is a script; a folder there is a program in several files, 
 the twin. Beside what is declared there:
 
     # fixed: correct, effect=changes      the twin trains another thing (a shorter history), so it cannot be called the same
-    # bug: silently-wrong, watch=blind    what is needed is kept out of the sight of saved-tensor hooks
     # arguments: --steps 3                the words that the program is started with
 """
 
@@ -31,7 +30,7 @@ class Script:
     """One variant of a script.
 
     Attributes:
-        name: such as "nano_gpt", or "nano_gpt[fixed]" for the twin.
+        name: such as "tbptt_language", or "tbptt_language[fixed]" for the twin.
         main: the file that is started.
         files: the text of each file under its name, without marks.
         arguments: the words after the script's name.
@@ -39,7 +38,6 @@ class Script:
         harm, saves: the places that are marked; none in a program that is right.
         twin: the repaired variant, or None in a program that is right.
         changes: whether the twin trains another thing than the broken program meant to.
-        stashes: whether what is needed is kept where saved-tensor hooks do not see it.
     """
 
     name: str
@@ -51,7 +49,6 @@ class Script:
     saves: frozenset[Place]
     twin: Script | None
     changes: bool = False
-    stashes: bool = False
 
     @property
     def module(self) -> str | None:
@@ -108,6 +105,5 @@ def variant_of(name: str, main: str, texts: dict[str, str], match: re.Match, twi
         outcome=match["outcome"],
         twin=twin,
         changes="effect=changes" in match["options"] or bool(twin and twin.changes),
-        stashes="watch=blind" in match["options"],
         **marks,
     )
