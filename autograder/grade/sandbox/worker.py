@@ -198,8 +198,8 @@ class _Worker:
             return messages.Skipped()
         subject, call = self._subject(request.name, request.group), msgspec.msgpack.decode(request.call, type=Call)
         try:
-            with self.shell.separate_outputs(0), self.shell.time_limit(self.cell_seconds):
-                report = subject.call(call)
+            with self.shell.separate_outputs(0):
+                report = subject.report(call)
         except CellTimeoutError as error:
             report = Report(problem=CallProblem("forward", "CellTimeoutError", str(error)))
         if report.problem is not None:
