@@ -245,19 +245,33 @@ def _python_streams(outputs: Outputs) -> Iterator[None]:
 @contextlib.contextmanager
 def _below_python() -> Iterator[Any]:
     """Redirect file descriptors 1 and 2 to unnamed files; yield a function that returns the text written there."""
-    with tempfile.TemporaryFile(buffering=0) as output, tempfile.TemporaryFile(buffering=0) as errors:
-        kept = {"stdout": (1, os.dup(1), output), "stderr": (2, os.dup(2), errors)}
-        for number, _, file in kept.values():
-            os.dup2(file.fileno(), number)
-        texts: list[tuple[str, str]] = []
-        try:
-            yield lambda: texts
-        finally:
-            for name, (number, original, file) in kept.items():
-                os.dup2(original, number)
-                text = os.pread(file.fileno(), 1_000_000, 0).decode("utf-8", "replace")
-                texts += [(name, text)] if text else []
-                os.close(original)
+    texts: list[tuple[str, str]] = []
+    with contextlib.ExitStack() as stack:
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            stack.enter_context(_redirected(number, name, texts))
+        yield lambda: texts
+
+
+@contextlib.contextmanager
+def _redirected(number: int, name: str, texts: list[tuple[str, str]]) -> Iterator[None]:
+    file = _files.pop() if _files else tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - used again by later cells
+    original = os.dup(number)
+    os.dup2(file.fileno(), number)
+    try:
+        yield
+    finally:
+        os.dup2(original, number)
+        os.close(original)
+        if data := os.pread(file.fileno(), 1_000_000, 0):
+            texts.append((name, data.decode("utf-8", "replace")))
+            file.close()  # a process that the cell has started may write more
+        else:
+            _files.append(file)
+
+
+_files: list[io.FileIO] = []
+"""Files for the output of C code that are still empty, as after most cells. A forked process opens its own."""
+os.register_at_fork(after_in_child=_files.clear)
 
 
 @contextlib.contextmanager

@@ -94,7 +94,7 @@ LARGEST_BATCH = 256 * MEBIBYTE
 def serve(connection: socket.socket, shell: Shell, folder: Path) -> None:
     """Answer requests until the lane closes the connection. `folder` is the working folder of the cells."""
     signal.signal(TIME_IS_UP, signal.SIG_IGN)
-    shell.time_limit = limit_from_outside
+    shell.time_limit = lambda _: contextlib.nullcontext()  # `_Worker` limits each request as a whole
     with contextlib.suppress(ChannelError):
         _Worker(connection, shell, folder).serve()
 
@@ -147,7 +147,7 @@ class _Worker:
         try:
             # The limit covers everything, because reading an answer's values and errors calls their `__str__` and
             # similar methods.
-            with self.shell.time_limit(self.cell_seconds):
+            with limit_from_outside(self.cell_seconds):
                 answer = self._answer_or_failure(request)
         except CellTimeoutError as error:
             answer = _failure(error)
@@ -209,7 +209,7 @@ class _Worker:
     def _program(self, request: messages.RunProgram) -> messages.Answer:
         subject = self._subject(request.name, request.group)
         try:
-            with self.shell.separate_outputs(0), self.shell.time_limit(self.cell_seconds):
+            with self.shell.separate_outputs(0):
                 program = subject.program()
         except CellTimeoutError as error:
             program = ProgramText("", f"CellTimeoutError: {error}", (), None)
