@@ -29,8 +29,13 @@ namespaces.give_up_privileges()
 seccomp.set_filter(instructions)
 """,
     "namespaces": """
-from autograder.grade.sandbox import namespaces
-namespaces.enter_own_namespaces()
+import os
+from autograder.grade.sandbox import namespaces, seccomp
+owner = os.getuid(), os.getgid()
+if namespaces.fork_into_own_namespaces(seccomp.call_number("clone")) == 0:
+    namespaces.set_up_own_namespaces(*owner)
+    os._exit(0)
+os._exit(os.wait()[1] != 0)
 """,
     "keyring": """
 from autograder.grade.sandbox import namespaces, seccomp

@@ -235,7 +235,7 @@ def test_servers_that_share_a_start_share_nothing_else(bubblewrap):
             assert "True\n" == printed(right, "print(os.getpid() <= 3)")  # the numbers of a namespace of its own
         second.close()
         assert "True\n" == printed(left, "print(os.path.exists('/tmp/mine'))")
-        assert 3 == len(first.left_over())  # the worker, and what holds its namespace
+        assert 2 == len(first.left_over())  # the worker, and the process that holds its namespaces
 
 
 def test_the_rehearsal_is_run_to_its_end():
