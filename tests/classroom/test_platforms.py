@@ -1,12 +1,19 @@
-"""The names that platforms give to files, taken apart."""
+"""Names that platforms, browsers and students give to files, and tables of platforms, which keep every other byte."""
 
+import csv
 import datetime
+import io
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from autograder.classroom.collect.download import Download, DownloadedFile, DownloadError, open_download
+from autograder.classroom.collect.hand_in_files import NotebookShape, find_notebooks, like_name
 from autograder.classroom.platforms.registry import PLATFORMS, platform_of
+from autograder.classroom.table_file import TableError, TableFile, read_table
 from tests.classroom import downloads
+from tests.classroom.made_class import STUDENTS, notebook
 
 
 def read(platform: str, *paths: str):
@@ -139,3 +146,169 @@ def test_what_lies_beside_the_hand_ins_is_no_hand_in(holder, beside):
     [note] = download.notes
     assert note.endswith(f"left out, because the submissions are in {holder}")
     assert all(path.partition("/")[0] in note for path in beside)
+
+
+SHAPES = [
+    NotebookShape("first", frozenset({"setup", "warm_days", "test_warm_days", "summary"})),
+    NotebookShape("second", frozenset({f"second_{number}" for number in range(4)})),
+]
+
+
+def files(*paths: str, data: bytes | None = None) -> dict[str, DownloadedFile]:
+    """Return files of these names that hold the first notebook, or what is given."""
+    content = notebook(STUDENTS[0]) if data is None else data
+    return {path: DownloadedFile(path, lambda most: content) for path in paths}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "first.ipynb", "First.ipynb", "FIRST.IPYNB", "first (1).ipynb", "first (12).ipynb", "first-1.ipynb", "first - Copy.ipynb",
+        "first-Copy1.ipynb", "first copy.ipynb", "first copy 2.ipynb", "Copy of first.ipynb", " first .ipynb", "first.ipynb.txt",
+        "first.ipynb.json", "first (1).ipynb.txt", "first.ipynb.ipynb", "folder/first.ipynb", "ﬁrst.ipynb",
+    ],
+)  # fmt: skip
+def test_like_names_are_recognised(name):
+    """Copy, other case, blanks, added endings; even where the cells have lost their ids."""
+    for data in (None, b'{"cells": []}'):
+        assert name == find_notebooks(files(name, data=data), SHAPES, {}).found["first"].path
+
+
+@pytest.mark.parametrize("name", ["homework.ipynb", "final version.ipynb", "Untitled.ipynb", "hw.txt", "hw.json", "hw"])
+def test_a_renamed_notebook_is_recognised_by_its_cells(name):
+    """No name helps, more than half of the cells do."""
+    assert (name, "by its cells") == find_notebooks(files(name), SHAPES, {}).found["first"]
+
+
+def test_the_name_of_one_and_the_cells_of_another(tmp_path):
+    """first.ipynb holds the cells of second: it is second."""
+    found = find_notebooks(files("first.ipynb", data=notebook(STUDENTS[0], source="second")), SHAPES, {})
+    assert {"second"} == found.found.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        pytest.param("other.ipynb", notebook(STUDENTS[0], source="third"), id="of another assignment"),
+        pytest.param("other.ipynb", b"not json", id="damaged"),
+        pytest.param("other.ipynb", b"[" * 100_000, id="nested deeply"),
+        pytest.param("other.ipynb", b'{"cells": [{"metadata": {"nbgrader": []}}, 1]}', id="odd cells"),
+    ],
+)
+def test_what_is_no_notebook_of_the_assignment_is_said(name, data):
+    """The command does not guess; a teacher can specify the notebook."""
+    given = files(name, data=data)
+    assert {name} == find_notebooks(given, SHAPES, {}).unknown.keys()
+    assert "as you said" == find_notebooks(given, SHAPES, {name: "first"}).found["first"].how
+
+
+def test_texts_and_data_are_no_notebooks():
+    """The command does not ask about a README, a data file or a picture."""
+    for name, data in (
+        ("README.txt", b"hello"),
+        ("data.json", b'{"a": 1}'),
+        ("data.json", b"[1]"),
+        ("plot.png", b"\x89PNG"),
+    ):
+        assert ({}, {}) == find_notebooks(files(name, data=data), SHAPES, {})[:2]
+
+
+def test_of_several_copies_the_latest_counts():
+    """A browser numbers copies upwards; the others are named as left out."""
+    found = find_notebooks(files("first.ipynb", "first (2).ipynb", "first (1).ipynb"), SHAPES, {})
+    assert "first (2).ipynb" == found.found["first"].path
+    assert ["first (1).ipynb", "first.ipynb"] == sorted(found.spare)
+    for names in (["first.ipynb", "first copy 2.ipynb", "first copy.ipynb"], ["first.ipynb", "first - Copy.ipynb"]):
+        assert names[1] == find_notebooks(files(*names), SHAPES, {}).found["first"].path
+
+
+def test_names_that_are_alike_by_chance_stay_apart():
+    """first and first2 are two notebooks of one assignment, and first-1 is a copy of the first."""
+    shapes = [
+        NotebookShape("hw1", frozenset({"a"})),
+        NotebookShape("hw2", frozenset({"b"})),
+        NotebookShape("hw-1", frozenset()),
+    ]
+    assert like_name("hw1") != like_name("hw2")
+    given = {
+        name: one
+        for name in ("hw1.ipynb", "hw2.ipynb")
+        for one in [DownloadedFile(name, lambda most: b'{"cells": []}')]
+    }
+    found = find_notebooks(given, shapes, {}).found
+    assert {"hw1": "hw1.ipynb", "hw2": "hw2.ipynb"} == {name: one.path for name, one in found.items()}
+
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=12)
+
+
+def table_of(path, data: bytes) -> TableFile:
+    """Return the table in some bytes."""
+    return TableFile(path / "grades.csv", data)
+
+
+def written(rows, **options) -> str:
+    """Return the output of Python's csv module."""
+    text = io.StringIO(newline="")
+    csv.writer(text, **options).writerows(rows)
+    return text.getvalue()
+
+
+@given(
+    rows=st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=5),
+    delimiter=st.sampled_from(",;\t"),
+    end=st.sampled_from(["\n", "\r\n"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+    change=CELLS,
+)
+def test_every_cell_is_read_and_written_back(tmp_path_factory, rows, delimiter, end, quoting, encoding, change):
+    """For any contents, one cell is changed, and all others are unchanged, according to Python's own reader."""
+    rows = [("a", "b", "c"), *(row for row in rows if any(cell.strip() for cell in row))]
+    data = written(rows, delimiter=delimiter, lineterminator=end, quoting=quoting).encode(encoding)
+    table = table_of(tmp_path_factory.getbasetemp(), data)
+    assert [list(row) for row in rows[1:]] == table.rows
+    assert data == table.with_cells({})
+    if table.rows:
+        after = list(
+            csv.reader(
+                io.StringIO(table.with_cells({(0, 1): change}).decode(encoding), newline=""), delimiter=delimiter
+            )
+        )
+        expected = [list(row) for row in rows]
+        expected[1][1] = change
+        assert expected == after
+
+
+def test_bytes_around_a_change_stay(tmp_path):
+    """Quotes that were not needed, blanks, a lone carriage return, an empty line, no line at the end: all as it was."""
+    data = b'\xef\xbb\xbf"Student",ID ,"x"\r\n\r\n "a" ,1,"- "\r"b", 2,"=1"'
+    table = table_of(tmp_path, data)
+    assert data.replace(b",1,", b',"1,5",') == table.with_cells({(0, 1): "1,5"})
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        pytest.param("Name;Größe\nJörg;1\n".encode("cp1252"), "is not UTF-8", id="another encoding"),
+        pytest.param(b"a,b\n1,2,3\n", "row 2 has 3 cells, the first has 2", id="rows of several lengths"),
+        pytest.param(b"", "contains no table", id="empty"),
+        pytest.param(b"\x89PNG\r\n\x1a\n\xff", "is not UTF-8", id="no text"),
+        pytest.param(b"just words\n", "contains no table", id="no columns"),
+        pytest.param(b'a,b\n"open,2\n', "is not closed", id="a quote that never ends"),
+    ],
+)
+def test_what_is_no_table_is_said_in_one_sentence(tmp_path, data, sentence):
+    """The file is named, and what is wrong with it."""
+    with pytest.raises(TableError, match=sentence) as caught:
+        table_of(tmp_path, data)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_or_huge_file_is_said(tmp_path, monkeypatch):
+    """One sentence each."""
+    with pytest.raises(TableError, match="cannot be read"):
+        read_table(tmp_path / "nothing.csv")
+    monkeypatch.setattr("autograder.classroom.table_file.LARGEST", 10)
+    with pytest.raises(TableError, match="too many for a class list"):
+        read_table(downloads.write_csv(tmp_path / "a.csv", [["abcdef", "abcdef"]]))

@@ -1,4 +1,4 @@
-"""Hints, progress and the messages about them."""
+"""Hints, progress and their messages, also in notebooks that count for a grade, and JupyterLab's *Validate*."""
 
 import html
 import json
@@ -15,12 +15,16 @@ from autograder.check.message import NotAttempted
 from autograder.course import catalogue
 from autograder.course.author_cells import exercises_of, setup, setup_of
 from autograder.course.canonical import read
+from autograder.course.catalogue import lessons
 from autograder.course.learner import after_success, hints, learner_progress
-from autograder.course.learner.hints import SEEDS, twin_of
+from autograder.course.learner.hints import SEEDS, notebook_of, twin_of
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
+from autograder.course.short_validation import ShortValidationHandler, short_entries
+from autograder.course.stored_notebook import METADATA, is_for_credit, mark_for_credit
 from autograder.course.variants.declared_changes import NOTHING, chosen_names, read_changes
 from autograder.course.variants.handout import mark_variant
 from autograder.course.variants.variant import OwnVariant, vary
+from tests.grade import plain_course
 from tests.lessons.namespace import Namespace
 
 
@@ -266,3 +270,114 @@ def test_a_place_that_cannot_be_written_is_said_once(store, capsys):
     store.add("shifted_exp")
     store.add("open_gate")
     assert 1 == capsys.readouterr().out.count("cannot be saved")
+
+
+@pytest.fixture
+def credited(tmp_path, monkeypatch):
+    """The current folder, with lesson 02 in it as it is handed out for credit."""
+    notebook = read(notebook_of(NOTEBOOKS, lessons()[2]))
+    mark_for_credit(notebook)
+    nbformat.write(notebook, tmp_path / "02.ipynb")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hints, "_shown", Counter())
+    return tmp_path
+
+
+def test_two_hints_and_no_model_answer(credited, capsys, monkeypatch):
+    """The third call shows the first hint again, and the model answer stays closed after a pass and after hints and errors."""
+    told = next(one.hints for one in lessons()[2].exercises if one.id == "shifted_exp")
+    for _ in range(3):
+        hints.hint("shifted_exp")
+    shown = capsys.readouterr().out.splitlines()
+    assert [told[0], told[1], told[0]] == [line.partition(": ")[2] for line in shown]
+    assert shown[1].startswith("Hint 2 of 2")
+    monkeypatch.setattr(hints, "wrong_answers", Counter({"shifted_exp": 9}))
+    monkeypatch.setattr(hints.store, "passed", lambda: {"shifted_exp"})
+    hints.model_answer("shifted_exp")
+    assert "This notebook counts for a grade, so the model answer is not shown" in capsys.readouterr().out
+
+
+def test_only_the_marked_notebook_is_concerned(credited, capsys):
+    """Exercises of other lessons keep three hints, and so does this lesson without the mark; a damaged notebook is skipped."""
+    (credited / "00.ipynb").write_text("{")
+    assert is_for_credit("shifted_exp")
+    assert not is_for_credit("drain")
+    notebook = nbformat.read(credited / "02.ipynb", 4)
+    del notebook.metadata[METADATA]
+    nbformat.write(notebook, credited / "02.ipynb")
+    assert not is_for_credit("shifted_exp")
+
+
+def test_the_end_of_a_lesson_has_no_dead_link(tmp_path, monkeypatch):
+    """Next to a glossary alone, as in the files for students, the card names the next lesson without a link."""
+    (tmp_path / "start").mkdir()
+    (tmp_path / "02").mkdir()
+    monkeypatch.chdir(tmp_path / "02")
+    card = after_success.LessonEnd(lessons()[2], learner_progress.Store(tmp_path / "progress.json"))
+    assert "href" not in card._repr_html_()
+    assert "start.ipynb" not in repr(card)
+    assert lessons()[3].title in card._repr_html_()
+    (tmp_path / "start" / "start.ipynb").write_text("{}")
+    assert 2 == card._repr_html_().count("href")
+
+
+@pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.name)
+def test_a_marked_lesson_says_nothing_of_what_it_leaves_out(lesson):
+    """No text mentions the model answer or three hints, one mentions two, and graded cells are unchanged."""
+    notebook = read(notebook_of(NOTEBOOKS, lesson))
+    graded = [cell.copy() for cell in notebook.cells if "nbgrader" in cell.metadata]
+    mark_for_credit(notebook)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert "model_answer" not in text
+    assert "three hints" not in text
+    assert "there are two hints" in text
+    assert all(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert graded == [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
+
+
+IMPORTS = "import torch\nfrom autograder.check import check, leaf"
+ANSWERS = {
+    "doubled": ("def doubled(x):\n    return x * 2", "x * 2", "x"),
+    "halved": ("def halved(x):\n    y = x.exp()\n    y /= 2\n    return y", "x.exp() / 2", "x"),
+    "squared": ("def squared(x):\n    return x", "x * x", "x"),
+    "cubed": ("def cubed(x):\n    return x", "x ** 3", "x"),
+}
+
+
+def check_of(name: str, like: str, given: str) -> str:
+    """Return a check cell as the lessons have them."""
+    return (
+        f'"""The value and the gradient are right."""\n\n\ndef meant(x):\n    return {like}\n\n\n'
+        f'def given(x):\n    return {given}\n\n\ncheck("{name}", like=meant, given=given, x=leaf("n"))'
+    )
+
+
+@pytest.fixture
+def validated(tmp_path):
+    """The response of the button's handler for a notebook with a right answer, a wrong one and two missing ones."""
+    cells = [nbformat.v4.new_code_cell(IMPORTS)]
+    for name, (answer, like, given) in ANSWERS.items():
+        check = plain_course.known(nbformat.v4.new_code_cell(check_of(name, like, given)), name, points=1)
+        cells += [nbformat.v4.new_code_cell(answer), check]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "mine.ipynb")
+    handler = object.__new__(ShortValidationHandler)
+    handler.application = SimpleNamespace(settings={"root_dir": str(tmp_path)})
+    return handler.validate_notebook("mine.ipynb")
+
+
+def test_what_failed_is_told_by_its_name(validated):
+    """The wrong answer has all four lines of its message, which name its line; those not attempted share one entry."""
+    assert validated["success"]
+    wrong, waiting = validated["value"]["failed"]
+    assert "halved" == wrong["source"]
+    lines = wrong["raw_error"].splitlines()
+    assert "halved: backward() raises: a saved tensor was modified" == lines[0]
+    assert "line 3: y /= 2 writes into the memory of y" in wrong["raw_error"]
+    assert len(lines) <= 12
+    assert ("2 not attempted yet", "squared, cubed") == (waiting["source"], waiting["raw_error"])
+
+
+def test_other_cells_are_left_as_nbgrader_tells_them():
+    """A check that is not one of ours keeps its source."""
+    entry = {"source": "assert 1 == 2", "error": "<b>no</b>", "raw_error": "----- AssertionError"}
+    assert [entry] == short_entries([entry])

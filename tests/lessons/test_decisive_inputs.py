@@ -1,7 +1,8 @@
-"""Drawn inputs are decisive: right answers that differ only in unspecified behavior pass, and near misses never do."""
+"""Right answers pass whatever is drawn and near misses never do; debatable answers are judged as the exercise's text says."""
 
 import contextlib
 import io
+import re
 
 import pytest
 
@@ -9,6 +10,7 @@ from autograder.check.message import Incorrect
 from autograder.check.subject.inputs import use_seed
 from autograder.course.paths import SOLUTIONS, lessons
 from tests.lessons.rightness import Judge
+from tests.lessons.solving import verdict
 from tests.lessons.sources import exercises, setup
 
 EXERCISES = {exercise.id: (path, exercise) for path in lessons(SOLUTIONS) for exercise in exercises(path)}
@@ -108,3 +110,177 @@ def test_a_near_miss_is_refused_whatever_is_drawn(exercise, answer):
 def test_a_right_answer_passes_whatever_is_drawn(exercise, answer):
     """For a query without a free key, these three differ; the text says that each query has one."""
     assert all(passes(exercise, answer))
+
+
+ANCHORED = """
+class AnchoredScale(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((width,), 0.5))
+        self.start = copy.deepcopy(self.weight)
+
+    def forward(self, x):
+        drift = self.weight - self.start.detach() * 0 - 0.5
+        return (x * self.weight).sum(-1) + drift.square().sum()
+"""
+GATED = """
+class GatedBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.gate = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        {extra}
+
+    def forward(self, x):
+        gate = torch.sigmoid(self.gate(x))
+        mixed = gate * torch.tanh(self.value(x))
+        half = {half}
+        return mixed + half * x
+"""
+RESIDUAL = """
+class ResidualBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.position = nn.Parameter(torch.zeros(width))
+        self.first = nn.Linear(width, width)
+        self.second = nn.Linear(width, width)
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, tokens):
+        x = tokens + self.position
+        return x + self.second(torch.tanh(self.first(x)))
+"""
+REFUSED = {
+    "a deep copy of the parameter": ("AnchoredScale", "import copy\n" + ANCHORED, "other parameters"),
+    "one more parameter in a residual block": ("ResidualBlock", RESIDUAL, "scale: an optimizer would train it"),
+    "one more parameter in a gated block": (
+        "GatedBlock",
+        GATED.format(extra="self.part = nn.Parameter(torch.tensor(0.5))", half="gate * 0.5"),
+        "other parameters",
+    ),
+    "another value in evaluation": (
+        "GatedBlock",
+        GATED.format(extra="pass", half="gate * 0.5 if self.training else gate"),
+        "wrong return value",
+    ),
+    "the check's own formula": (
+        "two_steps",
+        "def two_steps(start, x, target):\n    return on_paper(start, x, target)",
+        "the check's own function",
+    ),
+    "the check's own formula, through a helper": (
+        "two_steps",
+        "def helper(*given):\n    return on_paper(*given)\n\n\ndef two_steps(start, x, target):\n    return helper(start, x, target)",
+        "the check's own function",
+    ),
+    "the tensors of the check's own program, in place of their counters": (
+        "read_counters",
+        "def read_counters():\n    return program()",
+        "wrong return value",
+    ),
+    "the gradient that is there already, in place of the loss": (
+        "train_the_head",
+        "def train_the_head(body, head, x):\n    return head.grad, True",
+        "train_the_head: the function returns a different structure",
+    ),
+    "the gradient of its own backward, in place of the loss": (
+        "train_the_head",
+        "def train_the_head(body, head, x):\n"
+        "    loss = (torch.tanh(x * body.detach()) * head).square().sum()\n"
+        "    loss.backward()\n"
+        "    return head.grad, True",
+        "train_the_head: the function returns a different structure",
+    ),
+    "plain gradient descent by an optimizer": (
+        "two_steps",
+        "def two_steps(start, x, target):\n    w = start.clone().requires_grad_()\n    sgd = torch.optim.SGD([w], lr=0.1)\n"
+        "    for _ in range(2):\n        sgd.zero_grad()\n        ((w * x).sum() - target).square().sum().backward()\n"
+        "        sgd.step()\n    return w.detach()",
+        "optim in your code",
+    ),
+    "a swish whose Function does not declare its write": (
+        "swish_in_place",
+        next(
+            one.source
+            for one in EXERCISES["swish_in_place"][1].of_kind("wrong")
+            if "does not declare the write" in one.name
+        ),
+        "h holds new values with the wrong history",
+    ),
+    "an optimizer where the steps are to be written": (
+        "two_steps",
+        "def two_steps(start, x, target):\n    w = start.clone().requires_grad_()\n    adam = torch.optim.Adam([w])\n    return w.detach()",
+        "optim in your code",
+    ),
+    "a swish that autograd is not told of": (
+        "swish_in_place",
+        "def swish_in_place(h):\n    h.data = torch.nn.functional.silu(h.data)\n    return h",
+        "h is no longer modified in place",
+    ),
+    "a gradient of zeros for the body, which some optimizers still move": (
+        "train_the_head",
+        "def train_the_head(body, head, x):\n    features = torch.tanh(x * body.detach())\n"
+        "    return (features * head).square().sum() + 0 * body.sum()",
+        "body received a gradient, but must not be trained",
+    ),
+    "a body that still trains": (
+        "train_the_head",
+        "def train_the_head(body, head, x):\n    loss = (torch.tanh(x * body) * head).square().sum()\n    return loss + 0",
+        "body received a gradient",
+    ),
+}
+UNDER_NO_GRAD = {
+    "drain": "def drain(buffer, total):\n    total = total + buffer\n    with torch.no_grad():\n        buffer.zero_()\n    return total",
+    "clear_after_use": "def clear_after_use(d, w2):\n    f = d.clone() * w2\n    with torch.no_grad():\n        d.fill_(1)\n    return f",
+    "three_states": """
+def three_states(state, step):
+    first = state + step
+    second = first + step
+    third = second + step
+    with torch.no_grad():
+        state.copy_(third)
+    return [first, second, third]
+""",
+}
+
+
+def refused(exercise, answer):
+    """Return the message of the check for an answer, in one line; "" if it passes."""
+    path, known = EXERCISES[exercise]
+    raised = verdict(path, known, answer)
+    assert raised is None or isinstance(raised, Incorrect)
+    return re.sub(r"\s+", " ", str(raised or ""))
+
+
+@pytest.mark.parametrize(("exercise", "answer", "phrase"), REFUSED.values(), ids=REFUSED)
+def test_what_the_text_forbids_is_refused(exercise, answer, phrase):
+    """Each of these gives the right values in training."""
+    assert phrase in refused(exercise, answer)
+
+
+@pytest.mark.parametrize("exercise", UNDER_NO_GRAD)
+def test_the_callers_memory_keeps_no_old_history(exercise):
+    """A write under no_grad leaves the new values with the old gradient path; the same write, recorded, passes."""
+    hidden = UNDER_NO_GRAD[exercise]
+    assert "wrong history" in refused(exercise, hidden)
+    assert "" == refused(exercise, hidden.replace("torch.no_grad()", "torch.enable_grad()"))
+
+
+@pytest.mark.parametrize("text", ["Correct", "correct ", "CORRECT"])
+def test_a_prediction_may_be_written_in_any_case(text):
+    """Right words pass in the badge's own spelling."""
+    path, known = EXERCISES["prediction_detach_late"]
+    assert verdict(path, known, f"prediction_detach_late = {text!r}") is None
+
+
+def test_silently_wrong_may_be_written_with_a_space():
+    """The badge says "silently wrong"."""
+    path, known = EXERCISES["prediction_products_data"]
+    assert verdict(path, known, 'prediction_products_data = "Silently wrong"') is None
+
+
+def test_a_named_line_may_be_spaced_otherwise():
+    """Spaces between the tokens of a line do not count."""
+    path, known = EXERCISES["culprit_residual"]
+    assert verdict(path, known, 'culprit_residual = "x+=second( h )"') is None
+    assert "not this line" in refused("culprit_residual", 'culprit_residual = "x=torch.randn(3,4)+position"')

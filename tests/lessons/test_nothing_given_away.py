@@ -1,4 +1,4 @@
-"""No cell that is handed out, folded or not, shows an answer before its question; a planted leak of each kind is found."""
+"""The released lessons: no answer before its question, the language of their texts, and a question for a person at the end."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from nbformat import NotebookNode
+from nbgrader.utils import determine_grade, is_grade, is_solution
 
-from autograder.course.author_cells import PROGRAM, AuthorExercise, Explanation
+from autograder.course import canonical
+from autograder.course.author_cells import AUTHOR_TAGS, PROGRAM, AuthorExercise, Explanation
 from autograder.course.canonical import read
 from autograder.course.catalogue import explanations
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
+from autograder.locale.notebook_translation import UNWRITTEN, in_language
 from autograder.tape.recording.verdict_types import OUTCOMES
+from tests.lessons.cells import SHOWN
 from tests.lessons.sources import exercises
 
 LESSONS = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS) if path.stem[0].isdigit()]
@@ -245,3 +249,125 @@ def test_a_planted_leak_is_found(kind, exercise, where, plant):
     cell = place(notebook, exercise, where)
     plant(cell)
     assert {f"{kind}: {cell.id}"} == leaks(notebook, exercises(SOLUTIONS / FIRST), explanations(FIRST.stem))
+
+
+SOURCES = [pytest.param(path, id=path.parent.name) for path in lessons(SOLUTIONS)]
+LONGEST_SENTENCE = 30  # words
+LONGEST_CELL = 12  # lines
+SMALL = 3  # words: "Stuck?" and "Plan 45 minutes." may share a line with their neighbor
+CODE = re.compile(r"```.*?```|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", re.DOTALL)
+LIST_MARK = re.compile(r"^(\d+\.|[-*]) ")
+SENTENCE_END = re.compile(r"""[.!?]["'”)*_]* +(?=["'“(*_]*[A-Z])""")
+UNFINISHED = re.compile(r"""[\w,`*)"'”]$""")
+
+
+def prose(source: str) -> list[str]:
+    """Return the lines of a markdown cell without headings and tables, each piece of code in it as one word."""
+    text = CODE.sub("code", source)
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("#", "|", "<"))]
+    return [LIST_MARK.sub("", line) for line in lines]
+
+
+def broken_lines(source: str) -> list[str]:
+    """Return the lines that hold two sentences, and those in which a sentence goes on in the next line."""
+    two = [line for line in prose(source) if len(sentences(line)) > 1]
+    text = CODE.sub("code", source)
+    followed = re.findall(r"^(?![#|<])(.*\S)\n(?=[a-z])", text, re.MULTILINE)
+    return two + [line for line in followed if UNFINISHED.search(line)]
+
+
+def sentences(line: str) -> list[str]:
+    """Return the sentences of a line, the small ones left out."""
+    return [sentence for sentence in SENTENCE_END.split(line) if len(sentence.split()) > SMALL]
+
+
+def long_sentences(source: str) -> list[str]:
+    """Return the lines with more words than a reader can easily remember; dashes and list marks are not words."""
+    return [line for line in prose(source) if len(re.findall(r"\w[\w'’.-]*", line)) > LONGEST_SENTENCE]
+
+
+def long_cells(cells) -> list[str]:
+    """Return the ids of code cells with too many lines; imports, checks, programs and authors' cells may be longer."""
+    free = {"stub", PROGRAM, *AUTHOR_TAGS}
+    return [
+        f"{cell.id}: {len(cell.source.splitlines())} lines"
+        for cell in cells
+        if cell.cell_type == "code"
+        and not free & set(cell.metadata.get("tags", []))
+        and not cell.metadata.get("nbgrader", {}).get("grade")
+        and not cell.source.startswith(("import ", "from "))
+        and not cell.source.startswith(f"@{SHOWN}")
+        and len([line for line in cell.source.splitlines() if line.strip()]) > LONGEST_CELL
+    ]
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in lessons(SOLUTIONS)])
+def test_each_line_is_one_sentence(path):
+    """A change of one sentence changes one line, and no other line appears in a diff."""
+    broken = [line for cell in read(path).cells if cell.cell_type == "markdown" for line in broken_lines(cell.source)]
+    assert [] == broken
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_sentences_are_short(path):
+    """Sentences are short enough for a second-language reader."""
+    long = [line for cell in read(path).cells if cell.cell_type == "markdown" for line in long_sentences(cell.source)]
+    assert [] == long
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_code_cells_are_short(path):
+    """One idea a cell: at most twelve lines, where the reader is not meant to study a whole program."""
+    assert [] == long_cells(read(path).cells)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("One sentence.\nAnother one.", []),
+        ("You need `torch. Then` and 3.5 of it.", []),
+        ("# A heading. With two", []),
+        ("Stuck? Ask for one of the hints.", []),
+        ("1. A sentence in a list.", []),
+        ("Here is one sentence. And here is another.", ["Here is one sentence. And here is another."]),
+        ('"Is it really so?" That is the second one.', ['"Is it really so?" That is the second one.']),
+        ("A sentence that goes on\nin the next line.", ["A sentence that goes on"]),
+        ("- an item;\n- another item.", []),
+    ],
+)
+def test_two_sentences_in_a_line_are_found(source, expected):
+    """The rule finds two sentences in a line, and ignores code, numbers and headings."""
+    assert expected == broken_lines(source)
+
+
+NAMES = [path.stem for path in lessons(NOTEBOOKS) if path.stem[:2].isdigit()]
+
+
+def written(notebook):
+    """Return the cells that a person grades."""
+    return [cell for cell in notebook.cells if cell.cell_type == "markdown" and is_grade(cell) and is_solution(cell)]
+
+
+def released(name):
+    """Return a lesson's notebook as it is handed out."""
+    return canonical.read(NOTEBOOKS / name / f"{name}.ipynb")
+
+
+@pytest.mark.parametrize("spoken", ["en", "zh-CN"])
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_answer_waits_for_nobody(name, spoken):
+    """Nbgrader itself gives an untouched answer its 0 points, and leaves any other to a person."""
+    notebook = in_language(released(name), spoken)
+    (cell,) = written(notebook)
+    assert cell.source == UNWRITTEN
+    assert determine_grade(cell)[0] == 0
+    cell.source = "It shares the storage."
+    assert determine_grade(cell)[0] is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_release_has_the_question_and_not_the_answer(name):
+    """The source's answer is not in the released cells."""
+    (model,) = written(canonical.read(SOLUTIONS / name / f"{name}.ipynb"))
+    assert len(model.source.split()) > 40
+    assert model.source.splitlines()[0] not in "\n".join(cell.source for cell in released(name).cells)

@@ -1,4 +1,6 @@
-"""Folds lose no node, and never hide one that has to be seen."""
+"""Folds lose no node and hide none that has to be seen; a key's text names one part of the picture."""
+
+from typing import get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,6 +8,7 @@ from hypothesis import strategies as st
 from autograder.tape.recording.schema import Node
 from autograder.tape.recording.verdict_types import Place
 from autograder.view.scene.folding import CHUNKS, LIMIT, PILLS, Fold, FoldPlanner
+from autograder.view.shapes import Key, Label, Part
 
 lines = st.lists(st.integers(1, 12), max_size=300)
 scopes = st.lists(st.sampled_from([(), ("net",), ("net", "0"), ("net", "1")]), min_size=300, max_size=300)
@@ -66,3 +69,15 @@ def test_a_short_program_does_not_fold():
     short = nodes([1, 2] * (LIMIT // 2), [()] * 300)
 
     assert short == FoldPlanner(set(), {}).plan(short)
+
+
+numbers, labels = st.integers(0, 12), st.sampled_from(get_args(Label))
+names = st.sampled_from([part for part in get_args(Part) if part != "line"])
+parts = st.builds(Key, names, numbers, labels, st.just(0))
+lines_of_keys = st.builds(Key, st.just("line"), numbers, st.just(""), numbers)
+
+
+@given(st.lists(parts | lines_of_keys, max_size=30))
+def test_different_keys_have_different_texts(keys):
+    """No two parts of a picture share a state."""
+    assert len(set(keys)) == len(set(map(str, keys)))

@@ -1,20 +1,27 @@
-"""The scene that the static picture and the widget draw: each key has a shape and a state, and nothing in it is code."""
+"""The scene: each key has a shape and a state, nothing in it is code, blocks never overlap, and the plots agree with the recording."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
+import matplotlib as mpl
 import msgspec
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from autograder.locale.languages import speaking
 from autograder.locale.line_breaks import columns
 from autograder.tape import record
 from autograder.tape.recording.schema import RecordingError, from_json, to_json
 from autograder.tape.recording.verdict_types import Gradient
+from autograder.view.draw import plots
 from autograder.view.draw.svg import freeze
 from autograder.view.scene import folding, layout, node_graph
 from autograder.view.scene.composition import Scene, build_scene, draw_gradients
+from autograder.view.scene.layout import place_blocks
 from autograder.view.shapes import BOLD, MONO, Key
 from autograder.view.text import gradient_values
 
@@ -241,3 +248,122 @@ def test_the_columns_of_gradients_keep_apart(recorded):
     assert len(gradients) == len(rows)
     for _, _, _, got, right, *_ in rows:
         assert right[1]["x"] - columns(right[2]) * BOLD > got[1]["x"]
+
+
+@st.composite
+def graphs(draw):
+    """Draw sizes and links of an acyclic graph."""
+    count = draw(st.integers(1, 25))
+    size = st.tuples(st.floats(60, 300), st.floats(20, 120))
+    sizes = {f"n{i}": draw(size) for i in range(count)}
+    pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
+    links = [(f"n{min(pair)}", f"n{max(pair)}") for pair in draw(st.lists(pairs, max_size=40)) if pair[0] != pair[1]]
+    sources = {name for name in sizes if all(lower != name for _, lower in links)}
+    return sizes, links, sources
+
+
+@settings(deadline=None)  # the first example pays for loading igraph
+@given(graphs())
+def test_blocks_do_not_overlap(graph):
+    """Any two blocks are apart, whatever their sizes."""
+    placed, _ = place_blocks(*graph)
+    for one, other in combinations(placed.values(), 2):
+        beside = abs(one.x - other.x) >= (one.width + other.width) / 2 - 1e-6
+        above = one.y + one.height <= other.y + 1e-6 or other.y + other.height <= one.y + 1e-6
+
+        assert beside or above
+
+
+@given(graphs())
+def test_a_block_stands_below_its_makers(graph):
+    """Gradient paths all point the same way: up."""
+    placed, _ = place_blocks(*graph)
+
+    assert all(placed[upper].y + placed[upper].height < placed[lower].y for upper, lower in graph[1])
+
+
+@given(graphs())
+def test_the_same_graph_stands_the_same(graph):
+    """Two drawings of a recording have the same positions."""
+    assert place_blocks(*graph) == place_blocks(*graph)
+
+
+mpl.use("Agg")
+
+
+def test_versions_rise_where_a_counter_counted(recorded):
+    """The counter of the preallocated output goes up by one at each of the loop's twelve writes."""
+    axes = plots.plot_versions(recorded("loop"))
+    line = next(line for line in axes.lines if line.get_label() == "out")
+
+    assert (0, 12) == (min(line.get_ydata()), max(line.get_ydata()))
+    assert 12 == sum(line.get_label() == "write, counted" for line in axes.lines)
+
+
+def test_a_write_that_nobody_counted_is_marked(recorded):
+    """The `.data` write is a cross on d's flat line."""
+    axes = plots.plot_versions(recorded("silently_wrong"))
+    line = next(line for line in axes.lines if line.get_label() == "d")
+
+    assert {0} == set(line.get_ydata())
+    assert "write, not counted" in {line.get_label() for line in axes.lines}
+
+
+def test_wrong_elements_stand_beside_the_line(recorded):
+    """The wrong gradient is counted as wrong, the right one as right."""
+    recording = recorded("silently_wrong")
+
+    assert ["wrong: 1"] == [text.get_text() for text in plots.plot_gradients(recording, "w2").get_legend().get_texts()]
+    assert ["right: 2"] == [text.get_text() for text in plots.plot_gradients(recording, "w1").get_legend().get_texts()]
+
+
+def test_an_unknown_leaf_is_named(recorded):
+    """The message names the leaves of the verdict."""
+    with pytest.raises(KeyError, match="the verdict has w1, w2"):
+        plots.plot_gradients(recorded("silently_wrong"), "w3")
+
+
+def test_without_a_gradient_there_is_no_plot(recorded):
+    """A run that raised has no gradients to compare."""
+    with pytest.raises(ValueError, match="has no gradient to compare"):
+        plots.plot_gradients(recorded("raises_backward"), "w2")
+
+
+def test_losses_are_drawn_with_their_ends():
+    """One line for each run, with different dashes; the legend has the last loss."""
+    axes = plots.plot_losses({"as written": [1.0, 0.1], "as meant": [1.0, 0.01]})
+    assert [[1.0, 0.1], [1.0, 0.01]] == [list(line.get_ydata()) for line in axes.lines]
+    assert 2 == len({line.get_linestyle() for line in axes.lines})
+    assert ["as written: 0.1 at the end", "as meant: 0.01 at the end"] == [
+        t.get_text() for t in axes.get_legend().get_texts()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fonts", "label", "told"),
+    [
+        (("DejaVu Serif",), "损失", "as written：最后是 0.1"),
+        ((), "loss", "as written: 0.1 at the end"),
+    ],
+)
+def test_a_plot_is_in_the_reader_s_language_where_a_font_has_its_letters(monkeypatch, fonts, label, told):
+    """The words are Chinese and each text knows where to find letters; without a font they are English, and no empty boxes."""
+    monkeypatch.setattr(plots, "font_families", lambda: fonts)
+    with speaking("zh-CN"):
+        axes = plots.plot_losses({"as written": [1.0, 0.1]})
+    (text,) = axes.get_legend().get_texts()
+    assert [label, told] == [axes.get_ylabel(), text.get_text()]
+    assert all({*fonts} <= {*one.get_fontfamily()} for one in (axes.yaxis.label, text))
+
+
+def test_a_plot_suits_a_light_and_a_dark_page():
+    """The figure is transparent, and every text contrasts with white and with JupyterLab's dark background."""
+    from matplotlib.colors import to_rgb, to_rgba
+    from matplotlib.text import Text
+
+    axes = plots.plot_losses({"as written": [1.0, 0.1]})
+    assert 0 == to_rgba(axes.figure.get_facecolor())[3] == to_rgba(axes.get_facecolor())[3]
+    for text in axes.findobj(Text):
+        (grey,) = set(to_rgb(text.get_color()))
+        light = ((grey + 0.055) / 1.055) ** 2.4
+        assert min(1.05 / (light + 0.05), (light + 0.05) / 0.0556) > 4

@@ -1,10 +1,26 @@
-"""The text form contains the information of the picture."""
+"""The recording as text, its timeline and gradient lines, the lines of a cell, and the small parts of a picture."""
+
+import xml.etree.ElementTree as ElementTree
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from autograder import view
+from autograder.locale.line_breaks import columns, join_lines, wrap_text
+from autograder.locale.translations import join_names
+from autograder.tape import record
+from autograder.tape.recording.schema import Recording, SourceFile, Step, from_json, to_json
+from autograder.tape.recording.verdict_types import Gradient, Place, Verdict
+from autograder.view import shapes
+from autograder.view.draw.markup import write_svg
 from autograder.view.playback import Playback
+from autograder.view.scene.board import highlight
+from autograder.view.scene.composition import lines_shown
+from autograder.view.scene.timeline import timeline_of, timeline_text
+from autograder.view.text.gradient_values import gradient_line
+from autograder.view.text.naming import count_noun, join_few
 
 
 @pytest.mark.parametrize(
@@ -84,3 +100,155 @@ def test_a_backward_that_is_refused_does_not_run_to_its_end(recorded):
 
     assert "Backward starts, frees 1 saved tensor, and stops with an error." in text
     assert "Backward runs" not in text
+
+
+HEAD = "import torch\nw = torch.ones(2, requires_grad=True)\n"
+ONE_LINE = "a, b = w.exp(), w.exp()\nfor h in (a, b):\n    h.mul_(2)\n(a + b).sum().backward()\n"
+TWO_LINES = "a, b = w.exp(), w.exp()\na.mul_(2)\nb.mul_(2)\n(a + b).sum().backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param(ONE_LINE, [("b and a", [3, 5, 6])], id="the same lines"),
+        pytest.param(TWO_LINES, [("b", [3, 5, 6]), ("a", [3, 4, 6])], id="other lines"),
+    ],
+)
+def test_storages_with_the_same_lines_share_a_column(lines, expected):
+    """A line makes and saves two results; one line, or two lines, modify them. A column names all its storages."""
+    timeline = timeline_of(record(HEAD + lines, file="bug.py"))
+
+    assert expected == [(column.name, [int(row.line) for row in column.rows]) for column in timeline.columns]
+    assert ("2 storages" in timeline_text(timeline)) == (len(expected) == 1)
+
+
+@pytest.mark.parametrize(
+    ("got", "line"),
+    [
+        pytest.param([1.0, 2.0], "w.grad  got [1, 2]  right [2, 4]  <- off by 50 %", id="wrong"),
+        pytest.param(None, "w.grad  got nothing  right [2, 4]", id="missing"),
+    ],
+)
+def test_only_a_computed_gradient_is_measured(got, line):
+    """A gradient that backward computed shows its relative error; a missing one does not, since it was not computed."""
+    assert line == gradient_line("w", Gradient(got, [2.0, 4.0], off=0.5 if got else 1.0))
+
+
+def test_a_narrow_line_shows_fewer_numbers_and_cuts_none():
+    """Numbers that do not fit are counted; a cut one would be read as another number."""
+    gradient = Gradient([0.125] * 9, [0.125] * 9, rounds=800)
+    wide = "w.grad  got [0.125, 0.125, 0.125, … 6 more]  right [0.125, 0.125, 0.125, … 6 more]  (made 800 times)"
+
+    assert wide == gradient_line("w", gradient)
+    narrow = "w.grad  got [0.125, … 8 more]  right [0.125, … 8 more]  (made 800 times)"
+    assert narrow == gradient_line("w", gradient, width=75)
+
+
+CELL = (
+    '"""Two programs."""\n\n\n@observed\ndef first():\n    a = 1\n\n\n@other\ndef second():\n    b = 2\n    return b\n'
+)
+
+
+def run_of(*lines: int, source: str = CELL) -> tuple[Recording, SourceFile]:
+    """Return a recording in which these lines ran, and its program."""
+    program = SourceFile("cell", source)
+    steps = tuple(Step(number, Place("cell", line, "")) for number, line in enumerate(lines))
+    recording = Recording(1, "2.13.0", (program,), steps, (), (), (), (), (), Verdict("correct"))
+    return from_json(to_json(recording)), program
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        pytest.param((6,), range(5, 7), id="the first function"),
+        pytest.param((11, 12), range(9, 13), id="the second function"),
+        pytest.param((6, 11), range(1, 13), id="both functions"),
+        pytest.param((1, 6), range(1, 13), id="a line outside"),
+        pytest.param((), range(1, 13), id="no line"),
+    ],
+)
+def test_only_the_function_that_ran_is_shown(lines, shown):
+    """Beside other functions, the one that ran is shown, without a decorator of the course; whatever ran elsewhere shows the whole cell."""
+    assert shown == lines_shown(*run_of(*lines))
+
+
+def test_a_cell_that_is_no_python_is_shown_whole():
+    """A magic in the first line does not stop a picture."""
+    assert range(1, 3) == lines_shown(*run_of(2, source="%%explain\na = 1\n"))
+
+
+def test_a_program_without_other_functions_is_shown_without_a_decorator_of_the_course():
+    """A picture repeats the program of its cell, and not the question about it."""
+    source = "@versions_hidden\ndef alone():\n    a = 1\n"
+    assert range(2, 4) == lines_shown(*run_of(3, source=source))
+    assert range(1, 4) == lines_shown(*run_of(3, source=source.replace("versions_hidden", "torch.no_grad()")))
+
+
+@pytest.mark.parametrize(("words", "cells"), [("loss", 4), ("", 0), ("損失", 4), ("e\u0301", 1)])
+def test_text_is_measured_in_cells(words, cells):
+    """East Asian characters take two cells, combining marks take none."""
+    assert cells == columns(words)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]), max_size=60), st.integers(1, 20))
+def test_clipped_text_fits_and_says_that_it_was_cut(words, limit):
+    """It is never wider than the limit; in a text that fits, only unnecessary spaces are removed."""
+    clipped = shapes.clip(words, limit)
+
+    assert columns(clipped) <= limit
+    assert clipped == " ".join(words.split()) or clipped.endswith("…")
+
+
+@given(st.lists(st.text("abcdefgh", min_size=1, max_size=8), max_size=12), st.integers(8, 20))
+def test_wrapped_text_loses_no_word(words, limit):
+    """Each line fits, and the lines together are the words."""
+    lines = wrap_text(" ".join(words), limit)
+
+    assert all(columns(line) <= limit for line in lines)
+    assert words == " ".join(lines).split()
+
+
+@pytest.mark.parametrize(
+    "source", ["for i in x:  # all\n    y = 'a' + 1\n", 'text = """a\nb"""\n', "not python (\n", ""]
+)
+def test_colours_change_no_character(source):
+    """The joined runs of each line equal the line, even if the source is not Python."""
+    assert source.rstrip("\n").split("\n") == ["".join(text for text, _ in line) for line in highlight(source)]
+
+
+def test_colours_are_pythons_own_tokens():
+    """A keyword, a number, a string and a comment have their kinds; names and operators do not."""
+    (line,) = highlight("if x: y = 'a' + 1  # why")
+    assert {"if": "keyword", "'a'": "string", "1": "number", "# why": "comment"} == {
+        text: kind for text, kind in line if kind
+    }
+
+
+@given(st.text(st.characters(max_codepoint=0xD7FF, exclude_categories=["Cc"]), max_size=30))
+def test_markup_is_well_formed_whatever_the_words(words):
+    """An XML parser reads back the text, and no element that a program's names could have brought."""
+    tree = ElementTree.fromstring(write_svg(shapes.group(shapes.text(1.0, 2.25, words), kind="pen")))
+
+    assert ["text"] == [child.tag for child in tree]
+    assert ("pen", "1", "2.2") == (tree.get("class"), tree[0].get("x"), tree[0].get("y"))
+    assert words == (tree[0].text or "")
+
+
+def test_lists_read_as_sentences():
+    """Up to three things by name, more as a count."""
+    assert ["", "a", "a and b", "a, b and c"] == [join_names(list("abc")[:count]) for count in range(4)]
+    assert "a, b, c and 2 more" == join_few(list("abcde"))
+    assert ("1 step", "2 steps") == (
+        count_noun(1, "{count} step", "{count} steps"),
+        count_noun(2, "{count} step", "{count} steps"),
+    )
+
+
+def test_chinese_is_wrapped_between_letters():
+    """Lines respect the width, do not begin with a full stop, keep names whole, and give the text when joined."""
+    text = "`h += y` 覆盖了 h，而 AddmmBackward0（第 13 行）为反向传播保留着它。"
+    for width in range(20, 40):
+        lines = wrap_text(text, width, "- ", "  ")
+        assert all(columns(line) <= width and line[2:3] not in "，。）" for line in lines)
+        assert text == join_lines([lines[0][2:], *lines[1:]])
+    assert text.replace(" ", "") == "".join(wrap_text(text, 10)).replace(" ", "")

@@ -1,4 +1,4 @@
-"""The process in which a test is judged, and the data of a hidden test that a submission in its process can read."""
+"""The process in which a test is judged: its checks and modules, the data that a submission can read there, and forbidden names."""
 
 from dataclasses import replace
 
@@ -10,7 +10,9 @@ from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.teacher.grading_plan import plan_all_in_process, plan_of_source
 from autograder.grade.submission.teacher.source_cells import SourceError
 from tests.grade.conftest import LIMITS
-from tests.grade.small_course import answer, graded_cell, hand_in, points, source
+from tests.grade.hostile.forbidden_names import ALLOWED, ANSWER, HELPER
+from tests.grade.hostile.forbidden_names import HIDDEN as HIDDEN_NAMES
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +149,128 @@ def test_all_runs_of_a_submission_share_its_time(server):
     found = hurried.grade(of, hand_in(of, {"a": slow}), {}, 7)
     assert ("not run", 0.0) == (found.cells["t"].status, found.cells["t"].points)
     assert "exceeded its time limit" in found.ended
+
+
+IMPORTS = "from autograder.check import check, constant, leaf, result\ndef right(x):\n    return x * 2\n"
+FOUR, FIVE = 'check("f", like=right, x=constant(4))', 'check("f", like=right, x=constant(5))'
+TESTS = {
+    "hidden after visible": f"{FOUR}\n### BEGIN HIDDEN TESTS\n{FIVE}\n### END HIDDEN TESTS",
+    "a loop over shapes": 'for n in (4, 5):\n    check("f", like=right, x=constant(n))',
+    "two lines": f"{FOUR}\n{FIVE}",
+    "another kind of input": f"{FOUR}\n{FIVE.replace('constant', 'leaf')}",
+}
+KINDS = {"a loop over shapes": "plain data"}
+WRONG = {
+    "for five": "def f(x):\n    return x * (2 if x.shape[0] == 4 else 3)",
+    "for four": "def f(x):\n    return x * (2 if x.shape[0] == 5 else 3)",
+}
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_each_check_of_a_cell_counts(server, name):
+    """A right answer has full points; an answer that is wrong for one input has none."""
+    of = source(answer("a", "def f(x):\n    return x * 2"), graded_cell("t", IMPORTS + TESTS[name], 3))
+    grader = SubmissionGrader(server, LIMITS)
+    found = {
+        text: grader.grade(of, hand_in(of, {"a": text}), {}, 7)
+        for text in [*WRONG.values(), "def f(x):\n    return x + x"]
+    }
+    assert [0.0, 0.0, 3.0] == [points(grade)["t"] for grade in found.values()]
+    assert {KINDS.get(name, "declarative")} == {grade.cells["t"].kind for grade in found.values()}
+
+
+MINE = b"def mine():\n    return 4\n"
+FOUND = {
+    "random": False, "sched": False, "statistics": False, "types": False, "json": False,
+    "numpy": True, "pandas": True, "PIL": True, "networkx": True, "utils": True, "numpy_helpers": True, "tests": True, "IPython": False,
+}  # fmt: skip
+"""Whether a kernel imports the file of this name (`types.py` keeps a kernel from starting)."""
+
+
+@pytest.mark.parametrize("mode", ["both", "one"])
+@pytest.mark.parametrize("name", FOUND)
+def test_a_module_beside_the_notebook_is_found_as_by_a_kernel(server, name, mode):
+    """The answer and the test import it by themselves, and find the same."""
+    has = f"import {name}\nassert hasattr({name}, 'mine') is {FOUND[name]}"
+    of = source(
+        answer("a", f"def f():\n    import {name}\n    return hasattr({name}, 'mine')"),
+        graded_cell("answers", f"assert f() is {FOUND[name]}"),
+        graded_cell("tests", f"assert f() in (True, False)\n{has}"),
+        files={f"{name}.py": MINE},
+    )
+    plan = plan_all_in_process(of) if mode == "one" else None
+    graded = SubmissionGrader(server, LIMITS).grade(of, hand_in(of), {f"{name}.py": MINE}, 7, plan)
+    assert points(graded) == {"answers": 1.0, "tests": 1.0}, graded.cells
+
+
+def test_a_folder_of_data_named_like_a_package_hides_nothing(server):
+    """`torch/data.csv` next to the notebook is not a module."""
+    of = source(
+        answer("a", "def f():\n    import torch\n    return torch.ones(2)"),
+        graded_cell("t", "import torch\nassert torch.equal(f(), torch.ones(2))"),
+        files={"torch/data.csv": b"1\n"},
+    )
+    graded = SubmissionGrader(server, LIMITS).grade(of, hand_in(of), {"torch/data.csv": b"1\n"}, 7)
+    assert points(graded) == {"t": 1.0}, graded.cells
+
+
+HELPERS = {"code/helper.py": b"from other import *\n\ndef g(x):\n    return x + k\n", "code/other.py": b"k = 1\n"}
+
+
+@pytest.mark.parametrize("mode", ["both", "one"])
+@pytest.mark.parametrize(
+    "adding",
+    [
+        "import sys\nsys.path.append('./code')",
+        "import sys\nsys.path.insert(0, 'code')\nfrom other import *",
+        "from sys import path\nfolder = 'code'; path.append(folder)",
+        "import os, sys\nsys.path += [os.path.abspath('code')]",
+    ],
+)
+def test_a_folder_that_a_teachers_cell_adds_to_the_search_path(server, adding, mode):
+    """Its modules are found in every submission, and each submission imports them separately, as in its own kernel."""
+    of = source(
+        teacher(adding),
+        answer("a", "def f(x):\n    return x + 1"),
+        graded_cell(
+            "t",
+            "import other\nfrom helper import g\nassert g(3) == f(3) and not hasattr(other, 'seen')\nother.seen = 1",
+        ),
+        files=HELPERS,
+    )
+    grader, plan = SubmissionGrader(server, LIMITS), plan_all_in_process(of) if mode == "one" else None
+    for seed in (7, 8):
+        graded = grader.grade(of, hand_in(of), HELPERS, seed, plan)
+        assert points(graded) == {"t": 1.0}, graded.cells
+
+
+CHECK = """
+def given(d, w):
+    f = d * w
+    d[:] = 1
+    return f
+check("f", like=given, without=("clone",), d=result("n", 3), w=leaf(3))
+"""
+
+
+@pytest.fixture
+def graded(server):
+    """A function that returns a cell's grade for an answer, with a module next to the notebook."""
+    setup = teacher("import torch\nfrom autograder.check import check, leaf, result")
+    of = source(setup, answer("a", ANSWER.format(copy="d")), graded_cell("t", CHECK))
+    grader = SubmissionGrader(server, LIMITS)
+    return lambda text, module: grader.grade(of, hand_in(of, {"a": text}), {"helper.py": module}, 5).cells["t"]
+
+
+@pytest.mark.parametrize("way", HIDDEN_NAMES)
+def test_a_forbidden_name_is_refused_where_it_is_hidden(graded, way):
+    """The answer computes the right values, gets no points, and the reason states the cause."""
+    found = graded(HIDDEN_NAMES[way], HELPER)
+    assert not found.points
+    assert "this name is not allowed here" in found.reason
+
+
+@pytest.mark.parametrize("way", ALLOWED)
+def test_an_answer_without_the_name_has_its_points(graded, way):
+    """A submitted module is allowed as long as it does not use the name either."""
+    assert (graded(ALLOWED[way], b"def added(tensor):\n    return tensor + 0\n").status, way) == ("correct", way)

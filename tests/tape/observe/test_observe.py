@@ -1,24 +1,29 @@
-"""The parts of the observer, each by itself: links and saved tensors, names, statements, the step, and the forecast."""
+"""The parts of the observer, each by itself, and programs that do much without PyTorch."""
 
+import json
 import linecache
+import subprocess
+import sys
 
 import pytest
 import torch
 
+from autograder.tape import record
 from autograder.tape.observe.forecast import BackwardCall
 from autograder.tape.observe.links import Links
 from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import tensors_in
-from autograder.tape.observe.observer import Observer
+from autograder.tape.observe.observer import EACH, Observer
 from autograder.tape.observe.statements import statements_of
 from autograder.tape.observe.step_builder import StepBuilder
 from autograder.tape.observe.tensors import Tensors, values_text
 from autograder.tape.observe.writes import written_through
-from autograder.tape.recording.schema import Forecast
+from autograder.tape.recording.schema import Forecast, from_json
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import from_source
 from autograder.tape.run.storages import Memories
+from tests.commands import autograder
 
 
 @pytest.fixture
@@ -195,3 +200,96 @@ def test_a_backward_that_met_nothing_bad_was_right_at_every_step():
     assert [Forecast("correct")] * 2 == [right.at(2), right.at(5)]
     assert ["correct", "silently-wrong"] == [wrong.at(3).outcome, wrong.at(4).outcome]
     assert Forecast("raises-backward") == refused.at(2)
+
+
+# In each, several thousand statements that call nothing of PyTorch, then a NumPy write into what `exp` saved.
+LOOP = "for i in range({many}):\n{indent}    total = total * 0.5 + i"
+START = "import torch\nw = torch.ones(3, requires_grad=True)\ntotal = 0.0\n"
+END = "h = w.exp()\nn = h.detach().numpy()\nn[0] = 5\nh.sum().backward()\n"
+PROGRAMS = {
+    "at the top": START + LOOP.format(many=4000, indent="") + "\n" + END,
+    "in each step": START + "for step in range(2):\n    " + LOOP.format(many=3000, indent="    ") + "\n"
+    + "".join(f"    {line}\n" for line in END.splitlines()),
+    "in a function": START + "def prepare(total):\n    " + LOOP.format(many=4000, indent="    ")
+    + "\n    return total\nprepare(total)\n" + END,
+    "in a generator": START + "def numbers(total):\n    " + LOOP.format(many=4000, indent="    ")
+    + "\n        yield total\nfor number in numbers(total):\n    pass\n" + END,
+    "in a hook": START + "def slow(gradient, total=0.0):\n    " + LOOP.format(many=4000, indent="    ")
+    + "\nk = w * 2\nk.register_hook(slow)\nk.sum().backward()\nw.grad = None\n" + END,
+    "in a thread": START + "import threading\ndef prepare(total=0.0):\n    " + LOOP.format(many=1500, indent="    ")
+    + "\nthread = threading.Thread(target=prepare)\nthread.start()\nthread.join()\n" + END,
+    "in an imported file": "import sys\nsys.path.insert(0, {folder!r})\nimport preparing\n" + START
+    + "preparing.prepare(total)\n" + END,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PROGRAMS)
+def test_a_numpy_write_after_much_python_is_named(place, tmp_path):
+    """The gradient of plain PyTorch differs from exp(w), and the harmful line is that of the NumPy write."""
+    text = LOOP.format(many=4000, indent="    ")
+    (tmp_path / "preparing.py").write_text(f"def prepare(total):\n    {text}\n    return total\n")
+    source = PROGRAMS[place].replace("{folder!r}", repr(str(tmp_path)))
+    names: dict = {}
+    exec(compile(source, "<plain>", "exec"), names)
+    assert names["w"].grad[0].item() != pytest.approx(names["w"].detach().exp()[0].item())
+    verdict = record(source).verdict
+    assert ("silently-wrong", ["n[0] = 5"]) == (
+        verdict.outcome, list(dict.fromkeys(place.text for place in verdict.harms[0].mutated_at)),
+    )  # fmt: skip
+
+
+def test_an_alias_that_was_made_without_a_call_is_known():
+    """Names that are bound in statements which are not looked at are read at the next look."""
+    source = (
+        START
+        + LOOP.format(many=4000, indent="")
+        + "\nh = w.exp()\nfor i in range(99):\n    k = h\nk += 1\nh.sum().backward()\n"
+    )
+    verdict = record(source).verdict
+    assert ("raises-backward", ["k += 1"]) == (verdict.outcome, [place.text for place in verdict.harms[0].mutated_at])
+
+
+def test_a_scripted_function_is_looked_at(tmp_path):
+    """Function modes do not receive its calls, so each of its statements is observed."""
+    script = "@torch.jit.script\ndef grow(x: torch.Tensor):\n    x.add_(1)\n"
+    source = (
+        START
+        + script
+        + LOOP.format(many=2500, indent="")
+        + "\nh = w.exp()\ni = 1\ngrow(h)\ni = 2\nh.sum().backward()\n"
+    )
+    (tmp_path / "scripted.py").write_text(source)
+    found = json.loads(autograder("explain", "scripted.py", "--json", "--no-repair", cwd=tmp_path).stdout)
+    assert ("raises-backward", "grow(h)") == (found["outcome"], found["harms"][0]["mutated_at"][0]["text"])
+
+
+def test_statements_without_pytorch_are_not_looked_at(tmp_path):
+    """Of 200,000 such statements, all but the first are skipped, and a note gives the number of unlisted ones."""
+    source = START + LOOP.format(many=100_000, indent="") + "\nh = w.exp()\nh += 1\nh.sum().backward()\n"
+    (tmp_path / "long.py").write_text(source)
+    found = json.loads(autograder("explain", "long.py", "--json", "--no-repair", cwd=tmp_path).stdout)
+    assert ("raises-backward", "h += 1") == (found["outcome"], found["harms"][0]["mutated_at"][0]["text"])
+    (note,) = (note for note in found["notes"] if "not listed" in note)
+    assert 200_000 - 2 * EACH < int(note.split()[0].replace(",", "")) < 200_010
+
+
+def test_a_line_apart_from_every_graph_is_counted():
+    """Only its first rounds are listed, and the same kind of line is named where a graph has saved the tensor."""
+    source = (
+        "import torch\nN = torch.zeros(3, 3)\nw = torch.ones(3, requires_grad=True)\n"
+        "for i in range(4000):\n    N[i % 3, 0] += 1\n"
+        "k = N @ w\nfor i in range(300):\n    N[0, 1] += 1\nk.sum().backward()\n"
+    )
+    # In a process of its own: after other tests, a living NumPy array may share memory with a tensor.
+    imports = "import sys; from autograder.tape import record; from autograder.tape.recording.schema import to_json"
+    code = f"{imports}; print(to_json(record(sys.argv[1])))"
+    done = subprocess.run([sys.executable, "-c", code, source], capture_output=True, text=True, check=True)
+    recording = from_json(done.stdout)
+    harm = recording.verdict.harms[0]
+    assert ("raises-backward", {"N[0, 1] += 1"}) == (
+        recording.verdict.outcome,
+        {place.text for place in harm.mutated_at},
+    )
+    assert sum(step.place.line == 5 for step in recording.steps) < EACH
+    (note,) = (note for note in recording.verdict.notes if "not listed" in note)
+    assert int(note.split()[0].replace(",", "")) > 8_600 - 2 * EACH

@@ -1,10 +1,14 @@
-"""Threads that a program starts are followed like the program itself."""
+"""Threads are followed like the program itself, and the smaller corpora agree with their declared outcomes."""
 
 import threading
 import time
 
+import pytest
+
 from autograder.tape import record
 from autograder.tape.run.child_processes import in_new_threads
+from tests.corpus.declared import assert_declared, assert_explained
+from tests.corpus.programs import HERE, programs
 
 
 def test_an_error_that_a_thread_kept_for_itself():
@@ -94,3 +98,24 @@ def test_only_new_threads_are_met():
     threading.Thread(target=lambda: done.append(0)).start()
     assert met == done[:2]
     assert threading.get_ident() not in met
+
+
+FOLDERS = ("checkpoints", "engine", "threads")
+EACH = pytest.mark.parametrize(
+    "program", [one for folder in FOLDERS for one in programs(HERE / folder)], ids=lambda program: program.name
+)
+
+
+@EACH
+def test_declared_outcome_is_what_pytorch_does(program):
+    """Plain PyTorch raises as declared, or gives the reference's gradients, or others."""
+    assert_declared(program)
+
+
+@EACH
+def test_outcome_and_line(program):
+    """The outcome is the declared one, and the lines that wrote and that saved.
+
+    No parameter's initialisation is blamed for a checkpointed block, and of a thread its own line is named, not the one that waited.
+    """
+    assert_explained(program)

@@ -1,4 +1,4 @@
-"""The entry points: a file or one function of it, the JSON object, and one clear sentence if it cannot be run."""
+"""The entry points: a file or one function, the JSON object, one sentence if it cannot be run, and programs of real size."""
 
 import importlib
 import json
@@ -13,6 +13,7 @@ import autograder
 from autograder.tape import ProgramError, explain_json, record, record_file
 from autograder.tape.recording.verdict_types import OUTCOMES
 from autograder.tape.run.programs.source_text import is_own_file
+from tests.tape.modules import MODULES
 
 BUG = """
 import torch
@@ -305,3 +306,17 @@ def test_no_file_of_this_package_counts_as_the_users(tmp_path):
 
     assert [] == [name for name in ours if is_own_file(str(name))]
     assert is_own_file(str(file))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_outcome_and_harmful_line(name):
+    """The outcome is that of PyTorch; a fault is attributed to the marked line, and a correct program has no blamed line."""
+    outcome, lines, source = MODULES[name]
+
+    verdict = record(source, file=f"{name}.py", function="run" if "def run" in source else None).verdict
+
+    assert outcome == verdict.outcome, verdict
+    if outcome == "correct":
+        assert () == verdict.harms
+    elif lines and outcome != "raises-forward":
+        assert set(lines) & {place.line for place in verdict.harms[0].mutated_at}, verdict.harms

@@ -1,12 +1,28 @@
-"""The parts of one run: observed memory, the restored state, and the entry of every backward."""
+"""The parts of one run: memory, state, backward, the timer, and notebook cells as Python with IPython's lines."""
 
+import ast
+import importlib
+import importlib.abc
+import importlib.machinery
+import itertools
+import json
+import signal
+import sys
+import time
+from contextlib import suppress
+
+import pytest
 import torch
+from IPython.core.inputtransformer2 import TransformerManager
 
 from autograder.tape.run.engine import Listener, watched
 from autograder.tape.run.function_mode import function_name, tensors
 from autograder.tape.run.graph_walk import leaves_below, nodes_below, standing
+from autograder.tape.run.programs.notebook_text import python_of_cell
 from autograder.tape.run.snapshot import Snapshot
 from autograder.tape.run.storages import Memories, address_of, changed_interval, extent_of, fingerprint
+from autograder.tape.run.time_limit import TimeUp, time_limit
+from tests.commands import autograder
 
 
 def test_tensors_on_one_storage_have_one_memory():
@@ -135,3 +151,175 @@ def test_functions_have_short_names():
         function_name(torch.Tensor.shape.__get__),
     )
     assert [id(one), id(two)] == [id(found) for found in tensors([one, {"a": (two, 3)}])]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
+@pytest.mark.parametrize("now", [100.0, 30.0], ids=["the time is up", "time is left"])
+def test_a_signal_that_comes_while_the_handler_is_put_back_is_let_go(monkeypatch, now):
+    """It may arrive inside `signal.signal`, which the end of the context calls: nothing is raised, and the timer is not set again."""
+    before, left = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
+    times, put_back = [0.0], signal.signal
+    came = []
+
+    def interrupted(number, handler):
+        if callable(signal.getsignal(number)):
+            came.append(signal.getsignal(number)(number, sys._getframe()))
+        return put_back(number, handler)
+
+    with time_limit(60, clock=lambda: times[0]):
+        times[0] = now
+        monkeypatch.setattr(signal, "signal", interrupted)
+    monkeypatch.undo()
+    assert came
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert (signal.getitimer(signal.ITIMER_REAL)[0] > 0) == (left > 0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
+def test_a_limit_inside_another_gives_the_rest_back():
+    """The outer limit ends its block although an inner one was set and ended in between."""
+    began, ended = time.monotonic(), False
+    try:
+        with time_limit(0.3):
+            with suppress(TimeUp), time_limit(0.05):
+                time.sleep(5)
+            time.sleep(5)
+    except TimeUp:
+        ended = True
+    assert ended
+    assert time.monotonic() - began < 4
+
+
+class SlowPart(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds one more module of PyTorch, which takes longer to load than the limit."""
+
+    def find_spec(self, name, path, target=None):
+        """Find the one module."""
+        return importlib.machinery.ModuleSpec(name, self) if name == "torch.slow_part" else None
+
+    def exec_module(self, module):
+        """Take its time."""
+        time.sleep(0.3)
+        module.is_complete = True
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
+def test_an_import_of_pytorch_is_not_cut_off(monkeypatch):
+    """A module of PyTorch is loaded to its end, and the limit ends the block right after that."""
+    monkeypatch.setattr(sys, "meta_path", [SlowPart(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "torch.slow_part", raising=False)
+    began = time.monotonic()
+    with suppress(TimeUp), time_limit(0.05):
+        importlib.import_module("torch.slow_part")
+        time.sleep(5)
+    assert sys.modules["torch.slow_part"].is_complete
+    assert time.monotonic() - began < 4
+
+
+PLAIN = [
+    "n = 3 # context length: how many?",
+    'prompt = """\n!important\n%time f()\nready?\n"""',
+    "x = [1,\n  5 % 2,\n  7]",
+    "total = (a\n  % b)",
+    "if n:\n    y = 1\nelse:\n    y = 2",
+    "def f(a, b='!ls'):\n    # why?\n    return a % b",
+    "s = 'is it?' # yes?",
+    "print(f'{n=!r} {n!s}')",
+    'z = "a = !ls"',
+    "mask = x != y",
+    "first = \\\n  second",
+]
+REPLACED = [
+    "%matplotlib inline",
+    "!pip install torch  # it's needed",
+    "!ls \\\n  -l",
+    "files = !ls",
+    "a.b[0] = !ls 'x",
+    "seed = %env SEED",
+    "f?",
+    "torch.exp??",
+    "?f",
+    "if n:\n    !ls\n    y = 1",
+    "for i in x:\n    %cd ..",
+    "with f() as g:\n    names = !ls\n    y = 2",
+]
+
+
+def as_ipython_reads(cell):
+    """The statements that IPython makes of a cell; its calls of magics are None, of commands []."""
+
+    class WithoutShell(ast.NodeTransformer):
+        def visit_Expr(self, node):
+            return ast.Pass() if ast.unparse(node).startswith("get_ipython().") else node
+
+        def visit_Assign(self, node):
+            value = ast.unparse(node.value)
+            if value.startswith("get_ipython()."):
+                node.value = ast.List([], ast.Load()) if ".getoutput(" in value else ast.Constant(None)
+            return node
+
+    return statements(WithoutShell().visit(ast.parse(TransformerManager().transform_cell(cell))))
+
+
+def statements(tree):
+    """The statements of a program as text; one without effect may be left out at the top."""
+    return [ast.unparse(one) for one in tree.body if not isinstance(one, ast.Pass)]
+
+
+@pytest.mark.parametrize("first", [*PLAIN, *REPLACED])
+def test_a_cell_has_the_statements_that_ipython_reads(first):
+    """Alone, and before and after each of the other statements; Python stays as it is, on its own lines."""
+    for cell in [first, *(f"{first}\n{second}" for second in (*PLAIN, *REPLACED))]:
+        python = python_of_cell(cell)
+        assert cell.count("\n") == python.count("\n")
+        assert as_ipython_reads(cell) == statements(ast.parse(python)), cell
+
+
+@pytest.mark.parametrize(("one", "other"), itertools.pairwise([*PLAIN, PLAIN[0]]))
+def test_python_stays_as_it_is(one, other):
+    """A `?`, `!` or `%` in a comment, a string or an expression has no effect."""
+    assert f"{one}\n{other}" == python_of_cell(f"{one}\n{other}")
+
+
+@pytest.mark.parametrize(
+    ("cell", "python"),
+    [
+        pytest.param("%time h += 1", "h += 1", id="time"),
+        pytest.param("    %timeit -n 10 -r3 f(h)", "    f(h)", id="timeit with options"),
+        pytest.param("%prun -s cumulative -q f(-h)", "f(-h)", id="prun with options"),
+        pytest.param("y = %time f(h)", "y = f(h)", id="value of time"),
+        pytest.param("t = %timeit -o f(h)", "f(h); t = None", id="value of timeit"),
+        pytest.param("%time !ls", "# %time !ls", id="a command in time"),
+        pytest.param("%%time\nh += 1", "# %%time\nh += 1", id="cell of time"),
+        pytest.param("%%timeit -n 1 h = f()\nh += 1", "h = f()\nh += 1", id="cell of timeit with its setup"),
+        pytest.param("\n%%capture out --no-stderr\nh += 1", "\n# %%capture out --no-stderr\nh += 1", id="capture"),
+        pytest.param("%%bash\nls $h?", "# %%bash\n# ls $h?", id="another language"),
+    ],
+)
+def test_python_in_a_magic_runs_once(cell, python):
+    """`%time`, `%timeit`, `%prun` and their cell magics give their code; the body of any other cell magic is left out."""
+    assert python == python_of_cell(cell)
+
+
+def notebook(*cells):
+    """A notebook as JSON."""
+    code = [{"cell_type": "code", "id": f"c{number}", "metadata": {}, "execution_count": None, "outputs": [],
+             "source": cell.splitlines(keepends=True)} for number, cell in enumerate(cells)]  # fmt: skip
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": code})
+
+
+def test_a_lecture_is_explained_as_it_is(tmp_path):
+    """Commands give [], `display` and `get_ipython` exist, and the repair of a line in a magic keeps the magic."""
+    path = tmp_path / "lecture.ipynb"
+    path.write_text(notebook(
+        "import torch\n%matplotlib inline\nget_ipython().run_line_magic('env', 'A=1')",
+        'n = 3 # how many?\nprompt = """\n!important\nready?\n"""\nfiles = !ls\ndisplay(files)\n'
+        "assert files == [] and prompt.count('\\n') == 3 and get_ipython().getoutput('ls') == []",
+        "w = torch.ones(n, requires_grad=True)\na = w.exp()\n%time a += 1\na.sum().backward()",
+    ))  # fmt: skip
+    found = json.loads(autograder("explain", path.name, "--json", cwd=tmp_path).stdout)
+    assert "raises-backward" == found["outcome"]
+    assert ["a += 1"] == [place["text"] for place in found["harms"][0]["mutated_at"]]
+    assert any("cell 3, line 3" in note for note in found["notes"])
+    autograder("explain", path.name, "--apply", cwd=tmp_path)
+    assert "%time a = a + 1\n" in json.loads(path.read_text())["cells"][2]["source"]
