@@ -242,24 +242,6 @@ def test_errors_are_of_one_family():
     assert {"AutograderError", "InputError", "SetupError", "UnfinishedError", "Unsolved"} | CAUGHT_INSIDE == raised
 
 
-@pytest.mark.parametrize(
-    ("module", "loads_torch"),
-    [
-        ("autograder", False),
-        ("autograder.tape.recording.schema", False),
-        ("autograder.view", False),
-        ("autograder.check", False),
-        ("autograder.course.lab", False),
-        ("autograder.classroom.collect.collection", False),
-        ("autograder.check.exercise", True),
-    ],
-)
-def test_drawing_a_recording_needs_no_torch(module, loads_torch):
-    """A stored recording is drawn without torch; the last row shows that this test can detect torch."""
-    code = f"import sys, {module}; print('torch' in sys.modules)"
-    assert f"{loads_torch}\n" == subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT)
-
-
 def test_top_level_has_only_what_has_a_reason():
     """The top level contains only the course, its sources, the package, and the files of tools."""
     tracked = subprocess.check_output(["git", "ls-files"], text=True, cwd=ROOT).splitlines()

@@ -288,6 +288,10 @@ def test_what_a_program_prints_stays_inside(capfd):
         ("autograder.tape", False),
         ("autograder.tape.recording.schema", False),
         ("autograder", False),
+        ("autograder.view", False),
+        ("autograder.check", False),
+        ("autograder.course.lab", False),
+        ("autograder.classroom.collect.collection", False),
         ("autograder.tape.diagnose.record", True),
     ],
 )
