@@ -1,53 +1,3 @@
-# %% write_unmarked · a Function writes its input and does not say so
-# silently-wrong, tensor=h
-import torch
-
-
-class Scale(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        x.data.mul_(3)  # harm
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * 3
-
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-h = a * 2
-square = (h * h).sum()  # saves
-loss = square + Scale.apply(h).sum()
-loss.backward()
-
-
-# truth
-def truth():
-    return {"a": [8.0 + 6.0, 16.0 + 6.0]}
-
-
-# %% write_marked · the same Function with mark_dirty, on a tensor nobody saved
-# correct
-import torch
-
-
-class Scale(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.mark_dirty(x)
-        return x.mul_(3)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * 3
-
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-h = a * 2
-h = Scale.apply(h)
-loss = (h * h).sum()
-loss.backward()
-
 # %% write_marked_saved · mark_dirty moves the counter of a saved tensor
 # raises-backward, tensor=h
 import torch
@@ -69,57 +19,6 @@ h = a * 2
 square = (h * h).sum()  # saves
 loss = square + Scale.apply(h).sum()  # harm
 loss.backward()
-
-# %% stash · a tensor stashed on ctx is written
-# silently-wrong, tensor=h, watch=blind
-import torch
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.x = x
-        return x * x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return 2 * ctx.x * grad
-
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-h = a * 2
-y = Square.apply(h).sum()
-h.zero_()  # harm
-y.backward()
-
-
-# truth
-def truth():
-    return {"a": [8.0, 16.0]}
-
-
-# %% saved_properly · the same with save_for_backward is refused
-# raises-backward, tensor=h
-import torch
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, grad):
-        (x,) = ctx.saved_tensors
-        return 2 * x * grad
-
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-h = a * 2
-y = Square.apply(h).sum()
-h.zero_()  # harm
-y.backward()
 
 # %% grad_written · backward writes the gradient it was given, which another branch shares
 # bug: silently-wrong, watch=blind
@@ -166,20 +65,6 @@ class Round(torch.autograd.Function):
 
 a = torch.tensor([1.2, 2.7], requires_grad=True)
 (Round.apply(a) * 3).sum().backward()
-
-
-# truth
-def truth():
-    return {"a": [3.0, 3.0]}
-
-
-# %% straight_through_detach · the same by detach
-# correct, oracle=clone
-import torch
-
-a = torch.tensor([1.2, 2.7], requires_grad=True)
-rounded = a + (a.round() - a).detach()
-(rounded * 3).sum().backward()
 
 
 # truth

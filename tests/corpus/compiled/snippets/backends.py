@@ -22,49 +22,6 @@ def truth():
     return {"w": [[9.0, 9.0], [12.0, 12.0]]}
 
 
-# %% view_of_input_aot · the same with aot_eager keeps the check
-# bug: raises-backward, tensor=x
-# fixed: correct
-import torch
-
-
-def forward(x, w):
-    return (x @ w).sum()  # saves
-
-
-x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-w = torch.ones(2, 2, requires_grad=True)
-loss = torch.compile(forward, backend="aot_eager")(x, w)
-x.add_(1)  # [bug] harm
-x = x + 1  # [fixed]
-loss.backward()
-
-# %% view_data_inductor · the same write through .data, which no backend would notice
-# bug: silently-wrong, tensor=x
-# fixed: correct
-import torch
-
-
-@torch.compile
-def forward(x, w):
-    return torch.tanh(x @ w).sum()  # saves
-
-
-x = torch.tensor([[1.0, 2.0], [3.0, 4.0]]) / 10
-w = torch.ones(2, 2, requires_grad=True)
-loss = forward(x, w)
-x.data.mul_(2)  # [bug] harm
-x = x * 2  # [fixed]
-loss.backward()
-
-
-# truth
-def truth():
-    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]]) / 10
-    w = torch.ones(2, 2, requires_grad=True)
-    return {"w": torch.autograd.grad(torch.tanh(x @ w).sum(), w)[0]}
-
-
 # %% result_data_aot · what a compiled function returns is written through .data
 # bug: silently-wrong, tensor=h
 # fixed: correct
@@ -119,40 +76,6 @@ def forward(w):
 
 w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
 torch.compile(forward, backend="aot_eager")(w).backward()
-
-# %% inside_inductor · the same with inductor
-# bug: raises-forward, tensor=h
-# fixed: correct
-import torch
-
-
-def forward(w):
-    h = torch.sigmoid(w)
-    square = h * h  # saves
-    h += 1  # [bug] harm
-    h = h + 1  # [fixed]
-    return (square * h).sum()
-
-
-w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
-torch.compile(forward)(w).backward()
-
-# %% inside_unharmed · writes inside the compiled part into what nobody needs
-# correct
-import torch
-
-
-@torch.compile(backend="aot_eager")
-def forward(x, w):
-    scale = torch.zeros(3)
-    scale += 2
-    h = x * w
-    h *= scale
-    return h.relu_().sum()
-
-
-w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
-forward(torch.ones(3), w).backward()
 
 # %% own_backend · a backend of the program's own
 # correct
@@ -209,21 +132,3 @@ w = torch.tensor([0.1, 0.2], requires_grad=True)
 h = torch.exp(w)  # saves
 loss = torch.compile(shift, backend="aot_eager")(h)
 (loss + h.sum()).backward()
-
-# %% input_written_inside_inductor · the same with inductor
-# bug: raises-backward, tensor=h
-# fixed: correct
-import torch
-
-
-@torch.compile
-def shift(h):
-    h.add_(1)  # [bug] harm
-    h = h + 1  # [fixed]
-    return (2 * h).sum()
-
-
-w = torch.tensor([0.1, 0.2], requires_grad=True)
-h = torch.exp(w)  # saves
-loss = shift(h)
-loss.backward()

@@ -36,34 +36,6 @@ for step in range(3):
     loss.backward()
     optimizer.step()
 
-# %% batch_norm_inductor · running statistics are written in each forward
-# correct
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(inplace=True), nn.Linear(4, 1))
-compiled = torch.compile(model)
-x = torch.randn(8, 3)
-compiled(x).pow(2).mean().backward()
-
-# %% dropout_inductor · inductor draws other random numbers than eager does
-# correct
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-w = torch.ones(64, requires_grad=True)
-
-
-@torch.compile
-def forward(w):
-    return (nn.functional.dropout(w * 3, 0.5) ** 2).sum()
-
-
-forward(w).backward()
-w.grad = (w.grad > 0).float() * 0
-
 # %% custom_function · a custom Function in a compiled part
 # correct
 import torch
@@ -135,45 +107,6 @@ for position in range(3):
     loss = loss + attend(cache, w, x[position])
 loss.backward()
 
-# %% dynamic · another size each time
-# correct
-import torch
-
-torch.manual_seed(0)
-w = torch.randn(3, 2, requires_grad=True)
-forward = torch.compile(lambda x, w: (x @ w).square().mean(), backend="aot_eager", dynamic=True)
-for size in (2, 3, 5):
-    forward(torch.randn(size, 3), w).backward()
-
-# %% no_grad_part · an evaluation under no_grad between forward and backward
-# correct
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-model = nn.Linear(3, 3)
-compiled = torch.compile(model, backend="aot_eager")
-x = torch.randn(4, 3)
-loss = compiled(x).square().sum()
-with torch.no_grad():
-    level = compiled(x).mul_(2).sum()
-loss.backward()
-
-# %% optimizer_compiled · a compiled step of the optimizer before the second backward
-# bug: raises-backward, tensor=w
-# fixed: correct
-import torch
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-optimizer = torch.optim.SGD([w], lr=0.1)
-step = torch.compile(optimizer.step, backend="aot_eager")
-first = (w * w).sum()
-second = (w * w * w).sum()  # saves
-first.backward()
-step()  # [bug] harm
-second.backward()
-step()  # [fixed]
-
 # %% checkpointed · a checkpointed block in a compiled function
 # correct
 import torch
@@ -187,20 +120,6 @@ def forward(w):
 
 w = torch.tensor([0.5, 1.0], requires_grad=True)
 forward(w).backward()
-
-# %% leaf_refused · a leaf is written where grad is on
-# raises-forward
-import torch
-
-
-@torch.compile(backend="aot_eager")
-def forward(w):
-    w.mul_(2)
-    return (w * w).sum()
-
-
-w = torch.tensor([0.5, 1.0], requires_grad=True)
-forward(w).backward()  # harm
 
 # %% penalty · a gradient of a gradient, which aot_eager does not give
 # raises-backward

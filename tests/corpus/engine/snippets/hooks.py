@@ -44,23 +44,6 @@ def truth():
     return {"w": torch.exp(torch.tensor([0.5, 1.0]))}
 
 
-# %% half_precision_hooks · saved tensors kept in half precision: a copy, and close enough
-# correct
-import torch
-
-w = torch.tensor([0.5, 1.0], requires_grad=True)
-with torch.autograd.graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
-    h = torch.exp(w)
-    loss = h.sum()
-h.zero_()
-loss.backward()
-
-
-# truth
-def truth():
-    return {"w": torch.exp(torch.tensor([0.5, 1.0]))}
-
-
 # %% setup_context · the newer form of a custom Function
 # bug: raises-backward, tensor=out
 # fixed: correct
@@ -88,20 +71,6 @@ out.mul_(2)  # [bug] harm
 out = out * 2  # [fixed]
 out.sum().backward()
 
-# %% clip_in_hook · a hook on a leaf that clamps what arrives
-# correct, oracle=clone
-import torch
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-w.register_hook(lambda grad: grad.clamp(-1, 1))
-(w * w * 3).sum().backward()
-
-
-# truth
-def truth():
-    return {"w": [1.0, 1.0]}
-
-
 # %% step_in_backward · a step in a hook of the last layer, which writes into the first layer's weight too early
 # bug: raises-backward, tensor=first
 # fixed: correct
@@ -121,51 +90,6 @@ def step(_parameter):
 last.register_post_accumulate_grad_hook(step)
 h = torch.tanh(inputs @ first)  # saves
 (h @ last).sum().backward()
-
-# %% module_hook · a forward hook that normalises the output in place
-# bug: raises-backward, tensor=out
-# fixed: correct
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(2, 3), nn.Sigmoid(), nn.Linear(3, 1))  # saves
-
-
-def normalise(_module, _inputs, out):
-    out.div_(2)  # [bug] harm
-    out = out / 2  # [fixed]
-    return out
-
-
-net[1].register_forward_hook(normalise)
-out = net(torch.ones(4, 2))  # saves
-out.sum().backward()
-
-# %% allow_unused · a gradient that is not there
-# correct
-import torch
-
-w = torch.tensor([0.5, 1.0], requires_grad=True)
-other = torch.tensor([1.0], requires_grad=True)
-loss = (w * w).sum()
-slopes = torch.autograd.grad(loss, [w, other], allow_unused=True, retain_graph=True)
-loss.backward()
-
-# %% inner_loop · a few steps of an inner loop with create_graph, whose weights are written in place
-# bug: raises-backward, tensor=fast
-# fixed: correct
-import torch
-
-meta = torch.tensor([0.5, -0.3], requires_grad=True)
-x = torch.tensor([1.0, 2.0])
-fast = meta.clone()
-for _ in range(2):
-    inner = ((fast * x).sum() - 1) ** 2 + (fast**3).sum()
-    (slope,) = torch.autograd.grad(inner, fast, create_graph=True)  # saves
-    fast = fast - 0.1 * slope  # [fixed]
-    fast.sub_(0.1 * slope)  # [bug] harm
-((fast * x).sum() ** 2).backward()
 
 # %% backward_writes_its_input · a custom backward writes into the gradient it is given
 # bug: silently-wrong, tensor=grad, watch=blind

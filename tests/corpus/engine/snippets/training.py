@@ -38,25 +38,6 @@ for _ in range(2):
     scaler.step(optimizer)
     scaler.update()
 
-# %% scaler_unscale · unscale_ writes gradients, which nobody saved
-# correct, oracle=clone
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-net = nn.Linear(3, 2)
-optimizer = torch.optim.Adam(net.parameters(), lr=0.1, foreach=True)
-scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
-x = torch.randn(4, 3)
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = net(x).pow(2).mean()
-    scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-    scaler.step(optimizer)
-    scaler.update()
-
 # %% ddp_batch_norm · two forwards of one DistributedDataParallel with a batch norm, then one backward
 # correct, oracle=clone
 import tempfile

@@ -1,22 +1,3 @@
-# %% scripted · a scripted function writes into what it saved
-# bug: raises-backward, tensor=h
-# fixed: correct
-import torch
-
-
-def forward(w):
-    h = torch.exp(w)
-    h = h * 1
-    return h
-
-
-w = torch.tensor([0.5, 1.0], requires_grad=True)
-h = torch.jit.script(forward)(w)
-y = torch.sin(h)  # saves
-h.mul_(2)  # [bug] harm
-h = h * 2  # [fixed]
-y.sum().backward()
-
 # %% scripted_inside · the write stands in the scripted function
 # bug: raises-backward, tensor=h
 # fixed: correct
@@ -68,25 +49,6 @@ def truth():
     w, x = torch.tensor([0.5, 1.0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     return {"v": (x * torch.cos(w * x)).sum(0)}
 
-
-# %% exported · an exported program
-# correct
-import torch
-from torch import nn
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.w = nn.Parameter(torch.tensor([0.5, 1.0]))
-
-    def forward(self, x):
-        return (torch.exp(self.w) * x).sum()
-
-
-net = Net()
-program = torch.export.export(net, (torch.ones(2),)).module()
-program(torch.ones(2)).backward()
 
 # %% forward_mode · dual numbers and a write
 # correct

@@ -87,80 +87,6 @@ def step():
 with ThreadPoolExecutor(max_workers=1) as pool:
     pool.submit(step).result()
 
-# %% numpy_in_thread · a thread fills a buffer through NumPy
-# bug: silently-wrong, tensor=batch
-# fixed: correct
-import threading
-
-import torch
-
-batch = torch.ones(3)
-array = batch.numpy()
-
-
-def refill():
-    array[:] = 5.0  # [bug] harm
-    array.copy()[:] = 5.0  # [fixed]
-
-
-w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-loss = (batch * w).sum()  # saves
-loader = threading.Thread(target=refill)
-loader.start()
-loader.join()
-loss.backward()
-
-# %% loader_threads · a prefetcher in a thread gives fresh tensors
-# correct
-import queue
-import threading
-
-import torch
-
-torch.manual_seed(0)
-data = torch.randn(6, 3)
-ready = queue.Queue(maxsize=2)
-
-
-def prefetch():
-    for row in data:
-        ready.put(row.clone().mul_(2))
-    ready.put(None)
-
-
-threading.Thread(target=prefetch, daemon=True).start()
-w = torch.ones(3, requires_grad=True)
-while (row := ready.get()) is not None:
-    (row * w).pow(2).sum().backward()
-
-# %% ring_of_buffers · the prefetcher reuses the buffer whose batch is still needed
-# bug: silently-wrong, tensor=batch
-# fixed: correct
-import threading
-
-import torch
-
-torch.manual_seed(0)
-data = torch.randn(2, 3)
-buffer = data[0].clone()
-go, done = threading.Event(), threading.Event()
-
-
-def prefetch():
-    go.wait()
-    buffer.data.copy_(data[1])  # [bug] harm
-    fresh = data[1].clone()  # [fixed]
-    done.set()
-
-
-threading.Thread(target=prefetch, daemon=True).start()
-w = torch.ones(3, requires_grad=True)
-batch = buffer
-loss = (batch * w).pow(2).sum()  # saves
-go.set()
-done.wait()
-loss.backward()
-
 # %% data_loader_workers · a DataLoader with a worker process
 # correct
 import torch
@@ -171,51 +97,6 @@ w = torch.ones(3, requires_grad=True)
 loader = DataLoader(TensorDataset(torch.randn(8, 3)), batch_size=4, num_workers=1)
 for (batch,) in loader:
     (batch * w).pow(2).sum().backward()
-
-# %% pin_thread · two workers train two models at once
-# correct
-import threading
-
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-models = [nn.Linear(3, 1), nn.Linear(3, 1)]
-batches = [torch.randn(4, 3), torch.randn(4, 3)]
-
-
-def train(model, batch):
-    for _ in range(3):
-        model(batch).pow(2).mean().backward()
-
-
-workers = [threading.Thread(target=train, args=pair) for pair in zip(models, batches)]
-for worker in workers:
-    worker.start()
-for worker in workers:
-    worker.join()
-
-# %% hogwild · two threads step one model's weights while a loss waits
-# bug: raises-backward, tensor=w
-# fixed: correct
-import threading
-
-import torch
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-optimizer = torch.optim.SGD([w], lr=0.1)
-
-
-def step():
-    (w * w).sum().backward()
-    optimizer.step()  # [bug] harm
-
-
-loss = (w * w * w).sum()  # saves
-other = threading.Thread(target=step)
-other.start()
-other.join()
-loss.backward()
 
 # %% low_level_step · forward, write and backward in such a thread
 # bug: silently-wrong, tensor=h
