@@ -10,16 +10,6 @@ c = (b * kept).sum()
 b = torch.zeros(2)
 c.backward()
 
-# %% N1_item_assignment · a list's item is replaced, no tensor is written
-# correct
-import torch
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-history = [a * a]
-loss = (history[0] * a).sum()
-history[0] = torch.zeros(2)
-loss.backward()
-
 # %% N2 · the graph holds the tensor, not the name
 # correct
 import torch
@@ -52,13 +42,3 @@ f = d.pow(2).sum()  # saves
 d.data.add_(0.5)  # harm
 d.detach().add_(0.5)  # harm
 f.backward()
-
-# %% N4_read_only · versions are read, memory is not written
-# correct
-import torch
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-d = a.exp()
-views = [d.data, d.detach(), d[:1], d.view(2, 1)]
-versions = [view._version for view in views]
-d.sum().backward()

@@ -6,14 +6,6 @@ w = torch.empty(3, requires_grad=True)
 w.normal_()
 (w * 2).sum().backward()
 
-# %% L2_data · initialised through .data, before any use
-# correct, oracle=clone
-import torch
-
-w = torch.empty(3, requires_grad=True)
-w.data.normal_()
-(w * w).sum().backward()
-
 # %% L2_no_grad · initialised under no_grad, before any use
 # correct, oracle=clone
 import torch
@@ -22,15 +14,6 @@ w = torch.empty(3, requires_grad=True)
 with torch.no_grad():
     w.normal_()
 (w * w).sum().backward()
-
-# %% L2_init · initialised by nn.init
-# correct, oracle=clone
-import torch
-
-layer = torch.nn.Linear(3, 2)
-torch.nn.init.kaiming_uniform_(layer.weight)
-torch.nn.init.zeros_(layer.bias)
-layer(torch.ones(4, 3)).pow(2).sum().backward()
 
 # %% L4 · the same through .data, where nothing saved x
 # correct
@@ -111,16 +94,6 @@ x = torch.tensor([1.0, 2.0], requires_grad=True)
 x[0] = 2
 (x * x).sum().backward()
 
-# %% L10_step · an optimizer's step writes leaves, after backward
-# correct, oracle=clone
-import torch
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-optimizer = torch.optim.SGD([w], lr=0.1)
-loss = (w * w).sum()
-loss.backward()
-optimizer.step()
-
 # %% L10_step_first · the step is taken before backward
 # raises-backward, tensor=w
 import torch
@@ -131,18 +104,6 @@ optimizer = torch.optim.SGD([w], lr=0.1)
 loss = (w * w).sum()  # saves
 optimizer.step()  # harm
 loss.backward()
-
-# %% L10_train · two honest training steps
-# correct, oracle=clone
-import torch
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-optimizer = torch.optim.SGD([w], lr=0.1)
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = (w * w).sum()
-    loss.backward()
-    optimizer.step()
 
 # %% L3 · a leaf is multiplied in place after use
 # raises-forward

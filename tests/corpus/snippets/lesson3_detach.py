@@ -100,21 +100,6 @@ def truth():
     return {"a": [0.1966119, 0.1049936, 0.0451767]}
 
 
-# %% D8_detach · the sum is zeroed through .detach()
-# correct
-import torch
-
-a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-out = a.sigmoid().sum()
-out.detach().zero_()
-out.backward()
-
-
-# truth
-def truth():
-    return {"a": [0.1966119, 0.1049936, 0.0451767]}
-
-
 # %% D9 · a held branch: one part trained, another fixed
 # correct, oracle=clone
 import torch
@@ -189,24 +174,4 @@ a = torch.tensor([1.0, 2.0], requires_grad=True)
 b = a * 2
 b.data.mul_(3)  # harm
 loss = (b * b).sum()
-loss.backward()
-
-# %% D14_mul_one · .data written with what was there
-# correct
-import torch
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-b = a * 2
-loss = (b * b).sum()
-b.data.mul_(1)
-loss.backward()
-
-# %% D14_two_elements · only one element of the saved tensor is written
-# silently-wrong, tensor=b
-import torch
-
-a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-b = a * 2
-loss = (b * b).sum()  # saves
-b.data[1] = 0  # harm
 loss.backward()

@@ -56,16 +56,6 @@ W = torch.randn((7, 5), requires_grad=True)
 b = embedding(torch.tensor([1, 2, 1])) @ W.t()
 b.sigmoid().sum().backward()
 
-# %% E_no_max_norm · without max_norm a lookup writes nothing
-# correct
-import torch
-
-embedding = torch.nn.Embedding(3, 5)
-W = torch.randn((7, 5), requires_grad=True)
-a = embedding.weight @ W.t()
-b = embedding(torch.tensor([1, 2])) @ W.t()
-(a.sum() + b.pow(2).sum()).backward()
-
 # %% E4 · max_norm=True means 1.0
 # raises-backward, tensor=weight
 import torch

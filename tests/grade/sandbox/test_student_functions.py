@@ -1,7 +1,5 @@
 """A proxy of a student's function behaves for a test as the function itself would; cells are read as IPython reads them."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import io
