@@ -60,8 +60,7 @@ class GradingPlugin(WorkerPlugin):
         """Check whether this worker may grade. This method never raises; the client asks for the report."""
         slots = min(self._jobs or worker.state.nthreads, worker.state.nthreads)
         self._started = contextlib.ExitStack()
-        # of Graders; None for graders that are not started yet
-        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # of Graders; None for those not started yet
         for _ in range(slots):
             self._free.put(None)
         problem = await asyncio.to_thread(self._problem, worker.address)
@@ -107,10 +106,7 @@ def worker_report(plugin: str, dask_worker: Any) -> dict[str, Any] | None:
 
 
 def grade_on_worker(plugin: str, job: bytes) -> tuple[str, bytes | str]:
-    """Return the worker's address, and an encoded JobResult or the reason of the failure.
-
-    This is the task of Dask; its arguments and results are plain data.
-    """
+    """Return the worker's address, and an encoded JobResult or the reason of the failure; the task that Dask runs."""
     worker: Any = get_worker()
     try:
         return worker.contact_address, worker.plugins[plugin].grade(job)
@@ -158,11 +154,8 @@ def choose_cluster(choice: str, course: Path, folder: Path | None, level: str, j
         address, patience = table.get("address"), WORKER_SECONDS
         if address is None:
             cluster = opened.enter_context(_started({"security": security or True} | table))
-            address, security, patience = (
-                cluster.scheduler_address,
-                cluster.security,
-                math.inf,
-            )  # a batch system takes its time
+            address, security = cluster.scheduler_address, cluster.security
+            patience = math.inf  # a batch system takes its time
         yield DaskCluster(opened.enter_context(_connected(address, security or Security())), jobs, patience)
 
 
@@ -194,8 +187,7 @@ def _table(choice: str, course: Path, jobs: int) -> dict[str, Any]:
 def _started(table: dict[str, Any]) -> Any:
     module, _, name = table.pop("class").rpartition(".")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return getattr(importlib.import_module(module), name)(**table)
     except Exception as error:  # each class checks its own arguments
         raise InputError(f"{module}.{name} does not start with these arguments ({_first_line(error)})") from None
@@ -217,8 +209,7 @@ def _connected(address: str, security: Security) -> Iterator[Client]:
         raise InputError(f"{address} needs certificates: --certificates DIR, or Dask's configuration (docs/cluster.md)")
     try:
         # Dask's client waits forever for a listener that does not answer (2026.8).
-        hands = asyncio.wait_for(connect(address, timeout=CONNECT_SECONDS, **options), CONNECT_SECONDS + 2)
-        asyncio.run(hands).abort()
+        asyncio.run(asyncio.wait_for(connect(address, timeout=CONNECT_SECONDS, **options), CONNECT_SECONDS + 2)).abort()
         client = Client(address, security=security, timeout=CONNECT_SECONDS, set_as_default=False)
     except Exception as error:  # Dask passes on errors of the network and OpenSSL, wrapped in various ways
         reason = f"{_first_line(error)}). Start one with `dask scheduler`, or correct the address"
@@ -230,14 +221,12 @@ def _connected(address: str, security: Security) -> Iterator[Client]:
 
 def _refuse_exposed(address: str) -> None:
     if is_exposed(address):
-        raise InputError(
-            f"strangers can run programs as you through {address}; docs/cluster.md shows how to use tls://"
-        )
+        advice = "docs/cluster.md shows how to use tls://"
+        raise InputError(f"strangers can run programs as you through {address}; {advice}")
 
 
 def _first_line(error: Exception) -> str:
-    # dask-jobqueue lists all its settings, including keys, after the first line (0.9).
-    return f"{type(error).__name__}: {error}".partition("\n")[0]
+    return f"{type(error).__name__}: {error}".partition("\n")[0]  # dask-jobqueue (0.9) lists keys after it
 
 
 def _say(sentence: str) -> None:
@@ -286,8 +275,7 @@ class DaskCluster(Graders):
             yield self
         finally:
             self._done.clear()
-            # otherwise the connection is lost, and Dask would wait for the scheduler
-            if self._client.status == "running":
+            if self._client.status == "running":  # otherwise Dask would wait for the lost scheduler
                 with contextlib.suppress(Exception):
                     self._client.unregister_worker_plugin(self._plugin)
 
@@ -299,9 +287,8 @@ class DaskCluster(Graders):
         """
         waiting, results = iter(jobs), list[JobResult]()
         while True:
-            # Send new jobs before the results are yielded: the caller writes the results to disk, and the workers
-            # should work in the meantime. Each worker has as many jobs in reserve as it grades at once, so that it does
-            # not wait for the network.
+            # Send new jobs first, because the caller writes the results to disk. Each worker has as many jobs in reserve
+            # as it grades at once, so that it does not wait for the network.
             room = 2 * sum(self._workers[address].slots for address in self._fit) - len(self._at_work)
             for job in islice(waiting, max(0, room)):
                 self._send(_Attempt(msgspec.structs.replace(job, student=secrets.token_hex(12)), job.student))
