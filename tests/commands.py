@@ -7,6 +7,7 @@ of signals, start the real command.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from multiprocessing import get_context
@@ -40,3 +41,12 @@ def _run(words: list[str], cwd: str, out: str, err: str) -> None:
     for path, descriptor in ((out, 1), (err, 2)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
     raise SystemExit(main(words))
+
+
+def nbgrader(course: str | Path, *words: str) -> None:
+    """Run a plain nbgrader command in a course, with the environment's programs on PATH (it needs alembic)."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PATH": path, "PYTHONPATH": os.getcwd()}
+    command = [sys.executable, "-m", "nbgrader", *words]
+    done = subprocess.run(command, cwd=course, env=os.environ | home, capture_output=True, text=True)
+    assert 0 == done.returncode, done.stderr[-2000:]

@@ -190,7 +190,7 @@ SLOW_TESTS = (
     "lessons/test_predictions.py::test_a_wrong_value_is_met_with_its_belief",
     "locale/test_spoken_chinese.py::test_notes_on_graph_faults_are_chinese",
     "repair/test_kinds.py::test_a_write_that_takes_no_part_is_not_warned",
-    "tape/diagnose/test_diagnose.py::test_what_backward_does_not_read_is_not_harmed",
+    "tape/diagnose/test_diagnose.py::test_only_the_harmful_line_is_blamed",
     "tape/internals/test_internals.py::test_explain_ends_in_one_sentence",
     "tape/observe/test_observe.py::test_a_line_apart_from_every_graph_is_counted",
     "tape/observe/test_observe.py::test_a_numpy_write_after_much_python_is_named",

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -27,6 +26,7 @@ import psutil
 from nbgrader.utils import is_solution
 
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
+from tests.commands import nbgrader
 from tests.fixture_class.submissions import Lesson, submissions
 
 ASSIGNMENT = "02_mutating_a_saved_tensor"
@@ -122,15 +122,6 @@ def grades(course: Path) -> set[tuple[str, str, float]]:
         JOIN submitted_notebook n ON g.notebook_id = n.id JOIN submitted_assignment s ON n.assignment_id = s.id"""
     with sqlite3.connect(course / "class" / "gradebook.db") as database:
         return set(database.execute(query))
-
-
-def nbgrader(course: Path, *words: str) -> None:
-    """Run a plain nbgrader command in the course."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PATH": path}
-    subprocess.run(
-        [sys.executable, "-m", "nbgrader", *words], cwd=course, env=os.environ | home, capture_output=True, check=True
-    )
 
 
 def _figures(seconds: float, students: int) -> dict[str, float]:

@@ -120,7 +120,7 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     )
     server = subprocess.Popen(_command(token, root), cwd=root, env=_environment(private), stderr=_log(private))
     try:
-        yield Lab(_address(server, private, token), token, root)
+        yield Lab(server_address(server, private, token), token, root)
     finally:
         server.terminate()
         server.wait(30)
@@ -160,7 +160,7 @@ def _log(private: Path):
     return (private / "log").open("w")
 
 
-def _address(server: subprocess.Popen, private: Path, token: str, seconds: float = 120) -> str:
+def server_address(server: subprocess.Popen, private: Path, token: str, seconds: float = 120) -> str:
     """Return the address that the server wrote into its runtime folder, once it answers there."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.poll() is None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,6 +20,7 @@ from playwright.sync_api import Browser
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.feedback_files import write_feedback
 from autograder.grade.sandbox.isolation import LEVELS
+from tests.browser.conftest import server_address
 from tests.grade import plain_course
 from tests.grade.clean.test_clean import HOSTILE_HTML, HOSTILE_MARKDOWN, png
 
@@ -134,26 +133,14 @@ def formgrader(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--ServerApp.port=0", "--IdentityProvider.token=secret",
         f"--ServerApp.root_dir={course}", "--ServerApp.jpserver_extensions", "nbgrader.server_extensions.formgrader=True",
     ]  # fmt: skip
-    folders = {name: str(private / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")}
+    folders = {f"JUPYTER_{name.upper()}_DIR": str(private / name) for name in ("config", "data", "runtime")}
     with (private / "log").open("w") as log:
         server = subprocess.Popen(command, cwd=course, env=os.environ | folders, stderr=log)
         try:
-            yield _address(private, server)
+            yield server_address(server, private, "secret")
         finally:
             server.terminate()
             server.wait(30)
-
-
-def _address(private: Path, server: subprocess.Popen) -> str:
-    end = time.monotonic() + 120
-    while time.monotonic() < end and server.poll() is None:
-        for info in (private / "JUPYTER_RUNTIME_DIR").glob("jpserver-*.json"):
-            with suppress(OSError, ValueError):
-                address = f"http://127.0.0.1:{json.loads(info.read_text())['port']}"
-                with urllib.request.urlopen(f"{address}/api/status?token=secret", timeout=5):
-                    return address
-        time.sleep(0.3)
-    pytest.fail((private / "log").read_text()[-3000:])
 
 
 def visited(browser: Browser, address: str, listener: Listener) -> tuple[list[str], set[str]]:

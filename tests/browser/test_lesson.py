@@ -13,6 +13,7 @@ from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 from autograder.course.practice.question_cards import practice_items
 from tests.browser.late_write import LATE_WRITE
 from tests.fixture_class.submissions import Lesson
+from tests.lessons.solving import errors
 
 NOTEBOOK = "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"
 
@@ -35,16 +36,6 @@ def run_all_and_save(page, lab, name: str):
             assert last == len(saved.cells)
             return code
     raise AssertionError("the notebook did not run to its end within 240 s")
-
-
-def errors(cells) -> dict[str, str]:
-    """Return the error of each cell that shows one: its grade id, and the exception's name."""
-    return {
-        cell.metadata.get("nbgrader", {}).get("grade_id", cell.source[:30]): output.ename
-        for cell in cells
-        for output in cell.outputs
-        if output.output_type == "error"
-    }
 
 
 @pytest.mark.parametrize("answers", ["answer", pytest.param("stub", marks=pytest.mark.slow)])

@@ -1,11 +1,8 @@
 """solutions/ -> notebooks/: what is released and withheld, and drift; `autograder new` makes a course that nbgrader accepts."""
 
-import os
 import re
 import shutil
 import sqlite3
-import subprocess
-import sys
 
 import nbformat
 import pytest
@@ -22,6 +19,7 @@ from autograder.course.release import release_assignment
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.course_config import read_config
 from autograder.grade.sandbox.isolation import LEVELS
+from tests.commands import nbgrader
 from tests.lessons.sources import exercises
 
 SOURCES = [pytest.param(path, id=path.parent.name) for path in lessons(SOLUTIONS)]
@@ -161,16 +159,6 @@ def test_the_core_path_takes_its_minutes():
 
 
 SCORES = {"ann": 3.0, "ben": 0.0, "cleo": 0.0}
-
-
-def nbgrader(course, *words):
-    """Run a plain nbgrader command in a course."""
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-    home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PATH": path, "PYTHONPATH": os.getcwd()}
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", *words], cwd=course, env=os.environ | home, capture_output=True, text=True
-    )
-    assert 0 == done.returncode, done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("name", ["course", "my course", "-odd", "new\nline", "100%"])

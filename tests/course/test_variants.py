@@ -1,8 +1,6 @@
 """Variants of a lesson: other numbers, the same faults, outcomes and verdicts, for every seed that was tried."""
 
 import ast
-import contextlib
-import io
 import re
 
 import nbformat
@@ -12,16 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbgrader.utils import compute_checksum
 
-from autograder.check.message import Incorrect, NotAttempted, Unsolved
-from autograder.check.subject.inputs import use_seed
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.course.variants.declared_changes import VariantError
 from autograder.course.variants.number_variants import TAG, redraw
 from autograder.course.variants.variant import vary
 from autograder.course.variants.variant_outcomes import check_numbers
-from tests.lessons.namespace import Namespace
-from tests.lessons.sources import exercises, setup
 
 SEEDS = range(20)
 TAGGED = {
@@ -30,12 +24,6 @@ TAGGED = {
 }
 """The cells of each lesson in which numbers vary."""
 VARIED = [path for path, cells in TAGGED.items() if cells]
-EXERCISES = [
-    pytest.param(path, exercise, id=exercise.id)
-    for path in VARIED
-    for exercise in exercises(path)
-    if exercise.answers and any(source in exercise.check for source in TAGGED[path])
-]
 
 
 def tensor(numbers: list) -> str:
@@ -58,6 +46,11 @@ def test_what_matters_of_the_numbers_stays(numbers, seed):
     assert [abs(numbers[i]) < abs(numbers[j]) for i, j in same_side] == [
         abs(new[i]) < abs(new[j]) for i, j in same_side
     ]
+
+
+def test_most_lessons_vary_their_numbers():
+    """An empty list would pass the tests below."""
+    assert len(VARIED) >= 6
 
 
 def test_only_decimal_numbers_in_tensors_change():
@@ -91,48 +84,6 @@ def test_all_seeds_keep_the_outcomes(path):
         assert different <= tagged
         changed.append(len(different))
     assert sum(count > 0 for count in changed) > len(SEEDS) * 0.9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("path", "exercise"), EXERCISES)
-def test_all_seeds_keep_the_verdicts(path, exercise):
-    """In each variant the stub is not attempted, right answers pass and wrong ones are refused; a third of them in each."""
-    author = Namespace()
-    with contextlib.redirect_stdout(io.StringIO()):
-        author.run(setup(path))
-    for seed in SEEDS:
-        check = redraw(exercise.check, seed)
-        answers = {
-            answer.name: (answer.kind, redraw(answer.source, seed)) for answer in exercise.answers[seed % 3 :: 3]
-        }
-        assert NotAttempted is verdict(author, redraw(exercise.stub, seed), check, seed)
-        for name, (kind, source) in answers.items():
-            assert (Incorrect if kind == "wrong" else None) is verdict(author, source, check, seed), (
-                name,
-                seed,
-                source,
-            )
-
-
-def verdict(author: Namespace, answer: str, check: str, seed: int) -> type | None:
-    """Return the kind of refusal, None where the check passes."""
-    learner = Namespace()
-    learner.names = dict(author.names)
-    with contextlib.redirect_stdout(io.StringIO()), use_seed(seed):
-        learner.run(answer)
-        try:
-            learner.run(check)
-        except Unsolved as refusal:
-            return type(refusal)
-    return None
-
-
-def test_an_exercise_of_each_kind_is_tried():
-    """Programs to write and predictions to make are both among the exercises that vary, and most lessons have a variant."""
-    assert len(VARIED) >= 6
-    checks = [parameters.values[1].check for parameters in EXERCISES]
-    assert any("check_outcome(" in check for check in checks)
-    assert any("predicted(" in check for check in checks)
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in VARIED])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from nbformat import NotebookNode
 
 from autograder.course.author_cells import AuthorExercise, exercises
 from autograder.course.canonical import read
+from tests.lessons.solving import answered
 
 OUTCOMES = {
     "prediction_late_write": "raises-backward",
@@ -43,12 +43,7 @@ class Lesson:
 
     def answered(self, answers: dict[str, str]) -> NotebookNode:
         """Returns the released notebook with these texts in the answers' cells; the others stay as handed out."""
-        notebook = copy.deepcopy(self.released)
-        for cell in notebook.cells:
-            exercise = cell.metadata.get("nbgrader", {}).get("grade_id", "").removeprefix("answer_")
-            if exercise in answers and cell.metadata.nbgrader.solution:
-                cell.source = answers[exercise]
-        return notebook
+        return answered(self.released, answers)
 
     def right(self, kind: str = "answer") -> dict[str, str]:
         """Returns right answers to everything: the model answers, or the first of the other right ones."""

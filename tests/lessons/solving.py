@@ -66,3 +66,13 @@ def answered(released: NotebookNode, answers: dict[str, str]) -> NotebookNode:
         if grading.get("solution") and exercise in answers:
             cell.source = answers[exercise]
     return notebook
+
+
+def errors(cells) -> dict[str, str]:
+    """Return the error of each cell that shows one: its grade id, and the exception's name."""
+    return {
+        cell.metadata.get("nbgrader", {}).get("grade_id", cell.source[:30]): output.ename
+        for cell in cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "error"
+    }

@@ -9,7 +9,7 @@ import pytest
 from autograder.course import catalogue
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
-from tests.lessons.solving import answered, right_answers
+from tests.lessons.solving import answered, errors, right_answers
 from tests.lessons.sources import exercises
 
 LESSONS = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS)]
@@ -25,16 +25,6 @@ def in_a_kernel(lesson: Path, answers: str):
 KERNELS = [in_a_kernel(lesson, answers) for answers in ("stub", "answer") for lesson in LESSONS]
 
 
-def errors(notebook) -> dict[str, str]:
-    """Return the error of each cell that shows one, by its id."""
-    return {
-        cell.metadata.get("nbgrader", {}).get("grade_id", cell.source[:40]): output.ename
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if output.output_type == "error"
-    }
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(("lesson", "answers"), KERNELS)
 def test_a_notebook_runs_from_top_to_bottom(lesson, answers):
@@ -47,7 +37,7 @@ def test_a_notebook_runs_from_top_to_bottom(lesson, answers):
     seconds = time.monotonic() - started
 
     expected = {} if answers == "answer" else {exercise.id: "NotAttempted" for exercise in exercises(source)}
-    assert expected == errors(notebook)
+    assert expected == errors(notebook.cells)
     stderr = [o.text for c in notebook.cells for o in c.get("outputs", []) if o.get("name") == "stderr"]
     assert [] == stderr
     print(f"{lesson.stem}: {seconds:.1f} s")

@@ -2,13 +2,13 @@
 
 import csv
 import os
-import subprocess
 import sys
 
 import pandas
 import pytest
 from nbgrader.api import Gradebook
 
+from tests.commands import nbgrader
 from tests.grade.names import ODD_NAMES
 
 NAMES = [*ODD_NAMES, "plain", 'quo"ted', "@sum", "+49", "＝1", "a,b;c\td"]
@@ -35,12 +35,7 @@ def course(tmp_path, monkeypatch):
 def exported(course, setting: str, *words) -> str:
     """Return what `nbgrader export` wrote, with the exporter that a setting names."""
     (course / "nbgrader_config.py").write_text(f"c = get_config()\n{setting}\n")
-    home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PYTHONPATH": os.getcwd()}
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", "export", *words],
-        cwd=course, env=os.environ | home, capture_output=True, text=True,
-    )  # fmt: skip
-    assert 0 == done.returncode, done.stderr
+    nbgrader(course, "export", *words)
     return (course / "grades.csv").read_text("utf-8")
 
 

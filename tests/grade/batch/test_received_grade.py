@@ -3,10 +3,7 @@
 import csv
 import json
 import math
-import os
 import sqlite3
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -20,6 +17,7 @@ from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.where import grading_job
 from autograder.grade.where.grading_job import JobResult, validated
+from tests.commands import nbgrader
 from tests.grade import small_course
 
 SOURCE = small_course.source(
@@ -129,10 +127,7 @@ def scores(course: Path, capsys) -> dict[str, float]:
 
 def exported(course: Path) -> dict[str, float]:
     """Return the scores that `nbgrader export` writes, by student."""
-    place = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PYTHONPATH": os.getcwd()}
-    words = [sys.executable, "-m", "nbgrader", "export"]
-    done = subprocess.run(words, cwd=course, env=os.environ | place, capture_output=True, text=True)
-    assert 0 == done.returncode, done.stderr
+    nbgrader(course, "export")
     rows = csv.DictReader((course / "grades.csv").read_text("utf-8").splitlines())
     return {row["student_id"]: float(row["score"]) for row in rows}
 

@@ -1,6 +1,5 @@
 """However a run ends, `--resume` completes it with the rows of an undisturbed run."""
 
-import errno
 import json
 import os
 import random
@@ -8,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 
 import psutil
@@ -16,11 +14,7 @@ import pytest
 
 from autograder import cli
 from autograder.cli.grade_command import has_pending_work
-from autograder.grade import nbgrader_adapter
-from autograder.grade.batch import gradebook
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.batch.gradebook import StoppedError
-from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.sandbox.launch import HostProcess
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source
 from tests.grade.hostile.school import hand_in
@@ -150,46 +144,3 @@ def test_no_server_starts_for_unchanged_work(undisturbed, tmp_path, monkeypatch,
     assert has_pending_work(folder, ASSIGNMENT)
     assert 0 == cli.main(command)
     assert started
-
-
-def test_a_full_disk_stops_with_one_sentence_and_resumes(undisturbed, tmp_path, monkeypatch):
-    """The grade that could not be written is not in the gradebook; the next run ends as an undisturbed one."""
-    folder = enrolled(tmp_path)
-    write, left = StudentSubmission.write_folder, [3]
-
-    def full(self):
-        left[0] -= 1
-        if left[0] < 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "graded.ipynb")
-        write(self)
-
-    monkeypatch.setattr(StudentSubmission, "write_folder", full)
-    with pytest.raises(StoppedError, match=r"No space left.*kept.*--resume"):
-        grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
-    assert 3 == len({student for student, *_ in rows(folder)})
-    monkeypatch.undo()
-    grade_assignment(ASSIGNMENT, folder, Options(jobs=1, resume=True))
-    assert undisturbed == rows(folder)
-
-
-def test_a_locked_gradebook_is_waited_for(undisturbed, tmp_path, monkeypatch):
-    """If another program locks the database for some seconds, the run waits; if for too long, it stops with one sentence."""
-    folder = enrolled(tmp_path)
-    grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
-    lock = sqlite3.connect(folder / "gradebook.db", check_same_thread=False, isolation_level=None)
-    lock.execute("BEGIN EXCLUSIVE")
-    threading.Timer(3, lambda: lock.execute("ROLLBACK")).start()
-    with gradebook.GradingRecords(f"sqlite:///{folder / 'gradebook.db'}", ASSIGNMENT, _settings()) as records:
-        records.begin(1, forced=False)
-    monkeypatch.setattr(nbgrader_adapter, "LOCK_SECONDS", 0.0)
-    with gradebook.GradingRecords(f"sqlite:///{folder / 'gradebook.db'}", ASSIGNMENT, _settings()) as records:
-        lock.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StoppedError, match=r"database is locked.*kept.*--resume"):
-            records.begin(2, forced=False)
-        lock.execute("ROLLBACK")
-
-
-def _settings():
-    from traitlets.config import Config
-
-    return Config()

@@ -1,16 +1,14 @@
 """Assignments of other courses: each test cell is scored as stock nbgrader scores it, in one process and in two."""
 
-import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 
 import nbformat
 import pytest
 
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.sandbox.isolation import LEVELS
+from tests.commands import nbgrader
 from tests.courses.course_texts import assignments, released, write_course
 
 pytestmark = pytest.mark.slow
@@ -24,16 +22,6 @@ STUDENTS = {
     "alone": {"sum_of_squares": "def sum_of_squares(n):\n    return n * (n + 1) * (2 * n + 1) // 6"},
     "raising": {"squares": "raise RuntimeError('not done')"},
 }  # fmt: skip
-
-
-def nbgrader(course, *words):
-    """Run a plain nbgrader command in a course."""
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-    home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PATH": path}
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", *words], cwd=course, env=os.environ | home, capture_output=True, text=True
-    )
-    assert 0 == done.returncode, done.stderr[-2000:]
 
 
 def write_quickstart(course):

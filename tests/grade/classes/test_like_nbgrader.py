@@ -1,10 +1,7 @@
 """Grades, comments and autograded notebooks equal nbgrader's, wherever nbgrader is right: both grade the same class."""
 
-import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 
 import nbformat
 import pytest
@@ -12,6 +9,7 @@ from nbgrader.api import Gradebook
 
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.sandbox.isolation import LEVELS
+from tests.commands import nbgrader
 
 ASSIGNMENT = "mixed"
 
@@ -64,16 +62,6 @@ STUDENTS = {
 def released(course) -> nbformat.NotebookNode:
     """Return the notebook as it was released."""
     return nbformat.read(course / "release" / ASSIGNMENT / "mixed.ipynb", as_version=4)
-
-
-def nbgrader(course, *words):
-    """Run a plain nbgrader command in a course."""
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-    home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PATH": path}
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", *words], cwd=course, env=os.environ | home, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.fixture(scope="module")

@@ -125,14 +125,6 @@ with Count():
 """
 
 
-def test_a_mode_that_passes_calls_on_is_not_the_line_that_wrote():
-    """The call that went through the mode is named, although a line of the mode is between every call and PyTorch."""
-    verdict = record(DISPATCHED).verdict
-
-    assert "raises-backward" == verdict.outcome
-    assert {"h.mul_(2)"} == {place.text for harm in verdict.harms for place in harm.mutated_at}
-
-
 STATISTICS = """import torch
 torch.manual_seed(0)
 norm, network = torch.nn.BatchNorm1d(3), torch.nn.LSTM(3, 2)
@@ -146,12 +138,17 @@ for step in range(2):
 """
 
 
-def test_what_backward_does_not_read_is_not_harmed():
-    """In a harmed step, statistics that a later forward updates, and memory that backward itself writes, are not harmed."""
-    verdict = record(STATISTICS).verdict
-
-    assert "silently-wrong" == verdict.outcome
-    assert {"h.data.mul_(2)"} == {place.text for harm in verdict.harms for place in harm.mutated_at}
+@pytest.mark.parametrize(
+    ("source", "outcome", "line"),
+    [
+        pytest.param(DISPATCHED, "raises-backward", "h.mul_(2)", id="a mode between every call and PyTorch"),
+        pytest.param(STATISTICS, "silently-wrong", "h.data.mul_(2)", id="statistics, and memory that backward writes"),
+    ],
+)
+def test_only_the_harmful_line_is_blamed(source, outcome, line):
+    """A mode that passes calls on is not the line that wrote, and what backward does not read is not harmed."""
+    verdict = record(source).verdict
+    assert (outcome, {line}) == (verdict.outcome, {place.text for harm in verdict.harms for place in harm.mutated_at})
 
 
 def test_a_gradient_of_rounding_errors_is_no_measure(monkeypatch):
