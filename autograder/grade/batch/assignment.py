@@ -220,7 +220,7 @@ class _Batch:
         )
 
     def _jobs(self) -> Iterator[Job]:
-        """Yield the notebooks to grade; each is read from disk only when a process is free."""
+        """Yield the notebooks to grade; each is read from disk only when a process can take it."""
         for student in self.students:
             works = [self._read(student)]
             if self.takes_best:

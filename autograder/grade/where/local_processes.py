@@ -35,6 +35,7 @@ MARGIN_SECONDS = 60  # in real time, for starting a server and writing the resul
 PLANNING_SECONDS = 1200  # for the first job, before which the course is planned
 LANE_SECONDS = 10  # processor time that a lane may use for one job, in addition to that of the submission
 LARGEST_RESULT = 1 << 28  # bytes
+FITS_SOCKET = 100_000  # bytes; the buffer of a local socket on Linux has twice as many (net.core.wmem_default)
 TRIES = 2
 _CREDENTIALS = struct.Struct("3i")  # of a process: its id, user and group; unix(7)
 
@@ -69,21 +70,46 @@ class _Lane:
     Attributes:
         connection: socket to the lane, for jobs and results.
         groups: control groups of the lane's servers.
+        following: the job after that, which the lane may have received already.
     """
 
     connection: socket.socket
     groups: list[ProcessGroup]
     process: psutil.Process | None = None
     job: Job | None = None
+    following: Job | None = None
     tries: int = 0
     overdue: str | None = None
     deadline: float = 0.0
     processor_deadline: float = 0.0
 
-    def give(self, job: Job, terms: GradingTerms, tries: int, margin: float) -> None:
+    def give(self, job: Job, terms: GradingTerms, tries: int = 1) -> None:
+        self._set_deadlines(job, terms, tries)
+        self._send(job)
+
+    def reserve(self, job: Job) -> None:
+        """Give the lane a job for later, so that it does not wait while this process writes results to disk.
+
+        A larger job is sent later, because this process would wait for a lane that waits until its result is read.
+        """
+        self.following = job
+        if _size(job) < FITS_SOCKET:
+            self._send(job)
+
+    def begin_following(self, terms: GradingTerms) -> None:
+        job, self.following = self.following, None
+        if job is not None:
+            self._set_deadlines(job, terms, 1)
+            if _size(job) >= FITS_SOCKET:
+                self._send(job)
+
+    def _set_deadlines(self, job: Job, terms: GradingTerms, tries: int) -> None:
         self.job, self.tries, self.overdue = job, tries, None
-        self.deadline = time.monotonic() + LONGEST_WAIT * terms.limits.submission_seconds + margin
+        longest = LONGEST_WAIT * terms.limits.submission_seconds + MARGIN_SECONDS + PLANNING_SECONDS
+        self.deadline = time.monotonic() + longest
         self.processor_deadline = self._processor_seconds() + 2 * terms.limits.submission_seconds + LANE_SECONDS
+
+    def _send(self, job: Job) -> None:
         with contextlib.suppress(ChannelError):  # a lane that has ended is noticed when its result is read
             send(self.connection, job)
 
@@ -149,7 +175,7 @@ class Lanes(Graders):
             self._outer.close(CLOSE_SECONDS)
 
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
-        """Yield the result of every job as soon as it is available; jobs are taken from the iterable only when a lane is free.
+        """Yield the result of every job as soon as it is available; each lane has at most one further job in reserve.
 
         Raises:
             IsolationError: the host does not start, or cannot isolate submissions as the terms require.
@@ -169,21 +195,24 @@ class Lanes(Graders):
 
     @property
     def has_room(self) -> bool:
-        """Whether a lane is free for another job."""
-        return len(self._busy) < self._count
+        """Whether a lane is free for another job, or has none in reserve."""
+        return len(self._busy) < self._count or any(lane.following is None for lane in self._busy)
 
     def give(self, job: Job) -> None:
-        """Begin a job; `has_room` must be true.
+        """Begin a job, or give it to a lane as its reserve; `has_room` must be true.
 
         Raises:
             IsolationError: the host does not start.
         """
+        if len(self._busy) >= self._count:
+            next(lane for lane in self._busy if lane.following is None).reserve(job)
+            return
         lane = self._free.pop() if self._free else self._new_lane(len(self._busy))
         if _has_ended(lane):
             lane.close()
             lane = self._new_lane(len(self._busy))
         self._busy.append(lane)
-        lane.give(job, self._terms, 1, MARGIN_SECONDS + PLANNING_SECONDS)
+        lane.give(job, self._terms)
 
     def results(self, or_until_readable: socket.socket | None = None) -> list[JobResult]:
         """Wait up to one second, or until a socket is readable, and return the available results.
@@ -218,27 +247,33 @@ class Lanes(Graders):
         try:
             result = validated(result, self._terms.sources[job.notebook])
         except ValueError as error:
-            lane.close()
+            self._replace(lane, lane.following)
             return JobResult(job.student, job.notebook, None, f"its grade was refused: {error}")
         lane.job = None
-        self._free.append(lane)
+        lane.begin_following(self._terms)
+        (self._busy if lane.job else self._free).append(lane)
         return msgspec.structs.replace(result, student=job.student, notebook=job.notebook)
 
     def _try_again(self, lane: _Lane, job: Job) -> JobResult | None:
-        lane.close()
+        if lane.overdue is None and lane.tries < TRIES:
+            self._replace(lane, job, lane.tries + 1, lane.following)
+            return None
+        self._replace(lane, lane.following)
         if lane.overdue is not None:
             return JobResult(job.student, job.notebook, unreadable(self._terms.sources[job.notebook], lane.overdue))
-        if lane.tries >= TRIES:
-            return JobResult(
-                job.student,
-                job.notebook,
-                None,
-                f"the grading process ended {TRIES} times while it graded this submission",
-            )
+        reason = f"the grading process ended {TRIES} times while it graded this submission"
+        return JobResult(job.student, job.notebook, None, reason)
+
+    def _replace(self, lane: _Lane, job: Job | None, tries: int = 1, following: Job | None = None) -> None:
+        """End a lane, and begin its jobs, if there are any, in a new one."""
+        lane.close()
+        if job is None:
+            return
         again = self._new_lane(len(self._busy))
         self._busy.append(again)
-        again.give(job, self._terms, lane.tries + 1, MARGIN_SECONDS + PLANNING_SECONDS)
-        return None
+        again.give(job, self._terms, tries)
+        if following is not None:
+            again.reserve(following)
 
     def _new_lane(self, place: int) -> _Lane:
         servers: list[socket.socket] = [self._host.fork("server"), self._host.fork("judge server")]
@@ -283,6 +318,10 @@ class Lanes(Graders):
         self._planner = (self._outer or self._host).fork("planner")
         send(self._planner, CourseBundle.of(self._terms))
         return self._planner
+
+
+def _size(job: Job) -> int:
+    return len(job.data) + sum(map(len, job.files.values()))
 
 
 def _has_ended(lane: _Lane) -> bool:

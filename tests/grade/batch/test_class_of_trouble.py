@@ -66,16 +66,39 @@ def test_the_order_of_a_class_changes_no_row(bubblewrap):
     assert rows[0] == rows[1] == rows[2]
 
 
+def test_a_job_in_reserve_is_graded_after_its_lane_has_ended(bubblewrap, monkeypatch):
+    """A lane that is killed has its own job and the one in reserve graded by the next lane, in this order; a large job, too."""
+    begin, killed = local_processes._Lane._set_deadlines, []
+
+    def begin_and_kill(lane, job, *others):
+        begin(lane, job, *others)
+        if job.student == "wrong" and not killed:
+            killed.append(lane.process)
+            lane.process.kill()
+
+    monkeypatch.setattr(local_processes._Lane, "_set_deadlines", begin_and_kill)
+    terms = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], LIMITS, 7)
+    for largest in (local_processes.FITS_SOCKET, 0):
+        monkeypatch.setattr(local_processes, "FITS_SOCKET", largest)
+        killed.clear()
+        with LocalBackend(terms.level, 1) as backend, backend.graders(terms) as processes:
+            results = list(processes.grade(jobs(["right", "wrong", "right"])))
+        assert [("right", 1.0), ("wrong", 0.0), ("right", 1.0)] == [
+            (result.student, result.grade.points) for result in results
+        ]
+        assert 1 == len(killed)
+
+
 def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch, tmp_path):
     """A lane that hangs is ended with a reason; the next submission is graded. No file is left behind."""
-    give = local_processes._Lane.give
+    begin = local_processes._Lane._set_deadlines
 
-    def give_and_hang(lane, job, *others):
-        give(lane, job, *others)
+    def begin_and_hang(lane, job, *others):
+        begin(lane, job, *others)
         if job.student == "wrong":
             lane.process.suspend()
 
-    monkeypatch.setattr(local_processes._Lane, "give", give_and_hang)
+    monkeypatch.setattr(local_processes._Lane, "_set_deadlines", begin_and_hang)
     monkeypatch.setattr(local_processes, "MARGIN_SECONDS", 10)
     monkeypatch.setattr(local_processes, "PLANNING_SECONDS", 0)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
