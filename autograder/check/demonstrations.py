@@ -7,7 +7,6 @@ import contextlib
 import dis
 import hashlib
 import marshal
-import operator
 import re
 import sys
 import types
@@ -55,9 +54,9 @@ _kept: ContextVar[KeptRecordings | None] = ContextVar("kept recordings", default
 class KeptRecordings:
     """Recordings, by a hash of the inputs that determine them: the program's code, the libraries that it uses, and settings.
 
-    A program that uses a value, function or class of another cell is recorded each time. The same applies to all
-    programs after a part of `SPACES` was replaced; this is detected only if this module was imported before the
-    replacement.
+    A program that uses a value, function or class of another cell is recorded each time. The same applies to a program
+    if a name that it uses was replaced in one of the modules of `SPACES`, or any attribute of one of its classes; this
+    is detected only if this module was imported before the replacement.
     """
 
     def __init__(self) -> None:
@@ -99,9 +98,11 @@ def demonstration(program: Callable[[], Any]) -> Recording:
 
 def _deciding(program: Callable[[], Any]) -> str | None:
     """Return a hash of the inputs that determine the recording of a function without arguments; None if they are unknown."""
-    if function_modes() or dispatch_modes() or _is_replaced():
+    if function_modes() or dispatch_modes():
         return None
     if not isinstance(program, types.FunctionType) or program.__closure__ or program.__defaults__ or vars(program):
+        return None
+    if _is_replaced(_used_names(program.__code__)):
         return None
     space = program.__globals__
     read, written = _global_names(program.__code__)
@@ -126,13 +127,22 @@ def _without_number(code: types.CodeType) -> types.CodeType:
     return code.replace(co_filename=NUMBER.sub("", code.co_filename), co_consts=tuple(inner))
 
 
-def _is_replaced() -> bool:
-    """Return whether an object in `SPACES` was replaced since import, or a class got more; lazily imported names do not count."""
+def _used_names(code: types.CodeType) -> set[str]:
+    """Return the names and attributes in a function and its inner functions, also in lower case: `nn.ReLU` calls `relu`."""
+    inner = [_used_names(one) for one in code.co_consts if isinstance(one, types.CodeType)]
+    return {*code.co_names, *map(str.lower, code.co_names)}.union(*inner)
+
+
+def _is_replaced(names: set[str]) -> bool:
+    """Return whether an object of these names in `SPACES`, or any attribute of a class, was replaced or added since import.
+
+    The thousands of other names of PyTorch are not compared: reading them would copy a forked worker's memory pages.
+    """
     for space, before in zip(SPACES, _before, strict=True):
-        now = vars(space)
-        if isinstance(space, type) and len(now) != len(before):
+        now, is_class = vars(space), isinstance(space, type)
+        if is_class and len(now) != len(before):
             return True
-        if not all(map(operator.is_, before.values(), map(now.get, before))):
+        if any(now.get(name) is not before[name] for name in (before if is_class else names & before.keys())):
             return True
     return False
 

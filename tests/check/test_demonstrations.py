@@ -14,7 +14,7 @@ from autograder.tape import record
 TEXT = """
 def shown():
     w = torch.ones(2, requires_grad=True)
-    a = w.exp()
+    a = nn.ReLU()(w).exp()
     a.mul_(2)
     a.sum().backward()
 """
@@ -99,7 +99,12 @@ def _replaced(space, name, value):
         pytest.param(_replaced(torch, "exp", torch.sin), id="a function of torch is replaced"),
         pytest.param(_replaced(torch.Tensor, "exp", torch.Tensor.sin), id="a method is replaced"),
         pytest.param(_replaced(torch.Tensor, "__add__", torch.Tensor.sub), id="an operator is added"),
-        pytest.param(_replaced(nn.functional, "relu", torch.sin), id="a function of nn is replaced"),
+        pytest.param(
+            _replaced(nn.functional, "relu", torch.sin), id="a function that a module of nn calls is replaced"
+        ),
+        pytest.param(
+            _replaced(torch.autograd, "backward", torch.autograd.backward.__call__), id="backward is replaced"
+        ),
     ],
 )
 def test_what_a_learner_changed_is_recorded(made, change):
