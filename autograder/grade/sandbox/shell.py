@@ -55,7 +55,7 @@ class CellRun(NamedTuple):
     execution_count: int
 
 
-class _Transformers(TransformerManager):
+class Transformers(TransformerManager):
     """IPython's transformations of a cell, which split it into tokens only if it may contain a special form."""
 
     def do_token_transforms(self, lines: list[str]) -> list[str]:
@@ -175,7 +175,7 @@ def make_shell(output_bytes: int) -> Shell:
     if "IPYTHONDIR" not in os.environ:
         os.environ["IPYTHONDIR"] = tempfile.mkdtemp(prefix="ipython-")
     shell = Shell.instance(config=config)
-    shell.input_transformer_manager = _Transformers()
+    shell.input_transformer_manager = Transformers()
     shell.outputs = Outputs(output_bytes)
     shell.time_limit = cell_time_limit
     return shell

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from IPython.core.inputtransformer2 import TransformerManager
-
 from autograder.check.subject.learner_code import normal_form_of, words_of
+from autograder.grade.sandbox.shell import Transformers
 
 BUILTINS = frozenset(dir(builtins)) | {"get_ipython", "display", "__name__"}
 CHANGING = {"shuffle", "copyto", "put", "place", "putmask", "heapify", "heappush", "heappop", "insort"}
@@ -192,7 +191,7 @@ COMPREHENSIONS = {"listcomp", "setcomp", "dictcomp", "genexpr"}
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-_ipython = TransformerManager()
+_ipython = Transformers()
 
 
 @functools.lru_cache(maxsize=2000)  # the submissions of a class share most of their cells
