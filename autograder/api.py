@@ -14,7 +14,7 @@ import torch
 
 from autograder import view
 from autograder.errors import InputError, UnfinishedError, message_of
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape import explain_cell, explain_program
 from autograder.tape.diagnose.excerpt import Scope
 from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
@@ -34,8 +34,8 @@ from autograder.tape.watch.call_listener import is_own
 from autograder.tape.watch.watch_session import KEPT_HARMS
 from autograder.view.text.first_screen import MORE_IN_PYTHON
 
-_NO_REPAIR = in_english(
-    "A watch recorded this in a running job; it did not check whether the bytes changed. `autograder "
+_NO_REPAIR = Message(
+    "watch.no_repair|A watch recorded this in a running job; it did not check whether the bytes changed. `autograder "
     "explain FILE` runs a program by itself and searches for fixes."
 )
 
@@ -48,12 +48,10 @@ def recording_of_error(error: BaseException) -> Recording:
     """
     harms: tuple[Harm, ...] | None = next(filter(None, (getattr(one, KEPT_HARMS, None) for one in _chain(error))), None)
     if harms is None:
-        raise InputError(
-            in_english(
-                "This {error} contains no record of in-place modifications: no watch was open when backward "
-                "raised it. Put `with autograder.watch():` around forward and backward, and run it again.",
-                error=type(error).__name__,
-            )
+        raise InputError.of(
+            "watch.no_record|This {error} contains no record of in-place modifications: no watch was open when "
+            "backward raised it. Put `with autograder.watch():` around forward and backward, and run it again.",
+            error=type(error).__name__,
         )
     problem = Problem(type(error).__name__, message_of(error), _own_line(error))
     verdict = Verdict("raises-backward", problem, harms, notes=(_NO_REPAIR,))
@@ -135,12 +133,10 @@ class Explanation:
         suffix = os.path.splitext(path)[1].lower()
         if suffix not in _FORMATS:
             known = ", ".join(_FORMATS)
-            raise InputError(
-                in_english(
-                    "{file} does not have a known suffix. Use one of {known}.",
-                    file=os.fspath(path),
-                    known=known,
-                )
+            raise InputError.of(
+                "save.unknown_suffix|{file} does not have a known suffix. Use one of {known}.",
+                file=os.fspath(path),
+                known=known,
             )
         write_text(path, _FORMATS[suffix](self.recording))
 
@@ -166,10 +162,10 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise UnfinishedError(
-            in_english(
-                "{file} cannot be written: {reason}. Name another file.", file=os.fspath(path), reason=error.strerror
-            )
+        raise UnfinishedError.of(
+            "save.not_written|{file} cannot be written: {reason}. Name another file.",
+            file=os.fspath(path),
+            reason=error.strerror,
         ) from None
 
 
@@ -210,10 +206,10 @@ def explain(
 
     if isinstance(program, str):
         if program.endswith((".py", ".ipynb")) and "\n" not in program:
-            raise ProgramError(
-                in_english(
-                    "{file!r} is the name of a file. Pass pathlib.Path({file!r}) to explain the file.", file=program
-                )
+            raise ProgramError.of(
+                "explain.file_name_given|{file!r} is the name of a file. Pass pathlib.Path({file!r}) to explain the "
+                "file.",
+                file=program,
             )
         return explained(factory_of_text(program, names=names, function=function))
     if not isinstance(program, os.PathLike):
@@ -236,8 +232,9 @@ def load_magic(shell: Any) -> None:
         words = line.split()
         names = [word for word in words if word != "--no-repair"]
         if len(names) > 1 or not all(name.isidentifier() for name in names):
-            raise InputError(
-                in_english("%%explain does not accept {line}. Write %%explain [--no-repair] [NAME].", line=line)
+            raise InputError.of(
+                "explain.magic_options|%%explain does not accept {line}. Write %%explain [--no-repair] [NAME].",
+                line=line,
             )
         source = shell.transform_cell(cell)
         try:
@@ -254,8 +251,9 @@ def load_magic(shell: Any) -> None:
         """Explain the last error: `%explain [NAME]`; the explanation is bound to NAME."""
         error = getattr(sys, "last_value", None)
         if error is None:
-            raise InputError(
-                in_english("No cell has raised an error yet. To explain a cell, write %%explain in its first line.")
+            raise InputError.of(
+                "explain.no_error_yet|No cell has raised an error yet. To explain a cell, write %%explain in its first "
+                "line."
             )
         explanation = explain(error)
         shell.user_ns.update(dict.fromkeys(line.split()[:1], explanation))

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Self
+
+from autograder.locale.messages import Message
 
 
 class AutograderError(Exception):
@@ -19,6 +22,11 @@ class AutograderError(Exception):
     """
 
     words = ""
+
+    @classmethod
+    def of(cls, text: str, /, **values: object) -> Self:
+        """Return the error with the message of a text and values; see `Message`."""
+        return cls(Message(text, **values))
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython shows for the error: the sentence, without frames of this package."""

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 
 EXECUTION, AUTOGRADE = "NBGRADER_EXECUTION", "autograde"
 """The environment variable and the value that `nbgrader autograde` (0.9.6) and `autograder grade` set for notebooks."""
@@ -37,7 +37,7 @@ def being_graded() -> Iterator[None]:
 
 def explain(*_: object, **__: object) -> None:
     """Print that explanations are not available while a submission is graded."""
-    print(in_english("Explanations are off while a submission is graded."))
+    print(Message("explain.off_while_graded|Explanations are off while a submission is graded."))
 
 
 def load_magic(shell: Any) -> None:

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from autograder.errors import SetupError
-from autograder.locale.translations import in_english
 
 
 @contextlib.contextmanager
@@ -118,16 +117,14 @@ def require(command: str) -> None:
     extra = EXTRAS.get(command, "")
     missing = [name for name in MODULES[""] + MODULES[extra] if importlib.util.find_spec(name) is None]
     if missing:
-        raise RequirementError(
-            in_english(
-                "`{command}` needs {package}, which is not installed here. Install it with `{install}`.",
-                command=command,
-                package=missing[0],
-                install=install_command(extra),
-            )
+        raise RequirementError.of(
+            "package.missing|`{command}` needs {package}, which is not installed here. Install it with `{install}`.",
+            command=command,
+            package=missing[0],
+            install=install_command(extra),
         )
     if command not in WITHOUT_TORCH and (advice := torch_advice()):
-        raise RequirementError(in_english("`{command}` needs {advice}", command=command, advice=advice))
+        raise RequirementError.of("package.advice|`{command}` needs {advice}", command=command, advice=advice)
 
 
 def require_clone(command: str) -> Path:
@@ -137,12 +134,10 @@ def require_clone(command: str) -> Path:
         RequirementError: this is an installed package, which does not contain sources and tests.
     """
     if CLONE is None:
-        raise RequirementError(
-            in_english(
-                "`{command}` works on the course's sources, which an installed package does not contain. Clone the "
-                "project's repository and run `python3 -m autograder {command}` there.",
-                command=command,
-            )
+        raise RequirementError.of(
+            "package.needs_clone|`{command}` works on the course's sources, which an installed package does not "
+            "contain. Clone the project's repository and run `python3 -m autograder {command}` there.",
+            command=command,
         )
     return CLONE
 

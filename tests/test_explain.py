@@ -65,7 +65,7 @@ def test_json_is_one_object_with_the_promised_fields(program):
     told = json.loads(done.stdout)
     assert 1 == done.returncode, done.stderr
     fields = ["version", "file", "outcome", "error", "harms", "gradients", "notes", "fixes", "checks", "graph_faults"]
-    fields += ["runs", "excerpt"]
+    fields += ["runs", "excerpt", "messages"]
     assert fields == list(told)
     assert (1, str(program), "raises-backward") == (told["version"], told["file"], told["outcome"])
     (harm,) = told["harms"]

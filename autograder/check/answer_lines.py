@@ -16,7 +16,7 @@ import torch
 
 from autograder.check.named_lines import own_steps
 from autograder.check.subject.learner_code import own_function
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Harm, NamedLine, Place
 
@@ -73,7 +73,7 @@ class AnswerLines:
         """Return the first changed line that replaces a line with an in-place modification, or None."""
         found = (one for one, before in self._replaced.items() if any(map(_WRITES.search, before)))
         line = next(found, None)
-        told = in_english("the original program has a line here that writes into memory")
+        told = Message("answer.original_writes_here|the original program has a line here that writes into memory")
         return None if line is None else self._place(line, told)
 
     @cached_property
@@ -125,7 +125,9 @@ class AnswerLines:
         if bound:
             return self.describe(bound[0])
         if is_required and not lines:
-            return self.describe(saved, in_english("this line saves {tensor} for backward", tensor=harm.tensor))
+            return self.describe(
+                saved, Message("answer.saves_tensor|this line saves {tensor} for backward", tensor=harm.tensor)
+            )
         if saved in lines and (is_required or not any(self._binds(saved, name) for name in names)):
             return self.describe(saved)
         before = [one for one in lines if one < write] or lines
@@ -137,7 +139,7 @@ class AnswerLines:
         bound = [one for name in read for one in lines if self._binds(one, name)]
         if bound:
             return self.describe(bound[0])
-        told = in_english("this line saves {tensor} for backward", tensor=names[0])
+        told = Message("answer.saves_tensor|this line saves {tensor} for backward", tensor=names[0])
         return self.describe(saved, told) if is_required and saved in self.texts else None
 
     def mistimed_write(self, line: int) -> NamedLine | None:
@@ -165,12 +167,12 @@ class AnswerLines:
         """Return a line of the answer with a true statement about it."""
         text = self.texts[number]
         if is_thrown_away(text):
-            told = in_english("its result is thrown away: no name refers to it")
+            told = Message("answer.result_thrown_away|its result is thrown away: no name refers to it")
         elif number in self.changed and number not in self._relevant:
-            told = in_english("no line of the answer reads {name}", name=_name_bound(text))
+            told = Message("answer.name_not_read|no line of the answer reads {name}", name=_name_bound(text))
         elif is_alias(text) and not told:
-            told = in_english("another name for the same memory, and no copy")
-        told = told or in_english("the original program does not have this line here")
+            told = Message("answer.same_memory_no_copy|another name for the same memory, and no copy")
+        told = told or Message("answer.line_not_in_original|the original program does not have this line here")
         return self._place(number, told)
 
     def _names_behind(self, line: int) -> set[str]:
@@ -183,13 +185,21 @@ class AnswerLines:
 
     def _mistimed(self, write: int, line: int, is_before: bool) -> NamedLine:
         if is_before:
-            told = in_english("this write comes before line {line}, which computes with the new values", line=line)
+            told = Message(
+                "answer.write_too_early|this write comes before line {line}, which computes with the new values",
+                line=line,
+            )
             return self._place(write, told)
         if not self.original:
-            told = in_english("this write comes after line {line}, which computed with the old values", line=line)
+            told = Message(
+                "answer.write_too_late|this write comes after line {line}, which computed with the old values",
+                line=line,
+            )
             return self._place(write, told)
-        told = in_english(
-            "this line computes with the old values: line {line} writes the new ones after it", line=write
+        told = Message(
+            "answer.computes_with_old_values|this line computes with the old values: line {line} writes the new ones "
+            "after it",
+            line=write,
         )
         return self._place(line, told)
 

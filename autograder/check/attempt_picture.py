@@ -17,7 +17,9 @@ from autograder.check.named_lines import line_of_memory, line_of_value
 from autograder.check.shown_message import show_first
 from autograder.check.subject.call_report import CallProblem
 from autograder.check.subject.subjects import Subject
-from autograder.locale.translations import in_english, translatable, translated
+from autograder.locale.messages import Message
+from autograder.locale.stored_messages import restored
+from autograder.locale.translations import translatable, translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Forecast, Recording, Step, last_unrecorded, unrecorded_writes
@@ -203,8 +205,9 @@ class Attempt:
         if leaf:
             cut = find_cut(recording, leaf, is_missing=is_missing)
             return self._name(cut or find_kept_history(recording, leaf) or find_wrong_backward(recording, leaf))
-        faults = [NamedLine(fault.place, fault.sentence, "lost") for fault in recording.verdict.graph_faults]
-        return self._name(faults[0] if faults else find_detached(recording))
+        fault, known = next(iter(recording.verdict.graph_faults), None), recording.verdict.messages
+        detached = None if fault else find_detached(recording)
+        return self._name(NamedLine(fault.place, restored(fault.sentence, known), "lost") if fault else detached)
 
     def show(self, wrong: Incorrect) -> None:
         """Show the picture of a passed answer, with the expected gradients next to its own."""
@@ -275,15 +278,17 @@ def unrecorded_line(harm: Harm | None, missing: Place | None) -> NamedLine | Non
     if harm is not None and harm.mutated_at:
         place = harm.mutated_at[0]
         if harm.kind == "unrecorded write":
-            told = in_english(
-                "writes into {tensor} and autograd does not record it; {node} computes with the new values",
+            told = Message(
+                "attempt.unrecorded_write|writes into {tensor} and autograd does not record it; {node} computes with "
+                "the new values",
                 tensor=harm.tensor,
                 node=harm.saved_by,
             )
             return NamedLine(place, told, "unseen")
         # Nodes that the check creates to start backward from the returned values have no line of the answer.
         missing = place if harm.edge is None and not harm.saved_at.text else None
-    told = in_english(
-        "changes values whose history stays as it was: autograd does not know where the new ones come from"
+    told = Message(
+        "attempt.history_unchanged|changes values whose history stays as it was: autograd does not know where the new "
+        "ones come from"
     )
     return NamedLine(missing, told, "unseen") if missing else None

@@ -21,7 +21,7 @@ from torch import nn
 
 from autograder.tape import record
 from autograder.tape.internals.mode_stack import dispatch_modes, function_modes
-from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.schema import Recording, storable
 
 SPACES = (builtins, torch, torch.Tensor, torch.autograd, nn, nn.functional, nn.Module, nn.Parameter)
 """The namespaces in which a program that replaces a part of PyTorch or Python usually does so."""
@@ -68,7 +68,7 @@ class KeptRecordings:
 
     def encoded(self) -> bytes:
         """Return all recordings as msgpack."""
-        return msgspec.msgpack.encode(self._known)
+        return msgspec.msgpack.encode({key: storable(recording) for key, recording in self._known.items()})
 
     def recording(self, program: Callable[[], Any]) -> Recording:
         """Return the recording of a program; if it is unknown, record and store it."""

@@ -21,7 +21,8 @@ from autograder.check.shown_message import is_learners_notebook
 from autograder.check.subject.call_report import Array, Call
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
-from autograder.locale.translations import in_english, translated
+from autograder.locale.messages import Message
+from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.run.budget import Budget
 
@@ -193,7 +194,7 @@ def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, allo
         size = arguments[largest].nbytes
         large = {one.line: one.text for one in made or () if one.line and 2 * one.nbytes > size}
         large = attempt.changed_first(large)
-        attempt.name_lines(large, in_english("takes new memory"))
+        attempt.name_lines(large, Message("exercise.new_memory|takes new memory"))
         raise Incorrect(
             message(
                 translated("{exercise}: right, but it copies more than it needs to", exercise=exercise),

@@ -18,7 +18,7 @@ from autograder.check.subject.call_report import Argument, Array, Call, Report, 
 from autograder.check.subject.inputs import Decisive, Generator, SmallGenerator, TensorInput, UndecisiveInputs
 from autograder.check.subject.subjects import LocalSubject
 from autograder.errors import InputError
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.observe.tensors import values_text
 from autograder.tape.oracle.gradient_comparison import finite_differences
 from autograder.tape.recording.schema import Recording
@@ -58,7 +58,9 @@ def find_other_values(recording: Recording, original: Recording, as_listed: bool
     if not found:
         return None if as_listed else find_other_values(recording, original, as_listed=True)
     place, name = min(found, key=lambda one: order[one[0]])
-    return NamedLine(place, in_english("{name} gets other values here than in the original program", name=name))
+    return NamedLine(
+        place, Message("expected.other_values|{name} gets other values here than in the original program", name=name)
+    )
 
 
 def find_swapped(recording: Recording, path: str, right: Array) -> NamedLine | None:
@@ -72,7 +74,11 @@ def find_swapped(recording: Recording, path: str, right: Array) -> NamedLine | N
     if name not in held or held[name] == values or values not in held.values():
         return None
     return NamedLine(
-        ended.place, in_english("another name has the values of the task, and this line returns {name}", name=name)
+        ended.place,
+        Message(
+            "expected.other_name_returned|another name has the values of the task, and this line returns {name}",
+            name=name,
+        ),
     )
 
 

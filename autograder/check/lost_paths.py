@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
+from autograder.locale.stored_messages import restored
 from autograder.tape.recording.schema import LostHistory, Node, Recording
 from autograder.tape.recording.verdict_types import NamedLine, Place
 
@@ -30,7 +31,10 @@ def find_wrong_backward(recording: Recording, leaf: str) -> NamedLine | None:
         if ends and any(f" {function.name} " in question for question in wrong):
             program = recording.programs[0]
             text = program.source.splitlines()[ends[-1].lineno - 1].strip()
-            told = in_english("this is not the derivative of forward, so the gradient of {name} is wrong", name=leaf)
+            told = Message(
+                "lost.not_derivative|this is not the derivative of forward, so the gradient of {name} is wrong",
+                name=leaf,
+            )
             return NamedLine(Place(program.file, ends[-1].lineno, text), told)
     return None
 
@@ -61,7 +65,7 @@ def find_cut(recording: Recording, leaf: str, *, is_missing: bool) -> NamedLine 
     lost = [one for one in recording.lost if one.place in own and one.place.line not in silent]
     above = [one for one in lost if named & _tensors_above(one, nodes)]
     used = [lost for lost in above if lost.is_used] or (above if is_missing else [])
-    return NamedLine(used[-1].place, used[-1].sentence, "lost") if used else None
+    return NamedLine(used[-1].place, restored(used[-1].sentence, recording.verdict.messages), "lost") if used else None
 
 
 def find_reader(recording: Recording, leaf: str) -> NamedLine | None:
@@ -71,7 +75,9 @@ def find_reader(recording: Recording, leaf: str) -> NamedLine | None:
     readers = (node.place for node in recording.nodes if node.place and ends.intersection(node.inputs))
     own = {step.place for step in recording.steps}
     place = next((place for place in readers if place in own), None)
-    return NamedLine(place, in_english("reads {name} with its history", name=leaf)) if place else None
+    return (
+        NamedLine(place, Message("lost.reads_with_history|reads {name} with its history", name=leaf)) if place else None
+    )
 
 
 def find_kept_history(recording: Recording, leaf: str) -> NamedLine | None:
@@ -81,8 +87,9 @@ def find_kept_history(recording: Recording, leaf: str) -> NamedLine | None:
         made = [node for node in step.nodes if nodes[node].inputs] if step.function.endswith("__init__") else []
         kept = [node for node in made if named & _tensors_below([node], nodes)]
         if kept and any(set(kept) & {*other.inputs} for other in recording.nodes if other.id not in step.nodes):
-            told = in_english(
-                "runs once, in __init__, and keeps the history that leads to {name}: each forward adds its gradient",
+            told = Message(
+                "lost.history_from_init|runs once, in __init__, and keeps the history that leads to {name}: each "
+                "forward adds its gradient",
                 name=leaf,
             )
             return NamedLine(step.place, told)
@@ -97,7 +104,9 @@ def line_that_freed(recording: Recording, line: int) -> NamedLine | None:
         return None
     return NamedLine(
         earlier[-1],
-        in_english("this backward freed the saved tensors of the graph that line {line} uses again", line=line),
+        Message(
+            "lost.freed_graph|this backward freed the saved tensors of the graph that line {line} uses again", line=line
+        ),
     )
 
 
@@ -107,7 +116,9 @@ def find_detached(recording: Recording) -> NamedLine | None:
     for step in recording.steps:
         lost = [state for state in step.states if state.node is None and state.tensor in nodes]
         if lost:
-            told = in_english("replaces the history of a tensor in place, although the graph uses that tensor")
+            told = Message(
+                "lost.history_replaced|replaces the history of a tensor in place, although the graph uses that tensor"
+            )
             return NamedLine(step.place, told, "lost")
         nodes |= {state.tensor: state.node for state in step.states if state.node is not None}
     return None

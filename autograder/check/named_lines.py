@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autograder.locale.translations import in_english, retold, translated
+from autograder.locale.messages import Message
+from autograder.locale.translations import localized, translated
 from autograder.tape.recording.schema import Recording, Step
 from autograder.tape.recording.verdict_types import NamedLine, Place
 
 
 def describe(named: NamedLine) -> str:
     """Return the line and a description of it; whether the line is right, the reader has to judge."""
-    place, told = named.place, retold(named.sentence.removesuffix("."))
+    place, told = named.place, localized(named.sentence).rstrip(".。")
     return translated("line {line}: {text} ({told})", line=place.line, text=place.text, told=told)
 
 
@@ -30,15 +31,18 @@ def line_of_value(recording: Recording, path: str) -> NamedLine | None:
     name, places = name_at(returned, path), _places_of_names(recording, ended)
     leaf = places.get(name.removesuffix(".grad"), (None,))[0] if name.endswith(".grad") else None
     if leaf is not None and (root := _root_of_gradient(recording, leaf, ended)):
-        return NamedLine(root, in_english("{name} received its last gradient from the result computed here", name=name))
+        return NamedLine(
+            root,
+            Message("line.last_gradient|{name} received its last gradient from the result computed here", name=name),
+        )
     if name not in places:
-        return NamedLine(ended.place, in_english("{name} gets its values here", name=path))
+        return NamedLine(ended.place, Message("line.gets_values|{name} gets its values here", name=path))
     tensor, made = places[name]
     storages = _storages(recording)
     written = list(_writes(recording, {storages[tensor]} if tensor in storages else set()))
     if written:
-        return NamedLine(written[-1], in_english("the last write into the memory of {name}", name=path))
-    return NamedLine(made, in_english("{name} gets its values here", name=path))
+        return NamedLine(written[-1], Message("line.last|the last write into the memory of {name}", name=path))
+    return NamedLine(made, Message("line.gets_values|{name} gets its values here", name=path))
 
 
 def line_of_memory(recording: Recording, argument: str) -> NamedLine | None:
@@ -55,25 +59,29 @@ def line_of_memory(recording: Recording, argument: str) -> NamedLine | None:
     swapped = [step.place for step in recording.steps for write in step.writes if write.operation == "data ="]
     written = list(_writes(recording, {own}))
     if written and written[-1] not in swapped:
-        return NamedLine(written[-1], in_english("the last write into the memory of {name}", name=argument))
+        return NamedLine(written[-1], Message("line.last|the last write into the memory of {name}", name=argument))
     if others := [*swapped, *(place for storage, place in bound if storage != own)]:
-        told = in_english(
-            "from here on {name} refers to other memory; the caller's tensor keeps its values", name=argument
+        told = Message(
+            "line.refers_to_other_memory|from here on {name} refers to other memory; the caller's tensor keeps its "
+            "values",
+            name=argument,
         )
         return NamedLine(others[0], told)
-    told = in_english("this writes to memory other than that of {name}", name=argument)
+    told = Message("line.writes_elsewhere|this writes to memory other than that of {name}", name=argument)
     elsewhere = list(_writes(recording, set(storages.values()) - {own}))
     return NamedLine(elsewhere[-1], told) if elsewhere else None
 
 
 def line_of_parameter(recording: Recording, name: str) -> NamedLine | None:
     """Return the line that assigns a parameter that the original module does not have, or None."""
-    return _assignment(recording, name, in_english("{name} becomes a parameter here", name=name))
+    return _assignment(recording, name, Message("line.becomes_parameter|{name} becomes a parameter here", name=name))
 
 
 def line_of_attribute(recording: Recording, name: str) -> NamedLine | None:
     """Return the line that assigns an attribute that has to be a parameter and is not, or None."""
-    return _assignment(recording, name, in_english("{name} is assigned here, and is not a parameter", name=name))
+    return _assignment(
+        recording, name, Message("line.is_no_parameter|{name} is assigned here, and is not a parameter", name=name)
+    )
 
 
 def _assignment(recording: Recording, name: str, told: str) -> NamedLine | None:

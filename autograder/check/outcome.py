@@ -23,7 +23,8 @@ from autograder.check.shown_message import show_first
 from autograder.check.subject.call_report import ProgramText
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
-from autograder.locale.translations import in_english, translated
+from autograder.locale.messages import Message
+from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import NamedLine, Outcome
 from autograder.view import draws_here, show
@@ -119,11 +120,16 @@ def _line_to_look_at(recording: Recording) -> NamedLine | None:
     if dropped is not None:
         return dropped
     if recording.verdict.outcome == "raises-forward" and error is not None and recording.steps:
-        return NamedLine(recording.steps[-1].place, in_english("this line raises the error"))
+        return NamedLine(recording.steps[-1].place, Message("outcome.raises_error|this line raises the error"))
     steps = [step for step in recording.steps if step.writes]
     if recording.verdict.outcome != "correct" or not steps:
         return None
     place, backward = steps[-1].place, [visit.step for visit in recording.backward if visit.step is not None]
     if backward and steps[-1].index > max(backward):
-        return NamedLine(place, in_english("writes after backward has run and no longer needs the saved tensors"))
-    return NamedLine(place, in_english("changes no saved value that backward reads after it"))
+        return NamedLine(
+            place,
+            Message(
+                "outcome.writes_after_backward|writes after backward has run and no longer needs the saved tensors"
+            ),
+        )
+    return NamedLine(place, Message("outcome.no_change|changes no saved value that backward reads after it"))

@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from autograder.cli.run_command import CommandError, run_command
-from autograder.locale.translations import in_english, translated
+from autograder.locale.messages import Message
+from autograder.locale.translations import translated
 from autograder.requirements import loading
 from autograder.run_in_fork import EndedError, LateError, run_in_fork
 
@@ -58,7 +59,9 @@ if TYPE_CHECKING:
 MARGIN = 0.1  # fraction of the time that is reserved for writing the answer
 SOON = 5.0  # seconds within which the final answer is expected; before that, the preliminary answer is not printed
 LOGGED = 10.0  # seconds between progress messages if they go to a file
-UNFINISHED = in_english("The time limit was reached before all changes were tried; --budget sets a longer one.")
+UNFINISHED = Message(
+    "explain.unfinished|The time limit was reached before all changes were tried; --budget sets a longer one."
+)
 
 
 @dataclass
@@ -271,7 +274,7 @@ def _seconds(word: str) -> float:
         if 0 < (seconds := float(word)) < 1e6:
             return seconds
     raise argparse.ArgumentTypeError(
-        in_english("{word} is not a valid time; give a number of seconds such as 60", word=word)
+        Message("explain.not_a_time|{word} is not a valid time; give a number of seconds such as 60", word=word)
     )
 
 
@@ -279,7 +282,7 @@ def _step(word: str) -> int:
     with suppress(ValueError):
         if (number := int(word)) > 0:
             return number
-    raise argparse.ArgumentTypeError(in_english("there is no step {word}; the first is 1", word=word))
+    raise argparse.ArgumentTypeError(Message("explain.no_such_step|there is no step {word}; the first is 1", word=word))
 
 
 def _explain(chosen: argparse.Namespace) -> int:
@@ -301,13 +304,11 @@ def _watched(chosen: argparse.Namespace, here: argparse.Namespace, partial: Part
     except LateError:
         return _answered_late(chosen, partial)
     except EndedError as error:
-        raise CommandError(
-            in_english(
-                "{program}: the program ended the Python process ({reason}), so it could not be recorded. Remove that "
-                "call, or name a function that does not make it.",
-                program=chosen.shown,
-                reason=str(error),
-            )
+        raise CommandError.of(
+            "explain.ended_process|{program}: the program ended the Python process ({reason}), so it could not be "
+            "recorded. Remove that call, or name a function that does not make it.",
+            program=chosen.shown,
+            reason=str(error),
         ) from None
 
 
@@ -315,13 +316,11 @@ def _answered_late(chosen: argparse.Namespace, partial: PartialAnswer) -> int:
     """Print the preliminary answer when the time is up."""
     found = partial.found()
     if found is None:
-        raise CommandError(
-            in_english(
-                "{program}: it was still running after {seconds} seconds. Make the run shorter, or give it more "
-                "time with --budget.",
-                program=chosen.shown,
-                seconds=f"{chosen.budget:g}",
-            )
+        raise CommandError.of(
+            "explain.still_running|{program}: it was still running after {seconds} seconds. Make the run shorter, or "
+            "give it more time with --budget.",
+            program=chosen.shown,
+            seconds=f"{chosen.budget:g}",
         )
     print(found[1], end="")
     return found[0]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from autograder.errors import AutograderError, UnfinishedError
-from autograder.locale.translations import retold, translatable, translated
+from autograder.locale.translations import localized, translatable, translated
 from autograder.requirements import require
 
 Number = TypeVar("Number", int, float)
@@ -64,5 +64,5 @@ def run_command(chosen: argparse.Namespace, verb: str) -> int:
         return 128 + signal.SIGINT
     except AutograderError as error:
         print(error.words, end="", file=sys.stderr)
-        print(f"autograder: {retold(str(error))}", file=sys.stderr)
+        print(f"autograder: {localized(str(error))}", file=sys.stderr)
         return WRONG_USE

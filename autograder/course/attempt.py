@@ -14,7 +14,6 @@ from nbgrader.utils import determine_grade, is_grade
 
 from autograder.course.canonical import NotebookError, read
 from autograder.locale.languages import VARIABLE, language
-from autograder.locale.translations import in_english
 
 SECONDS_A_CELL = 60
 
@@ -44,8 +43,9 @@ def attempt(path: Path, progress: Callable[[int, int], None] = lambda cell, cell
     notebook = read(path)
     cells = [cell for cell in notebook.cells if is_grade(cell) and cell.cell_type == "code"]
     if not cells:
-        raise NotebookError(
-            in_english("{path} has no grade cells, so there is nothing to check. Name a lesson's notebook.", path=path)
+        raise NotebookError.of(
+            "attempt.no_grade_cells|{path} has no grade cells, so there is nothing to check. Name a lesson's notebook.",
+            path=path,
         )
     client = nbclient.NotebookClient(
         notebook,
@@ -59,8 +59,8 @@ def attempt(path: Path, progress: Callable[[int, int], None] = lambda cell, cell
         client.execute(env=os.environ | {VARIABLE: language()}, stdout=DEVNULL, stderr=DEVNULL)
     except (nbclient.exceptions.CellTimeoutError, nbclient.exceptions.DeadKernelError) as error:
         reason = str(error).splitlines()[0]
-        raise NotebookError(
-            in_english("{path} did not finish: {reason}. Look for an infinite loop.", path=path, reason=reason)
+        raise NotebookError.of(
+            "attempt.not_finished|{path} did not finish: {reason}. Look for an infinite loop.", path=path, reason=reason
         ) from None
     return [_verdict(cell) for cell in cells]
 

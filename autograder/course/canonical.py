@@ -9,7 +9,6 @@ from nbformat import NotebookNode
 
 from autograder.errors import InputError
 from autograder.locale.languages import METADATA
-from autograder.locale.translations import in_english
 
 KERNEL = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -34,24 +33,21 @@ def read(path: Path) -> NotebookNode:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
     except FileNotFoundError:
-        raise NotebookError(
-            in_english("There is no notebook {path}. Check the name, or see the lessons in notebooks/.", path=path)
+        raise NotebookError.of(
+            "notebook.missing|There is no notebook {path}. Check the name, or see the lessons in notebooks/.", path=path
         ) from None
     except (nbformat.reader.NotJSONError, UnicodeDecodeError):
-        raise NotebookError(
-            in_english(
-                "{path} is not JSON, so it is not a notebook. Save it again from JupyterLab, or take a fresh copy.",
-                path=path,
-            )
+        raise NotebookError.of(
+            "notebook.not_json|{path} is not JSON, so it is not a notebook. Save it again from JupyterLab, or take a "
+            "fresh copy.",
+            path=path,
         ) from None
     except (nbformat.ValidationError, AttributeError, KeyError, TypeError, OSError) as error:
         reason = str(error).splitlines()[0][:120]
-        raise NotebookError(
-            in_english(
-                "{path} is not a valid notebook: {reason}. Take a fresh copy of the lesson.",
-                path=path,
-                reason=reason,
-            )
+        raise NotebookError.of(
+            "notebook.not_valid|{path} is not a valid notebook: {reason}. Take a fresh copy of the lesson.",
+            path=path,
+            reason=reason,
         ) from None
     return notebook
 

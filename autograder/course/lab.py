@@ -28,7 +28,7 @@ from autograder.course.paths import HOME, NOTEBOOKS, ROOT, WORK, lessons
 from autograder.errors import SetupError
 from autograder.locale.languages import SOURCE as SOURCE_LANGUAGE
 from autograder.locale.languages import VARIABLE
-from autograder.locale.translations import in_english, translatable, translated
+from autograder.locale.translations import translatable, translated
 from autograder.requirements import require_clone
 
 FIRST_PORT = 8888
@@ -68,12 +68,10 @@ def open_lab(
     try:
         _make_ready(teacher, spoken)
     except OSError as error:
-        raise LabError(
-            in_english(
-                "{folder} cannot be written ({reason}). Run the command in a folder of your own.",
-                folder=error.filename or ROOT,
-                reason=error.strerror,
-            )
+        raise LabError.of(
+            "lab.not_writable|{folder} cannot be written ({reason}). Run the command in a folder of your own.",
+            folder=error.filename or ROOT,
+            reason=error.strerror,
         ) from None
     chosen = _port(port)
     token = secrets.token_hex(16)
@@ -155,8 +153,8 @@ def _page(lesson: str | None) -> str:
     if len(found) != 1:
         known = {"lesson": repr(wanted), "names": ", ".join(page.stem for page in pages)}
         if found:
-            raise LabError(in_english("{lesson} matches more than one lesson. Choose one of: {names}.", **known))
-        raise LabError(in_english("{lesson} matches no lesson. Choose one of: {names}.", **known))
+            raise LabError.of("lab.ambiguous|{lesson} matches more than one lesson. Choose one of: {names}.", **known)
+        raise LabError.of("lab.no_lesson|{lesson} matches no lesson. Choose one of: {names}.", **known)
     return str(found[0])
 
 
@@ -181,10 +179,10 @@ def _port(wanted: int | None) -> int:
             probe.bind(("127.0.0.1", port))
             return port
     if wanted:
-        raise LabError(
-            in_english("port {wanted} is taken or not allowed. Leave --port out, or name another.", wanted=wanted)
+        raise LabError.of(
+            "lab.port_taken|port {wanted} is taken or not allowed. Leave --port out, or name another.", wanted=wanted
         )
-    raise LabError(in_english("no port from 8888 to 8987 is free. Name one with --port."))
+    raise LabError.of("lab.no_port|no port from 8888 to 8987 is free. Name one with --port.")
 
 
 @contextlib.contextmanager
@@ -255,14 +253,13 @@ def _write(path: Path, settings: object) -> None:
 def _wait_until_up(server: subprocess.Popen[bytes], address: str) -> None:
     for _ in range(600):
         if server.poll() is not None:
-            raise LabError(
-                in_english(
-                    "JupyterLab exited immediately with code {code}; see its messages above.", code=server.returncode
-                )
+            raise LabError.of(
+                "lab.exited|JupyterLab exited immediately with code {code}; see its messages above.",
+                code=server.returncode,
             )
         with contextlib.suppress(urllib.error.URLError, ConnectionError), urllib.request.urlopen(address, timeout=5):
             return
         time.sleep(0.1)
-    raise LabError(
-        in_english("JupyterLab did not answer within a minute. Run the command again, or name another --port.")
+    raise LabError.of(
+        "lab.no_answer|JupyterLab did not answer within a minute. Run the command again, or name another --port."
     )

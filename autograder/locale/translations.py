@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import re
-import string
 from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from autograder.errors import InputError
 from autograder.locale.languages import LANGUAGES, SOURCE, language
 from autograder.locale.line_breaks import BLANK
+from autograder.locale.messages import Message
+from autograder.locale.stored_messages import StoredMessage, restored
 
 if TYPE_CHECKING:
     from babel.messages import Catalog
+    from babel.messages.catalog import Message as CatalogMessage
 
 FOLDER = Path(__file__).parent
-
-SENTENCES = "sentences.po"
-"""The file with the texts of `in_english`."""
-
-SEAMS = (re.compile(r"(?<=\.)( )"), re.compile("(; )"))
-"""The separators of two sentences, and of two parts of a sentence."""
-
-BLANKS = re.compile(r"\{\w*\}")
 
 
 class Completeness(NamedTuple):
@@ -59,47 +51,24 @@ def translatable(text: str) -> str:
     return text
 
 
-def in_english(text: str, /, **values: object) -> str:
-    """Return the text with these values in English, if it is stored or sent to another process before it is shown.
+def localized(text: str, stored: Iterable[StoredMessage] = ()) -> str:
+    """Return a message in the reader's language; any other text, such as a user's, is returned unchanged.
 
-    `retold` translates it into the reader's language. Values may be such texts themselves.
+    Args:
+        text: the text.
+        stored: the messages of the recording or grade that contains the text, if it was read back.
     """
-    return text.format(**values) if values else text
-
-
-def counted_in_english(count: int, one: str, many: str, **values: object) -> str:
-    """Return one of two texts of `in_english`, depending on a number, such as "{count} node" and "{count} nodes"."""
-    return in_english(one if count == 1 else many, count=f"{count:,}", **values)
-
-
-def retold(english: str) -> str:
-    """Return a text of `in_english` in the reader's language; other texts are returned unchanged."""
-    spoken = language()
-    if spoken == SOURCE or not english:
-        return english
-    if " " in english and english in texts_in(spoken):  # for example, the name of a kind of change
-        return texts_in(spoken)[english]
-    if found := _retold(english, spoken) or _retold(english.removesuffix("."), spoken, "{sentence}."):
-        return found
-    for seam in SEAMS:
-        parts = seam.split(english)
-        if len(parts) > 1:
-            told = [retold(part) for part in parts[::2]]
-            return english if told == parts[::2] else BLANK.sub("", _interleaved(told, parts[1::2]))
-    return english
-
-
-def _interleaved(parts: list[str], seams: list[str]) -> str:
-    return "".join(f"{part}{translated(seam)}" for part, seam in zip(parts, [*seams, ""], strict=True))
-
-
-def _retold(english: str, spoken: str, end: str = "{sentence}") -> str | None:
-    """Return the translation of a single text of `in_english`, inserted into `end`; None for other texts."""
-    for pattern, text in _sentences_in(spoken):
-        if found := pattern.fullmatch(english):
-            values = {name: retold(value) for name, value in found.groupdict().items()}
-            return translated(end, sentence=BLANK.sub("", text.format(**values)) if values else text)
-    return None
+    text = restored(text, stored)
+    if not isinstance(text, Message):
+        return text
+    found = messages_in(language()).get(text.id) if text.id else texts_in(language()).get(text)
+    if found is None:
+        return text.text
+    try:
+        values = {name: localized(value) if isinstance(value, str) else value for name, value in text.values.items()}
+        return BLANK.sub("", found.format(**values)) if values else found
+    except (LookupError, ValueError, RecursionError):  # other values than the translation needs, or forged ones
+        return text.text
 
 
 def known_language(name: str) -> str:
@@ -111,12 +80,11 @@ def known_language(name: str) -> str:
     wanted = name.replace("_", "-").casefold()
     found = [language for language in LANGUAGES if language.casefold() == wanted]
     if not found:
-        raise LanguageError(
-            in_english(
-                "The course is not translated into {wanted}. It has {known}; docs/translating.md describes how to add one.",
-                wanted=repr(name),
-                known=", ".join(LANGUAGES),
-            )
+        raise LanguageError.of(
+            "language.unknown|The course is not translated into {wanted}. It has {known}; docs/translating.md "
+            "describes how to add one.",
+            wanted=repr(name),
+            known=", ".join(LANGUAGES),
         )
     return found[0]
 
@@ -137,34 +105,18 @@ def join_sentences(parts: Iterable[str]) -> str:
 @functools.cache
 def texts_in(spoken: str) -> dict[str, str]:
     """Return all translations of a language, by the English text; empty for English."""
-    found: dict[str, str] = {}
-    for file in po_files(spoken):
-        found |= {
-            str(message.id): str(message.string)
-            for message in read_po(file)
-            if message.id and message.string and not message.fuzzy
-        }
-    return found
+    return {str(message.id): str(message.string) for message in _translations(spoken) if not message.fuzzy}
 
 
 @functools.cache
-def _sentences_in(spoken: str) -> list[tuple[re.Pattern[str], str]]:
-    """Return a pattern for each text of `SENTENCES` with its translation, the longest fixed text first."""
-    stored = chain.from_iterable(read_po(file) for file in po_files(spoken) if file.name == SENTENCES)
-    known = [(str(one.id), str(one.string)) for one in stored if one.id and one.string and not one.fuzzy]
-    known.sort(key=lambda pair: -len(BLANKS.sub("", pair[0])))
-    return [(_pattern(text), translation) for text, translation in known]
+def messages_in(spoken: str) -> dict[str, str]:
+    """Return the translations of messages by their ids, also those whose English text was changed since."""
+    return {message.context: str(message.string) for message in _translations(spoken) if message.context}
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    """Return a pattern that matches a text with any values; a name that occurs twice has the same value."""
-    parts, seen = [], set[str]()
-    for literal, name, _, _ in string.Formatter().parse(text):
-        parts.append(re.escape(literal))
-        if name:
-            parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>.*?)")
-            seen.add(name)
-    return re.compile("".join(parts), re.DOTALL)
+@functools.cache
+def _translations(spoken: str) -> list[CatalogMessage]:
+    return [message for file in po_files(spoken) for message in read_po(file) if message.id and message.string]
 
 
 def completeness(spoken: str) -> Completeness:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Literal
 
 from autograder.errors import SetupError, printable
-from autograder.locale.translations import in_english, translated
+from autograder.locale.translations import translated
 from autograder.requirements import PACKAGE
 
 OTHERS = ("answer.js", "board.js")
@@ -24,12 +24,10 @@ def read_asset(name: str) -> str:
     for folder in (PACKAGE.parent / "assets", PACKAGE / "assets"):
         if (folder / name).is_file():
             return (folder / name).read_text(encoding="utf-8")
-    raise SetupError(
-        in_english(
-            "{file} is missing: expected in {folder}. Install autograder again.",
-            file=name,
-            folder=printable(str(PACKAGE.parent / "assets")),
-        )
+    raise SetupError.of(
+        "assets.missing|{file} is missing: expected in {folder}. Install autograder again.",
+        file=name,
+        folder=printable(str(PACKAGE.parent / "assets")),
     )
 
 

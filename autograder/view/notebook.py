@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from autograder.locale.translations import translated
-from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.schema import Recording, storable
 from autograder.view.assets import front_end_words
 from autograder.view.draw.html import as_image, describe_picture
 from autograder.view.draw.timeline import live_scene, write_table
@@ -60,7 +60,7 @@ def mimebundle(recording: Recording, predict: bool = False, place: str = "", cou
         counters: whether to hide the versions.
     """
     if getattr(_shell(), "takes_recordings", False):
-        shown = msgspec.json.encode(ShownRecording(recording, predict, counters)).decode()
+        shown = msgspec.json.encode(ShownRecording(storable(recording), predict, counters)).decode()
         return {RECORDING_TYPE: shown, "text/plain": recording.verdict.outcome}
     return drawn_mimebundle(recording, predict, place, counters)
 

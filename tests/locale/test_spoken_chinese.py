@@ -12,6 +12,7 @@ from pathlib import Path
 import jinja2
 import nbformat
 import pytest
+from msgspec import to_builtins
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from autograder import cli, watch
@@ -21,9 +22,13 @@ from autograder.errors import AutograderError
 from autograder.grade.batch.feedback_page import page_html
 from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, VARIABLE, speaking
 from autograder.locale.line_breaks import columns
-from autograder.locale.translations import in_english, known_language, retold
+from autograder.locale.messages import Message
+from autograder.locale.stored_messages import stored
+from autograder.locale.translations import known_language, localized
 from autograder.tape import explain_program
 from autograder.tape.atlas.answers import words_on_node
+from autograder.tape.diagnose.excerpt import Scope
+from autograder.tape.diagnose.record import record_program
 from autograder.tape.internals.support import require_internals
 from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.repair.trial.program_factory import factory_of_text
@@ -37,25 +42,13 @@ SENTENCE = re.compile(r"\b[a-z]{3,} [a-z]{2,} [a-z]{2,} [a-z]{2,}\b")
 """Four English words in a row: no code has them."""
 
 
-def test_a_sentence_from_elsewhere_is_retold() -> None:
-    """A text of `in_english` with its values, also inside another one, and several one after another; any other text stays."""
-    inner = in_english("it used more than {seconds} seconds of processor time", seconds="30")
-    outer = in_english("the program was ended in cell {number}: {reason}", number=4, reason=inner)
-    assert outer == retold(outer) == "the program was ended in cell 4: it used more than 30 seconds of processor time"
-    with speaking("zh-CN"):
-        assert retold(outer) == "程序在第 4 个单元格中被结束：它用掉了超过 30 秒的处理器时间"
-        assert retold("AssertionError: it is not 3") == "AssertionError: it is not 3"
-        two = "it still raises. it still raises."
-        assert retold(two) == "它仍然报错。它仍然报错。"
-
-
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_notes_on_graph_faults_are_chinese(program: FaultyProgram) -> None:
     """Each kind of graph fault has a complete Chinese sentence, from a recording whose notes are English."""
     recording = explain_program(factory_of_text(program.source, "<program>"), repair=False)
     assert not CHINESE.search(" ".join(recording.verdict.notes))
     with speaking("zh-CN"):
-        told = [retold(note) for note in recording.verdict.notes]
+        told = [localized(note) for note in recording.verdict.notes]
         shown = as_text(recording) + as_screen(recording)
     assert told
     assert all(CHINESE.search(note) and not SENTENCE.search(note) for note in told), told
@@ -95,10 +88,9 @@ def test_feedback_follows_the_notebook() -> None:
         "schema_version": 3,
     }
     test = new_code_cell("assert f()", metadata={"nbgrader": known, "autograder": {"status": "not run"}})
-    ended = in_english("it exceeded its time limit")
-    book = new_notebook(
-        cells=[new_markdown_cell("# 一"), test], metadata={METADATA: "zh-CN", "autograder": {"ended": ended}}
-    )
+    ended = Message("grade.time_limit|it exceeded its time limit")
+    about = {"ended": str(ended), "messages": to_builtins(stored(ended))}
+    book = new_notebook(cells=[new_markdown_cell("# 一"), test], metadata={METADATA: "zh-CN", "autograder": about})
     page = page_html(nbformat.from_dict(book), {"notebook": "one", "score": 0, "max_score": 2, "late_penalty": 0})
     for words in (
         '<html lang="zh-CN">',
@@ -133,21 +125,24 @@ def test_the_index_of_errors_is_searched_in_both() -> None:
 
 
 @pytest.mark.parametrize(
-    "english",
+    "source",
     [
-        "mine.py, line 3: the program was still running after 14.3 of the 60 seconds. Make the run shorter.",
-        "mine.py: the program was still running after 2 seconds. Make the run shorter.",
-        "mine.py: another process that the program started called backward, and explain cannot check it, because it "
-        "follows only this process. Explain that part in one process: call its function directly, or set num_workers=0.",
-        "There is no step 9 to record; backward calls of the program: 3. Name one of these.",
+        "raise SystemExit(2)",
+        "input()",
+        "raise MemoryError",
+        "import none_of_this",
+        "(",
+        "raise SystemExit('bad argument')",
     ],
 )
-def test_why_a_program_cannot_be_explained_is_chinese(english: str) -> None:
-    """A reason is stored in English and shown in Chinese, with its parts."""
+def test_why_a_program_cannot_be_explained_is_chinese(source: str) -> None:
+    """A reason is English and shown in Chinese, with its parts."""
+    with pytest.raises(AutograderError) as found:
+        record_program(factory_of_text(source, "mine.py").original, scope=Scope(shown=8))
     with speaking("zh-CN"):
-        told = retold(english)
+        told = localized(str(found.value))
     assert CHINESE.search(told)
-    assert not re.search(r"\b(of|the|seconds|step)\b", told)
+    assert not SENTENCE.search(told), told
 
 
 @pytest.mark.parametrize(
@@ -164,9 +159,8 @@ def test_what_cannot_be_used_is_said_in_chinese(refused: Callable[[], object]) -
     """A missing file of the installation, an older PyTorch, and unknown words and addresses."""
     with pytest.raises(AutograderError) as found:
         refused()
-    english = str(found.value)
     with speaking("zh-CN"):
-        told = retold(english)
+        told = localized(str(found.value))
     assert CHINESE.search(told)
     assert not SENTENCE.search(told), told
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from babel.messages import Catalog
+from babel.messages.pofile import write_po
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -31,7 +33,8 @@ from autograder.locale.translations import (
 )
 from autograder.requirements import PACKAGE
 from autograder.view.assets import front_end_texts
-from tests.translations.collect import MARKS, spoken_in, templates
+from tests.translations.__main__ import update
+from tests.translations.collect import MARKS, messages_in_file, spoken_in, templates
 from tests.translations.readme import LINK, SOURCE_FILE, readme_file, readme_in
 
 TRANSLATIONS = sorted(LANGUAGES.keys() - {SOURCE})
@@ -142,8 +145,14 @@ def test_nbgrader_takes_no_translated_cell_for_a_changed_one() -> None:
 def test_every_text_of_the_course_is_in_the_po_files(spoken: str) -> None:
     """`python -m tests.translations` would not add or remove any text."""
     folder = FOLDER / spoken.replace("-", "_")
-    stored = {file.stem: {message.id for message in read_po(file) if message.id} for file in po_files(spoken)}
-    wanted = {name: {message.id for message in catalog if message.id} for name, catalog in templates().items()}
+    stored = {
+        file.stem: {(message.context, message.id) for message in read_po(file) if message.id}
+        for file in po_files(spoken)
+    }
+    wanted = {
+        name: {(message.context, message.id) for message in catalog if message.id}
+        for name, catalog in templates().items()
+    }
     assert stored == wanted, f"run `python -m tests.translations` and translate what is new in {folder.name}"
 
 
@@ -268,10 +277,24 @@ def test_a_text_is_found_wherever_it_is_marked(tmp_path: Path) -> None:
     file = tmp_path / "said.py"
     file.write_text(
         "translated(\n    'one '\n    'text', a=1)\nhtml = f'<p>{translated(\"inside\")}</p>'\n"
-        "count_noun(3, 'line', 'lines')\ntranslated(name)\ntranslated('')\nin_english('kept')\n"
+        "count_noun(3, 'line', 'lines')\ntranslated(name)\ntranslated('')\nMessage('a.kept|kept', n=1)\nkept = 'b.text|of {n} | '\n"
     )
     assert ["one text", "inside", "line", "lines"] == spoken_in(file)
-    assert ["kept"] == spoken_in(file, {"in_english": (1,)})
+    assert [("a.kept", "kept"), ("b.text", "of {n} | ")] == messages_in_file(file)
+
+
+def test_a_reworded_message_keeps_its_translation(tmp_path: Path) -> None:
+    """It is marked as fuzzy for the translator; another text with another id is not taken for it."""
+    file, before, after = tmp_path / "sentences.po", Catalog(locale="zh_CN"), Catalog()
+    before.add("it ended in {cell}", "在 {cell} 结束", context="run.ended")
+    after.add("the program has come to its end in {cell}", context="run.ended")
+    after.add("it ended in {cell}, too", context="run.other")
+    with file.open("wb") as stream:
+        write_po(stream, before)
+    update(file, after, "zh-CN")
+    found = {message.context: (message.string, message.fuzzy) for message in read_po(file) if message.id}
+    assert found["run.ended"] == ("在 {cell} 结束", True)
+    assert found["run.other"][0] == ""
 
 
 @pytest.mark.parametrize("spoken", TRANSLATIONS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from babel.messages import Catalog
+from babel.messages import Catalog, Message
 from babel.messages.pofile import write_po
 
 from autograder.locale.languages import LANGUAGES, SOURCE
@@ -39,9 +39,19 @@ def update(file: Path, template: Catalog, spoken: str) -> None:
     catalog = (
         read_po(file) if file.exists() else Catalog(locale=spoken.replace("-", "_"), project="Autograder", fuzzy=False)
     )
+    for message in template:
+        _reword(catalog, message)
     catalog.update(template, update_creation_date=False)
     with file.open("wb") as stream:
         write_po(stream, catalog, width=WIDTH, ignore_obsolete=True, include_lineno=False, omit_header=False)
+
+
+def _reword(catalog: Catalog, message: Message) -> None:
+    """Keep the translation of a message whose English text was changed, marked as fuzzy; its id is the same."""
+    old = next((one for one in catalog if message.context and one.context == message.context), None)
+    if old is not None and old.id != message.id:
+        catalog.delete(old.id, old.context)
+        catalog.add(message.id, old.string, flags={*old.flags, "fuzzy"}, context=message.context)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import get_args
@@ -22,19 +23,19 @@ from autograder.course.glossary_links import without_glossary_links
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, lessons
 from autograder.course.practice.question_cards import practice_items
 from autograder.locale.notebook_translation import WORD, markdown_texts, texts
-from autograder.locale.translations import SENTENCES
 from autograder.requirements import PACKAGE
 from autograder.tape.atlas.atlas_text import load_atlas
 from autograder.tape.diagnose.harm_registry import HARM_KINDS
 from autograder.view.assets import front_end_texts
 
-MESSAGES, README = "messages", "README"
+MESSAGES, SENTENCES, README = "messages", "sentences", "README"
 WIDTH = 140
 KEYWORDS = {"translated": (1,), "translatable": (1,), "count_noun": (2, 3), "Candidate": (1,)}
 """Calls that take a text to be translated, and the numbers of the arguments that are one."""
 
-KEPT = {"in_english": (1,), "counted_in_english": (2, 3)}
-MARKS = {*KEYWORDS, *KEPT}
+MARKS = {*KEYWORDS, "Message", "counted_message", "of"}
+MESSAGE = re.compile(r"([a-z_0-9]+(?:\.[a-z_0-9]+)+)\|(.+)", re.DOTALL)
+"""The text of a `Message`: its id and its English text."""
 
 
 def templates() -> dict[str, Catalog]:
@@ -57,7 +58,7 @@ def templates() -> dict[str, Catalog]:
     for text in markdown_texts((ROOT / "README.md").read_text("utf-8")):
         found[README].add(text, locations=[("README.md", 0)])
     found[MESSAGES] = _spoken_by_the_package()
-    found[SENTENCES.removesuffix(".po")] = _sentences_of_the_package()
+    found[SENTENCES] = _sentences_of_the_package()
     return found
 
 
@@ -99,11 +100,20 @@ def _spoken_by_the_package() -> Catalog:
 
 
 def _sentences_of_the_package() -> Catalog:
-    catalog = _empty()
+    catalog, texts = _empty(), dict[str, str]()
     for file in sorted(PACKAGE.rglob("*.py")):
-        for text in spoken_in(file, KEPT):
-            catalog.add(text, locations=[(str(file.relative_to(PACKAGE.parent)), 0)])
+        for name, text in messages_in_file(file):
+            if texts.setdefault(name, text) != text:
+                raise AssertionError(f"two texts have the id {name}: {text!r} and {texts[name]!r}")
+            catalog.add(text, locations=[(str(file.relative_to(PACKAGE.parent)), 0)], context=name)
     return catalog
+
+
+def messages_in_file(file: Path) -> list[tuple[str, str]]:
+    """Return the id and the English text of each message in a Python file."""
+    nodes = (node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Constant))
+    texts = sorted((node.lineno, node.value) for node in nodes if isinstance(node.value, str))
+    return [(found[1], found[2]) for _, text in texts if (found := MESSAGE.fullmatch(text))]
 
 
 def conditions() -> list[str]:
@@ -116,19 +126,19 @@ def page_templates() -> list[Path]:
     return sorted([*(PACKAGE / "course" / "book" / "templates").iterdir(), *PACKAGE.rglob("*.j2")])
 
 
-def spoken_in(file: Path, keywords: Mapping[str, Sequence[int]] = KEYWORDS) -> list[str]:
+def spoken_in(file: Path) -> list[str]:
     """Return the texts that a Python file marks for translation, those of calls inside an f-string included.
 
     From the syntax tree: Babel 2.18 reads tokens, and up to Python 3.11 an f-string is one token.
     """
     nodes = [node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Call)]
     calls = sorted((node.lineno, node.col_offset, number) for number, node in enumerate(nodes))
-    return [text for _, _, number in calls for text in _texts_of(nodes[number], keywords)]
+    return [text for _, _, number in calls for text in _texts_of(nodes[number])]
 
 
-def _texts_of(call: ast.Call, keywords: Mapping[str, Sequence[int]]) -> Iterator[str]:
+def _texts_of(call: ast.Call) -> Iterator[str]:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    for number in keywords.get(name, ()):
+    for number in KEYWORDS.get(name, ()):
         given = call.args[number - 1] if number <= len(call.args) else None
         if isinstance(given, ast.Constant) and isinstance(given.value, str) and given.value:
             yield given.value

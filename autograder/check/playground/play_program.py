@@ -10,7 +10,7 @@ import torch
 
 from autograder.check.playground.arrangement import FormName, LineCard, LineForm, PlayProgram
 from autograder.errors import InputError
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.repair.edits import EditableSource, insert
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called, find_writes
 from autograder.tape.repair.kinds.out_of_place import MAKERS, chain, drop_underscores, expand_operator, made
@@ -130,7 +130,10 @@ def program_from_text(name: str, text: str, before: Iterable[str] = ()) -> PlayP
     lines = list(statements(text, name))
     if len(lines) < 2:
         raise Unplayable(
-            in_english("{name} has fewer than two lines, so no line can be moved. Give a longer program.", name=name)
+            Message(
+                "play.too_few_lines|{name} has fewer than two lines, so no line can be moved. Give a longer program.",
+                name=name,
+            )
         )
     cards = [LineCard(f"{number}", forms_of(line)) for number, line in enumerate(lines, len(fixed))]
     return PlayProgram(name, (*fixed, *cards))
@@ -151,7 +154,10 @@ def program_from_function(name: str, source: str, before: Iterable[str] = ()) ->
     function = next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)
     if function is None:
         raise Unplayable(
-            in_english("{name} is not a function, so it has no lines that can be moved. Name a function.", name=name)
+            Message(
+                "play.not_a_function|{name} is not a function, so it has no lines that can be moved. Name a function.",
+                name=name,
+            )
         )
     body = function.body[1:] if ast.get_docstring(function) else function.body
     lines = textwrap.dedent(source).splitlines()
@@ -198,8 +204,8 @@ def _parsed(text: str, name: str) -> ast.Module:
     try:
         return ast.parse(text)
     except SyntaxError as error:
-        told = in_english(
-            "{file} is not Python: {reason} on line {line}. Correct that line.",
+        told = Message(
+            "play.not_python|{file} is not Python: {reason} on line {line}. Correct that line.",
             file=name,
             reason=error.msg,
             line=error.lineno,

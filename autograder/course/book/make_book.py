@@ -32,7 +32,7 @@ from autograder.course.catalogue import lessons
 from autograder.course.paths import HOME, NOTEBOOKS, replace_file
 from autograder.errors import InputError, UnfinishedError, printable
 from autograder.locale.languages import LANGUAGES, SOURCE, language, speaking
-from autograder.locale.translations import in_english, known_language, po_files, translated
+from autograder.locale.translations import known_language, po_files, translated
 from autograder.requirements import PACKAGE
 from autograder.view.assets import pictures, read_asset
 
@@ -126,26 +126,22 @@ def require_place(folder: Path) -> None:
     shown = printable(str(folder))
     try:
         if folder.exists() and not folder.is_dir():
-            raise BookFolderError(
-                in_english(
-                    "{shown} is a file, but a book is written to a folder. Name a folder with --out.", shown=shown
-                )
+            raise BookFolderError.of(
+                "book.is_a_file|{shown} is a file, but a book is written to a folder. Name a folder with --out.",
+                shown=shown,
             )
         if folder.exists() and any(folder.iterdir()) and not _is_book(folder):
-            raise BookFolderError(
-                in_english(
-                    "{shown} contains files that are not part of a book, and is left unchanged. Name a new folder with --out.",
-                    shown=shown,
-                )
+            raise BookFolderError.of(
+                "book.other_files|{shown} contains files that are not part of a book, and is left unchanged. Name a "
+                "new folder with --out.",
+                shown=shown,
             )
         _try_to_write(_place(folder))
     except OSError as error:
-        raise BookFolderError(
-            in_english(
-                "The book cannot be written to {shown}: {reason}. Name another folder with --out.",
-                shown=shown,
-                reason=error.strerror,
-            )
+        raise BookFolderError.of(
+            "book.not_writable|The book cannot be written to {shown}: {reason}. Name another folder with --out.",
+            shown=shown,
+            reason=error.strerror,
         ) from None
 
 
@@ -189,12 +185,10 @@ def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
         fresh.replace(place)
     except OSError as error:
         shutil.rmtree(fresh, ignore_errors=True)
-        raise UnfinishedError(
-            in_english(
-                "The book cannot be written to {folder}: {reason}.",
-                folder=printable(str(folder)),
-                reason=error.strerror,
-            )
+        raise UnfinishedError.of(
+            "book.not_written|The book cannot be written to {folder}: {reason}.",
+            folder=printable(str(folder)),
+            reason=error.strerror,
         ) from None
 
 
@@ -291,12 +285,10 @@ def make_book(
     with speaking(languages[0]):
         files["index.html"] = page_templates().get_template("start.html").render(languages=named)
     if broken := broken_links(files):
-        raise UnfinishedError(
-            in_english(
-                "{count} links of the book are broken, the first one in {page}. Nothing was written.",
-                count=len(broken),
-                page=broken[0],
-            )
+        raise UnfinishedError.of(
+            "book.broken_links|{count} links of the book are broken, the first one in {page}. Nothing was written.",
+            count=len(broken),
+            page=broken[0],
         )
     write_book(folder, files)
     return len(files)
@@ -332,12 +324,11 @@ def require_addresses(address: str, repository: str) -> None:
     """
     for option, given in (("--address", address), ("--repository", repository)):
         if given and not ON_THE_WEB.fullmatch(given):
-            raise BookAddressError(
-                in_english(
-                    "{given} is not a web address for {option}. Write one such as https://example.org/course.",
-                    given=repr(given),
-                    option=option,
-                )
+            raise BookAddressError.of(
+                "book.not_an_address|{given} is not a web address for {option}. Write one such as "
+                "https://example.org/course.",
+                given=repr(given),
+                option=option,
             )
 
 

@@ -42,6 +42,7 @@ from autograder.course.glossary_links import lesson_in_language
 from autograder.course.learner.exercise_programs import commented_lines, program_of
 from autograder.errors import AutograderError, UnfinishedError
 from autograder.locale.languages import language
+from autograder.tape.recording.schema import storable
 from autograder.tape.recording.verdict_types import OUTCOMES
 from autograder.view.notebook import RECORDING_TYPE, ShownRecording
 
@@ -139,7 +140,7 @@ def _try(program: PlayProgram, arrangement: Arrangement, names: dict[str, Any] |
         judged = run(program, arrangement, names, SECONDS)
     except AutograderError:
         return None
-    return TriedArrangement(arrangement.key, judged.sentence, judged.recording)
+    return TriedArrangement(arrangement.key, judged.sentence, storable(judged.recording))
 
 
 def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTable | None:

@@ -9,11 +9,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from autograder.course.book.lesson_blocks import Block, Choice, ProseBlock, QuestionBlock
 from autograder.errors import AutograderError, InputError, printable
-from autograder.locale.translations import in_english, translated
+from autograder.locale.stored_messages import StoredMessage, restored, stored
+from autograder.locale.translations import translated
 from autograder.run_in_fork import EndedError, LateError, run_in_fork
 from autograder.tape.recording.schema import Recording, from_json, to_json
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
@@ -37,10 +39,9 @@ def own_questions(files: Sequence[Path]) -> list[QuestionBlock]:
     # File systems and servers may ignore case.
     twice = [name for name, times in Counter(_name(file).casefold() for file in files).items() if times > 1]
     if twice:
-        raise OwnProgramError(
-            in_english(
-                "Two programs are called {name}, which is their address in the book. Rename one of them.", name=twice[0]
-            )
+        raise OwnProgramError.of(
+            "book.same_name|Two programs are called {name}, which is their address in the book. Rename one of them.",
+            name=twice[0],
         )
     return [own_question(file) for file in files]
 
@@ -65,11 +66,12 @@ def own_question(path: Path) -> QuestionBlock:
             ends Python itself, or does not contain a statement to run.
     """
     if os.path.exists(path) and not os.path.isfile(path):  # reading a named pipe could block forever
-        raise OwnProgramError(in_english("{file} is not a file. Name a program to add.", file=printable(str(path))))
+        raise OwnProgramError.of("book.no_file|{file} is not a file. Name a program to add.", file=printable(str(path)))
     recording = _read(path) if path.suffix == ".json" else _record(path)
     if not recording.steps:
-        raise OwnProgramError(
-            in_english("{file} contains no statement to run. Name a program that has one.", file=printable(str(path)))
+        raise OwnProgramError.of(
+            "book.no_statement|{file} contains no statement to run. Name a program that has one.",
+            file=printable(str(path)),
         )
     choices = _choices(recording.verdict.outcome)
     return QuestionBlock(_name(path), "outcome", recording.programs[0].source, choices, recording)
@@ -100,24 +102,20 @@ def _read(path: Path) -> Recording:
         drawn_mimebundle(recording)
         return recording
     except AutograderError as error:
-        raise OwnProgramError(
-            in_english("{file} cannot be shown. {problem}", file=printable(str(path)), problem=str(error))
+        raise OwnProgramError.of(
+            "book.not_shown|{file} cannot be shown. {problem}", file=printable(str(path)), problem=str(error)
         ) from None
     except OSError as error:
-        raise OwnProgramError(
-            in_english(
-                "{file} cannot be read: {reason}. Name a program to add.",
-                file=printable(str(path)),
-                reason=error.strerror,
-            )
+        raise OwnProgramError.of(
+            "book.not_read|{file} cannot be read: {reason}. Name a program to add.",
+            file=printable(str(path)),
+            reason=error.strerror,
         ) from None
     except Exception as error:  # such a recording can break any rule that drawing relies on
-        raise OwnProgramError(
-            in_english(
-                "{file} is damaged and cannot be drawn ({reason}). Record the program again.",
-                file=printable(str(path)),
-                reason=type(error).__name__,
-            )
+        raise OwnProgramError.of(
+            "book.damaged|{file} is damaged and cannot be drawn ({reason}). Record the program again.",
+            file=printable(str(path)),
+            reason=type(error).__name__,
         ) from None
 
 
@@ -129,24 +127,22 @@ def _record(path: Path) -> Recording:
         try:
             code = run_in_fork(lambda: _run(path, written), SECONDS)
         except LateError:
-            raise OwnProgramError(
-                in_english(
-                    "{shown} was still running after {seconds} seconds. Make its run shorter.",
-                    shown=shown,
-                    seconds=f"{SECONDS:g}",
-                )
+            raise OwnProgramError.of(
+                "book.still_running|{shown} was still running after {seconds} seconds. Make its run shorter.",
+                shown=shown,
+                seconds=f"{SECONDS:g}",
             ) from None
         except EndedError as error:
-            raise OwnProgramError(
-                in_english(
-                    "{shown} ended the Python process ({reason}). Remove that call to show the program in the book.",
-                    shown=shown,
-                    reason=str(error),
-                )
+            raise OwnProgramError.of(
+                "book.ended_process|{shown} ended the Python process ({reason}). Remove that call to show the program "
+                "in the book.",
+                shown=shown,
+                reason=str(error),
             ) from None
-        answer = written.read_text("utf-8")
+        answer = written.read_bytes()
     if code:
-        raise OwnProgramError(answer)
+        told, known = msgspec.json.decode(answer, type=tuple[str, tuple[StoredMessage, ...]])
+        raise OwnProgramError(restored(told, known))
     return from_json(answer)
 
 
@@ -158,6 +154,6 @@ def _run(path: Path, written: Path) -> int:
     try:
         written.write_text(to_json(explain_program(factory_of_file(path), repair=False)), "utf-8")
     except AutograderError as error:
-        written.write_text(str(error), "utf-8")
+        written.write_bytes(msgspec.json.encode((str(error)[:], stored(str(error)))))
         return 1
     return 0

@@ -25,7 +25,7 @@ from autograder.errors import InputError, html_with_code
 from autograder.graded import is_graded
 from autograder.locale.languages import SOURCE, language
 from autograder.locale.line_breaks import wrap_text
-from autograder.locale.translations import retold, translated
+from autograder.locale.translations import localized, translated
 
 
 def explain_passes() -> None:
@@ -144,7 +144,7 @@ def play(name: str = "") -> None:
     try:
         program = find_program(name)
     except InputError as error:
-        print(retold(str(error)))
+        print(localized(str(error)))
         return
     open_playground(Playground(program))
 

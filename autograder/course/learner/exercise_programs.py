@@ -17,7 +17,6 @@ from autograder.course.author_cells import AuthorExercise, exercises_of, questio
 from autograder.course.paths import NOTEBOOKS, lessons
 from autograder.course.stored_notebook import read_stored
 from autograder.errors import InputError
-from autograder.locale.translations import in_english
 
 SEED = 0
 """The fixed seed of an exercise's inputs, so that they are the same each time that the program is opened."""
@@ -36,10 +35,10 @@ def find_program(name: str) -> PlayProgram:
     if found is None:
         near = difflib.get_close_matches(name, known, n=1)
         if near:
-            raise InputError(
-                in_english("There is no program {name}. Did you mean {near}?", name=repr(name), near=repr(near[0]))
+            raise InputError.of(
+                "program.near|There is no program {name}. Did you mean {near}?", name=repr(name), near=repr(near[0])
             )
-        raise InputError(in_english("There is no program {name}. Name an exercise.", name=repr(name)))
+        raise InputError.of("program.unknown|There is no program {name}. Name an exercise.", name=repr(name))
     return program_of(found)
 
 
@@ -54,8 +53,9 @@ def program_of(exercise: AuthorExercise) -> PlayProgram:
         return program_from_function(exercise.id, asked.program)
     stub = next(_functions(exercise.stub), None)
     if stub is None:
-        raise InputError(
-            in_english("{exercise} has no program made of lines. Try one that is a function.", exercise=exercise.id)
+        raise InputError.of(
+            "program.no_lines|{exercise} has no program made of lines. Try one that is a function.",
+            exercise=exercise.id,
         )
     before = list(input_lines(exercise.check))
     if "raise NotImplementedError" in exercise.stub:

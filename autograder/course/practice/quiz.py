@@ -17,7 +17,7 @@ from autograder.course.learner.learner_progress import store as progress_store
 from autograder.course.practice.practice_store import NEW, Choice, PracticeStore, QuizAnswer, due_topics, next_day
 from autograder.course.practice.question_cards import PracticeItem, practice_items
 from autograder.errors import InputError, html_with_code
-from autograder.locale.translations import in_english, translated
+from autograder.locale.translations import translated
 from autograder.tape.recording.verdict_types import Outcome
 
 SEEDS = {"before": 11, "after": 23}  # fixed, so that all students get the same questions
@@ -43,8 +43,8 @@ def quiz(
         QuizError: the quiz does not exist, or there are no answers to export.
     """
     if which not in SEEDS:
-        raise QuizError(
-            in_english('there is no quiz {which}. Write quiz("before") or quiz("after")', which=repr(which))
+        raise QuizError.of(
+            'quiz.unknown|there is no quiz {which}. Write quiz("before") or quiz("after")', which=repr(which)
         )
     store = PracticeStore()
     if export is not None:
@@ -102,12 +102,14 @@ def _to_look_at(lesson: Lesson, count: int) -> str:
 def _export(store: PracticeStore, target: Path) -> None:
     answers = store.read().quiz
     if not answers:
-        raise QuizError(in_english("no quiz was answered yet, so there is nothing to export"))
+        raise QuizError.of("quiz.no_answers|no quiz was answered yet, so there is nothing to export")
     try:
         target.write_bytes(msgspec.json.format(msgspec.json.encode(answers), indent=1) + b"\n")
     except OSError as error:
-        raise QuizError(
-            in_english("{target} cannot be written ({reason}). Name another file", target=target, reason=error.strerror)
+        raise QuizError.of(
+            "quiz.not_written|{target} cannot be written ({reason}). Name another file",
+            target=target,
+            reason=error.strerror,
         ) from None
     print(
         translated(

@@ -18,12 +18,12 @@ from traitlets.config import Config
 
 from autograder.errors import printable
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
-from autograder.grade.batch.feedback_page import page_html
+from autograder.grade.batch.feedback_page import localize_messages, page_html
 from autograder.grade.batch.student_submission import replace_folder, write_file
 from autograder.grade.nbgrader_adapter import add_grades
 from autograder.grade.policy import CoursePolicy, read_policy
 from autograder.locale.languages import language_of, speaking
-from autograder.locale.translations import retold, translated
+from autograder.locale.translations import translated
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 HIDDEN_TEST_LEVELS = ("none", "name", "message")
@@ -150,6 +150,7 @@ class CoverHiddenTests(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Return the notebook as a student may see it, with texts in the language of the notebook."""
         with speaking(language_of(nb.metadata)):
+            localize_messages(nb)
             return super().preprocess(nb, resources)
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
@@ -187,7 +188,7 @@ class CoverHiddenTests(NbGraderPreprocessor):
         if output.output_type != "error":
             text = translated("(the output of a hidden test is not shown)") + "\n"
             return v4.new_output("stream", name="stdout", text=text)
-        text = told_of_hidden_test(self.level, name, f"{output.ename}: {retold(output.evalue)}")
+        text = told_of_hidden_test(self.level, name, f"{output.ename}: {output.evalue}")
         return v4.new_output("error", ename="HiddenTest", evalue=text, traceback=[text])
 
 

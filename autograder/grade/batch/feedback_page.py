@@ -29,8 +29,9 @@ from autograder.grade.clean.harmless_cells import harmless_picture_size
 from autograder.grade.clean.harmless_html import FORMATS, harmless_page, raster_base64
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
 from autograder.locale.languages import language, language_of, speaking
+from autograder.locale.stored_messages import read_stored
 from autograder.locale.translated_templates import translated_templates
-from autograder.locale.translations import retold, translatable, translated
+from autograder.locale.translations import localized, translatable, translated
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 VERDICTS = {"Incorrect", "NotAnOutcome", "NotAttempted", "Missing", "Unreachable", "Ended", "HiddenTest"}
@@ -145,7 +146,7 @@ def error_html(output: NotebookNode) -> str:
             translated("Your code took too long: it was stopped after {seconds} seconds.", seconds=stopped[1])
         )
     if output.ename in VERDICTS:
-        return _message(retold(output.evalue))
+        return _message(output.evalue)
     traceback = "\n".join(part for part in map(harmless_text, output.traceback) if not OUR_FRAME.match(part))
     if output.ename in ("SyntaxError", "IndentationError", "TabError"):
         return _message(traceback)  # shows only the position
@@ -153,7 +154,7 @@ def error_html(output: NotebookNode) -> str:
     failed = f"\n    {lines[0].strip()}" if lines and not output.evalue else ""
     title = translated("Traceback")
     folded = f"<details><summary>{title}</summary><pre>{_terminal(traceback)}</pre></details>" if lines else ""
-    return _message(retold(said) + failed) + folded
+    return _message(said + failed) + folded
 
 
 def _message(text: str) -> str:
@@ -270,6 +271,7 @@ def page_html(
     about, budget = notebook.metadata.get("autograder", {}), RenderBudget()
     exercises = list_exercises(notebook)
     with speaking(language_of(notebook.metadata)):
+        localize_messages(notebook)
         return _template().render(
             language=language(),
             title=title_of(notebook, exercises, str(grades["notebook"])),
@@ -277,13 +279,24 @@ def page_html(
             due=_local(grades.get("due"), zone),
             submitted=_local(grades.get("submitted"), zone),
             zone=str(zone),
-            ended=retold(about.get("ended", "")),
+            ended=about.get("ended", ""),
             unreadable=about.get("unreadable", False),
             exercises=[_shown(number, exercise, budget) for number, exercise in enumerate(exercises, 1)],
             cells=[_cell(cell, budget, folder) for cell in notebook.cells],
             code_light=Markup(HtmlFormatter(style="friendly").get_style_defs(".code")),
             code_dark=Markup(HtmlFormatter(style="github-dark").get_style_defs(".code")),
         )
+
+
+def localize_messages(notebook: NotebookNode) -> None:
+    """Replace the grader's messages in a graded notebook by texts in the reader's language."""
+    about = notebook.metadata.get("autograder", {})
+    known = read_stored(about.get("messages", []))
+    kept = [(cell.metadata.get("autograder", {}), "reason") for cell in notebook.cells]
+    kept += [(output, "evalue") for cell in notebook.cells for output in cell.get("outputs", [])]
+    for holder, key in [(about, "ended"), *kept] if known else ():
+        if key in holder:
+            holder[key] = localized(holder[key], known)
 
 
 def _local(time: datetime.datetime | None, zone: datetime.tzinfo) -> str:
@@ -319,7 +332,7 @@ def _test(cell: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
         "source": _source(cell, budget),
         "outputs": _outputs(cell, budget),
         "kind": translated(KINDS[about["kind"]]) if about.get("kind") in KINDS else "",
-        "reason": retold(about.get("reason", "")),
+        "reason": about.get("reason", ""),
         "points": known.get("score") or 0.0,
         "max_points": known.get("points") or 0.0,
         "manual": known.get("manual", False),

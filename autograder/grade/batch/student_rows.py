@@ -17,6 +17,7 @@ from autograder.errors import printable
 from autograder.grade.batch.gradebook import Score
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.locale.stored_messages import StoredMessage
 
 
 class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +28,7 @@ class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
     max_points: float
     cells: dict[str, dict[str, CellGrade]]  # the grade of each graded cell, by notebook and id of the cell
     ended: tuple[str, ...] = ()  # reasons why programs ended before their last cell
+    messages: tuple[StoredMessage, ...] = ()  # the messages among the reasons
     notes: tuple[str, ...] = ()  # other notes for the teacher
     problems: tuple[str, ...] = ()  # problems that the teacher must look at, one line each: place and reason
     score: float | None = None  # in the gradebook, with manual points, after the late penalty; None without an entry
@@ -74,6 +76,7 @@ def row_of(work: StudentSubmission, course_notes: list[str], problem: str | None
         max_points=sum(cell.max_points for notebook in notebooks for cell in notebook.cells.values()),
         cells={name: graded.cells for name, graded in work.grades.items()},
         ended=tuple(graded.ended for graded in notebooks if graded.ended),
+        messages=tuple(message for graded in notebooks for message in graded.messages),
         notes=(*work.notes, *(note for graded in notebooks for note in graded.notes), *course_notes),
         problems=(*_problems(work.grades), *([problem] if problem else [])),
         seconds=sum(graded.seconds for graded in notebooks),

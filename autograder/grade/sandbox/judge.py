@@ -25,7 +25,8 @@ from autograder.grade.sandbox.student_functions import Calls, StudentError, func
 from autograder.grade.wire import messages
 from autograder.grade.wire.plain_values import NotPlain, decode
 from autograder.locale.languages import speaking
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
+from autograder.locale.stored_messages import restored, stored
 from autograder.tape.recording.schema import Recording
 
 FIRST_GROUP = 1 << 40  # groups of calls of a judge; smaller numbers belong to the lane
@@ -99,7 +100,10 @@ class Judge:
             return _not_judged(calls.refusal)
         if isinstance(ran.error, NotPlain):  # such as `backward()` through a tensor that the student's process computed
             return _not_judged(
-                in_english("the test needs a value that cannot be sent between processes: {kind}", kind=str(ran.error))
+                Message(
+                    "test.value_cannot_be_sent|the test needs a value that cannot be sent between processes: {kind}",
+                    kind=str(ran.error),
+                )
             )
         return _result(request, ran)
 
@@ -110,7 +114,7 @@ class Judge:
             reason = str(error)
         if reason.startswith("CellTimeoutError: "):
             raise CellTimeoutError(reason.partition(": ")[2])
-        raise StudentError(in_english("{name} was not called: {reason}", name=name, reason=reason))
+        raise StudentError(Message("test.not_called|{name} was not called: {reason}", name=name, reason=reason))
 
     def _bind(self, request: messages.RunTest, calls: Calls) -> dict[str, Any]:
         """Bind the student's names for a test, and return them with their values."""
@@ -127,7 +131,11 @@ class Judge:
             else:
                 said = found.unsendable or f"a {found.type_name}"
                 raise NotJudged(
-                    in_english("the value of {name} cannot leave its process: {kind}", name=name, kind=said)
+                    Message(
+                        "test.value_cannot_leave|the value of {name} cannot leave its process: {kind}",
+                        name=name,
+                        kind=said,
+                    )
                 )
         self._shell.user_ns.update(given)
         return given
@@ -149,15 +157,18 @@ def _result(request: messages.RunTest, ran: CellRun) -> messages.TestRan:
     status: Any = "not attempted" if isinstance(error, NotAttempted) else "incorrect"
     status = "timed out" if isinstance(error, CellTimeoutError) else status
     whole = isinstance(error, (Unsolved, StudentError))  # its message is a complete sentence
+    reason: str
     if isinstance(error, NameError) and request.names.get(error.name or "", _PRESENT).kind == "absent":
-        reason = in_english("{name} is not defined when the test runs", name=error.name)
+        reason = Message("test.name_not_defined|{name} is not defined when the test runs", name=error.name)
     else:
         reason = str(error) if whole else "".join(traceback.format_exception_only(error)).strip()
     line, last = _lines(error)
     hidden = bool(request.hidden_lines) and (
         line is None or any(first <= line <= end for first, end in request.hidden_lines)
     )
-    return messages.TestRan(outputs, status, 0.0, reason[: messages.LONGEST_REASON], hidden, last)
+    return messages.TestRan(
+        outputs, status, 0.0, reason[: messages.LONGEST_REASON], stored(messages.shortened(reason)), hidden, last
+    )
 
 
 _PRESENT = messages.NameDescription("data")
@@ -174,8 +185,9 @@ def _lines(error: BaseException) -> tuple[int | None, int | None]:
 
 
 def _not_judged(reason: str) -> messages.TestRan:
-    told = in_english("this test could not be judged: {reason}", reason=reason)
-    return messages.TestRan(b"[]", "not judged", reason=told[: messages.LONGEST_REASON])
+    told = Message("test.not_judged|this test could not be judged: {reason}", reason=reason)
+    reason = told[: messages.LONGEST_REASON]
+    return messages.TestRan(b"[]", "not judged", reason=reason, messages=stored(messages.shortened(told)))
 
 
 def _lower(first: messages.TestRan, second: messages.TestRan | None) -> messages.TestRan:
@@ -262,10 +274,10 @@ class _AskedSubject:
 
 def _answer(reply: messages.Replied, form: type[Any]) -> Any:
     if reply.answer is None:
-        raise Unreachable(reply.reason)
+        raise Unreachable(restored(reply.reason, reply.messages))
     answer = msgspec.msgpack.decode(reply.answer, type=messages.Answer)
     if isinstance(answer, messages.Failure):
         raise Unreachable(answer.reason)
     if not isinstance(answer, form):
-        raise Unreachable(in_english("it answered a different request"))
+        raise Unreachable(Message("grade.other_request|it answered a different request"))
     return answer

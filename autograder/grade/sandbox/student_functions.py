@@ -22,7 +22,7 @@ import msgspec
 from autograder.errors import as_utf8, message_of
 from autograder.grade.sandbox.shell import CellTimeoutError
 from autograder.grade.wire.plain_values import NotPlain, decode, encode
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 
 LONGEST_MESSAGE = 4000  # in characters
 LONGEST_NAME = 200
@@ -142,22 +142,30 @@ class Calls:
             arguments = encode((args, kwargs))
         except NotPlain as error:
             raise self._refused(
-                in_english("an argument of {name} cannot be sent to its process: {kind}", name=name, kind=str(error))
+                Message(
+                    "test.argument_cannot_be_sent|an argument of {name} cannot be sent to its process: {kind}",
+                    name=name,
+                    kind=str(error),
+                )
             ) from None
         try:
             reply = msgspec.msgpack.decode(self._call(name, arguments), type=FunctionReply)
             value = None if reply.value is None else decode(reply.value)
             changed = [(place, None if data is None else decode(data)) for place, data in reply.changed]
         except ValueError:  # includes msgspec's errors
-            raise StudentError(in_english("{name} gave a reply that cannot be read", name=name)) from None
+            raise StudentError(Message("test.bad_reply|{name} gave a reply that cannot be read", name=name)) from None
         self._note_changes(name, dict(enumerate(args)) | kwargs, changed)
         sys.stdout.write(reply.printed)
         if reply.error is not None:
             raise _exception(reply.error)
         if reply.value is None:
-            kind = reply.refusal or in_english("a value that cannot be read")
+            kind = reply.refusal or Message("test.unreadable_value|a value that cannot be read")
             raise self._refused(
-                in_english("the value that {name} returned cannot leave its process: {kind}", name=name, kind=kind)
+                Message(
+                    "test.result_cannot_leave|the value that {name} returned cannot leave its process: {kind}",
+                    name=name,
+                    kind=kind,
+                )
             )
         return value
 
@@ -165,7 +173,10 @@ class Calls:
         for place, new in changed:
             self.wrote_arguments = True
             if self._writes_back and place in given and _updated(given[place], new) is not given[place]:
-                told = in_english("{name} changed an argument in a way that cannot be repeated in the test", name=name)
+                told = Message(
+                    "test.changed_argument|{name} changed an argument in a way that cannot be repeated in the test",
+                    name=name,
+                )
                 raise self._refused(told)
 
     def _refused(self, reason: str) -> StudentError:

@@ -37,6 +37,7 @@ from autograder.grade.wire.outputs import Outputs
 from autograder.grade.wire.own_modules import path_with, replaced_modules, take_out
 from autograder.grade.wire.plain_values import NotPlain, encode
 from autograder.run_in_fork import run_in_fork
+from autograder.tape.recording.schema import storable
 from autograder.tape.run.budget import Budget
 
 FOR_RUNS = (
@@ -85,7 +86,7 @@ def _encoded(subject: LocalSubject, attempt: Attempt, seconds: float) -> bytes:
                 recording = subject.recording(msgspec.msgpack.decode(attempt.call, type=Call), attempt.knows_gradients)
     except BaseException:  # the student's code may raise anything; the next attempt is recorded all the same
         return b""
-    return b"" if recording is None else msgspec.msgpack.encode(recording)
+    return b"" if recording is None else msgspec.msgpack.encode(storable(recording))
 
 
 LARGEST_BATCH = 256 * MEBIBYTE

@@ -21,7 +21,7 @@ from autograder.grade.submission.teacher.source import AssignmentSource, write_f
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
 from autograder.grade.wire.own_modules import path_with, replaced_modules, take_out
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 
 MOST_SOURCES = 20  # if every student has another variant, there are as many sources as students
 GROUPS = 1 << 10  # more checks than any cell has
@@ -104,7 +104,10 @@ class CellPlanner:
             return None
         if ran.error is not None:
             said = failure or f"{type(ran.error).__name__}: {ran.error}"
-            told = in_english("this test could not be judged: the teacher's cell ended with {error}", error=said)
+            told = Message(
+                "test.teacher_cell_ended|this test could not be judged: the teacher's cell ended with {error}",
+                error=said,
+            )
             return PlannedCell(failure=told)
         requests = tuple(requests_of(plan, position * GROUPS + number) for number, plan in enumerate(plans))
         return PlannedCell(tuple(plans), requests, tuple(plans.lines), any(plan.asks_more for plan in plans))

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from autograder.locale.stored_messages import StoredMessage
+
 Status = Literal["correct", "completed", "partly", "incorrect", "not attempted", "for a person", "timed out", "not run"]
 
 
@@ -46,6 +48,7 @@ class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
         ended: the reason why the program ended before its last cell, or could not be read; "" if it finished.
         notes: remarks for the teacher, one line each.
         seconds: the duration of grading.
+        messages: the messages among `ended` and the reasons, by which feedback translates them.
     """
 
     cells: dict[str, CellGrade]
@@ -54,6 +57,7 @@ class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
     ended: str = ""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    messages: tuple[StoredMessage, ...] = ()
 
     @property
     def points(self) -> float:

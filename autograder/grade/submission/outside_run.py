@@ -39,7 +39,8 @@ from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
+from autograder.locale.stored_messages import restored, stored
 
 MISSING = re.compile(r"NameError: name '(\w+)' is not defined")
 PART = 2  # at least half of a cell's seconds, and of a submission's time and memory, is left to its own cells and tests
@@ -255,7 +256,7 @@ class OutsideRun:
                 )
             self._run.grades[own.id] = self._judged(self._judge, cell, own, found, described)
         except (WorkerEnded, KeyError) as error:
-            told = in_english("this test could not be judged: {reason}", reason=str(error))
+            told = Message("test.not_judged|this test could not be judged: {reason}", reason=str(error))
             self._run.grades[own.id] = _for_a_person(own, told)
             if isinstance(error, WorkerEnded):
                 self._judge = None  # the next test gets a new judge
@@ -318,7 +319,7 @@ class OutsideRun:
             result = msgspec.structs.replace(result, reason=reason[: messages.LONGEST_REASON])
         missing = MISSING.search(result.reason) if result.status == "incorrect" else None
         if missing and missing[1] in self._bound_by_tests - cell_names(own.text).needs:
-            told = in_english("the answers read {names}, which only a test defines", names=missing[1])
+            told = Message("test.reads_names|the answers read {names}, which only a test defines", names=missing[1])
             return _for_a_person(own, told)
         return _plain_grade(own, result, time.monotonic() - start)
 
@@ -339,10 +340,10 @@ class OutsideRun:
             (answer,) = self._worker.answers([request])
             return messages.Replied(msgspec.msgpack.encode(self._told(request, answer)))
         except Unreachable as error:
-            return messages.Replied(None, str(error))
+            return _refused(str(error))
         except WorkerEnded as error:
             self._run.ended = self._run.ended or str(error)
-            return messages.Replied(None, str(error), has_ended=True)
+            return msgspec.structs.replace(_refused(str(error)), has_ended=True)
 
     def _told(self, request: Any, answer: messages.Answer) -> messages.Answer:
         """Return the answer with the source of the student's code, which this process reads from the notebook."""
@@ -367,6 +368,10 @@ class OutsideRun:
         return msgspec.structs.replace(found, description=described_function(name, text))
 
 
+def _refused(reason: str) -> messages.Replied:
+    return messages.Replied(None, reason[:], stored(reason))
+
+
 def _declared_grade(own: SourceCell, error: Unsolved | None, line: int, seconds: float) -> CellGrade:
     hidden = own.hides
     if error is None:
@@ -383,7 +388,7 @@ def _declared_grade(own: SourceCell, error: Unsolved | None, line: int, seconds:
         status=status,
         points=0.0,
         max_points=own.points,
-        reason=str(error)[: messages.LONGEST_REASON],
+        reason=messages.shortened(str(error)),
         seconds=seconds,
         hidden=any(first <= line <= last for first, last in own.hidden_lines),
         line=line,
@@ -392,9 +397,9 @@ def _declared_grade(own: SourceCell, error: Unsolved | None, line: int, seconds:
 
 
 def _plain_grade(own: SourceCell, result: messages.TestRan, seconds: float) -> CellGrade:
+    most, points, reason = own.points, 0.0, restored(result.reason, result.messages)
     if result.status == "not judged":
-        return _for_a_person(own, result.reason)
-    most, points, reason = own.points, 0.0, result.reason
+        return _for_a_person(own, reason)
     status: Status = "incorrect"
     if result.status == "passed":
         points = most if result.points is None else max(0.0, min(result.points, most))

@@ -15,7 +15,7 @@ import psutil
 
 from autograder.grade.wire.channel import TICK, ChannelError
 from autograder.grade.wire.limits import LEAST_WAIT, LONGEST_WAIT, MEBIBYTE, TIME_IS_UP, Limits
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 
 SHARED_MAPPING = "/dev/zero (deleted)"  # the kernel's name for shared memory without a file
 
@@ -229,11 +229,15 @@ class ResourceWatch:
         most = self._limits.processes + 1
         family = descendants(self._server, most + self._holders)
         if len(family) > most + self._holders:
-            return in_english("it started more than {count} processes or threads", count=self._limits.processes)
+            return Message(
+                "grade.processes|it started more than {count} processes or threads", count=self._limits.processes
+            )
         holders, own = self._split(family)
         threads = sum(usage.threads for usage in own.values())
         if threads > most:
-            return in_english("it started more than {count} processes or threads", count=self._limits.processes)
+            return Message(
+                "grade.processes|it started more than {count} processes or threads", count=self._limits.processes
+            )
         used, waited = self._processor.add(own)
         # Linux adds a wait to its statistics when the wait is over, which may be several checks later.
         self._idle = min(LONGEST_TURN, self._idle + max(0.0, passed - used))
@@ -242,13 +246,16 @@ class ResourceWatch:
         self._kept_waiting += waited
         self._grader_before = kept_waiting_here()
         if self._processor.seconds > self._limits.submission_seconds:
-            return in_english(
-                "it used more than {seconds} seconds of processor time", seconds=f"{self._limits.submission_seconds:g}"
+            return Message(
+                "grade.processor_time|it used more than {seconds} seconds of processor time",
+                seconds=f"{self._limits.submission_seconds:g}",
             )
         if self._memory_exceeded(holders, own):
-            return in_english("it used more than {size} MiB of memory", size=self._limits.memory_bytes // MEBIBYTE)
+            return Message(
+                "grade.memory|it used more than {size} MiB of memory", size=self._limits.memory_bytes // MEBIBYTE
+            )
         if holders and sockets_beside(holders[-1]) > MOST_SOCKETS:
-            return in_english("it opened more than {count} sockets", count=MOST_SOCKETS)
+            return Message("grade.sockets|it opened more than {count} sockets", count=MOST_SOCKETS)
         return self._late(family, holders)
 
     def _late(self, family: list[psutil.Process], holders: list[int]) -> str:
@@ -259,7 +266,7 @@ class ResourceWatch:
                 with contextlib.suppress(psutil.Error):
                     if process.ppid() == (holders[-1] if holders else self._server.pid):
                         process.send_signal(TIME_IS_UP)
-        return in_english("it exceeded its time limit") if now > self._deadline.ended else ""
+        return Message("grade.time_limit|it exceeded its time limit") if now > self._deadline.ended else ""
 
     def _split(self, family: list[psutil.Process]) -> tuple[list[int], dict[int, ProcessUsage]]:
         """Return the holders, outermost first, and the usage of each of the other processes."""

@@ -26,7 +26,7 @@ from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
 from autograder.grade.wire.messages import Greet, Order, Ready, Role, Start, Stop
 from autograder.grade.wire.outputs import ReceivedOutputs
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 
 GRACE_SECONDS = 2.0  # the time between the interrupt, which a cell may catch, and the end of its process
 TEST_TIME_FACTOR = 4  # a test may make several calls, and each may take as long as a cell
@@ -40,12 +40,12 @@ def received_outputs(data: bytes, received: ReceivedOutputs) -> list[NotebookNod
     try:
         return [nbformat.from_dict(output) for output in received.read(data)]
     except ValueError:
-        return [ended_output(in_english("the cell's outputs had an unknown format and were left out"))]
+        return [ended_output(Message("grade.outputs|the cell's outputs had an unknown format and were left out"))]
 
 
 def ended_output(reason: str) -> NotebookNode:
     """Return the output to show below a cell that did not finish."""
-    return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason])
+    return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason[:]])
 
 
 class WorkerEnded(UnfinishedError):
@@ -119,7 +119,7 @@ class WorkerClient:
         if isinstance(answer, messages.Failure):
             raise KeyError(answer.reason)
         if not isinstance(answer, form):
-            raise self._end(ChannelError(in_english("it answered a different request")))
+            raise self._end(ChannelError.of("grade.other_request|it answered a different request"))
         return answer
 
     def _send(self, requests: list[messages.Request], number: int | None = None) -> None:
@@ -153,7 +153,7 @@ class WorkerClient:
             raise self._end(error) from None
 
     def _end(self, error: BaseException) -> WorkerEnded:
-        self.ended = self._watch.verdict or str(error) or in_english("its answer was too large")
+        self.ended = self._watch.verdict or str(error) or Message("grade.answer_too_large|its answer was too large")
         self._connection.close()
         return WorkerEnded(self.ended)
 
@@ -210,7 +210,7 @@ class ServerClient:
         try:
             self._process, self._has_namespaces = greeting(self._control)
         except (ChannelError, OSError):
-            reason = self._host.last_line if self._host else in_english("its process has ended")
+            reason = self._host.last_line if self._host else Message("grade.process_ended|its process has ended")
             self.close()
             raise IsolationError(
                 f"the server for submissions does not start at level {self.level.name!r}: {reason}"
@@ -295,14 +295,16 @@ class ServerClient:
 
     def _order(self, order: Start | Stop, *descriptors: int) -> None:
         if self._control is None:
-            raise WorkerEnded(in_english("it ended the server that starts submissions, which was restarted"))
+            raise WorkerEnded.of("grade.ended_server|it ended the server that starts submissions, which was restarted")
         try:
             answer = command(self._control, order, STOP_SECONDS, *descriptors)
         except (ChannelError, OSError):
             self.close()
-            raise WorkerEnded(in_english("it ended the server that starts submissions, which was restarted")) from None
+            raise WorkerEnded.of(
+                "grade.ended_server|it ended the server that starts submissions, which was restarted"
+            ) from None
         if answer.problem is not None:
-            raise WorkerEnded(in_english("its process could not be started ({problem})", problem=answer.problem))
+            raise WorkerEnded.of("grade.no_start|its process could not be started ({problem})", problem=answer.problem)
 
     def _stop(self) -> None:
         if self._control is not None:
@@ -341,7 +343,7 @@ def greeting(control: socket.socket) -> tuple[psutil.Process, bool]:
     found = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
     process = credentials.unpack(found[0])[0] if found else 0
     if not process:
-        raise ChannelError(in_english("its process has ended"))
+        raise ChannelError.of("grade.process_ended|its process has ended")
     ready = receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + START_SECONDS)
     return psutil.Process(process), ready.has_namespaces
 

@@ -14,7 +14,7 @@ from autograder.grade.submission.cell_analysis import SubmissionText
 from autograder.grade.submission.server_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.plain_values import decode
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.recording.schema import Recording
 
 LONGEST_MESSAGE = 2000
@@ -60,7 +60,11 @@ class StudentAnswers:
             raise KeyError(name)
         if found.kind != "data" or found.unsendable is not None:
             said = found.unsendable or f"a {found.type_name}"
-            raise Unreachable(in_english("the value of {name} cannot leave its process: {kind}", name=name, kind=said))
+            raise Unreachable(
+                Message(
+                    "test.value_cannot_leave|the value of {name} cannot leave its process: {kind}", name=name, kind=said
+                )
+            )
         return decode(found.value)
 
     def answer(self, request: messages.Request, form: type[Any], name: str) -> Any:
@@ -75,13 +79,19 @@ class StudentAnswers:
                 (answer,) = self._worker.answers([request])
         except WorkerEnded as error:
             raise Unreachable(
-                in_english(
-                    "{name} cannot be checked, because the program was ended: {reason}", name=name, reason=str(error)
+                Message(
+                    "test.program_was_ended|{name} cannot be checked, because the program was ended: {reason}",
+                    name=name,
+                    reason=str(error),
                 )
             ) from None
         if not isinstance(answer, form):
-            said = answer.reason if isinstance(answer, messages.Failure) else "it answered a different request"
-            raise Unreachable(in_english("{name} could not be called: {reason}", name=name, reason=said))
+            said = (
+                answer.reason
+                if isinstance(answer, messages.Failure)
+                else Message("grade.other_request|it answered a different request")
+            )
+            raise Unreachable(Message("test.uncallable|{name} could not be called: {reason}", name=name, reason=said))
         return answer
 
     def recording(self, attempt: messages.Attempt) -> Recording | None:
@@ -175,8 +185,8 @@ def decoded(data: bytes, form: type[Any], name: str) -> Any:
 
 
 def _damaged(name: str) -> Unreachable:
-    said = in_english("it answered a different request")
-    return Unreachable(in_english("{name} could not be called: {reason}", name=name, reason=said))
+    said = Message("grade.other_request|it answered a different request")
+    return Unreachable(Message("test.uncallable|{name} could not be called: {reason}", name=name, reason=said))
 
 
 def _short(problem: CallProblem | None) -> CallProblem | None:

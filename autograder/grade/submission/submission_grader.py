@@ -30,7 +30,8 @@ from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 from autograder.graded import being_graded
 from autograder.locale.languages import speaking
-from autograder.locale.translations import in_english, texts_in, translatable, translated
+from autograder.locale.messages import Message
+from autograder.locale.translations import texts_in, translatable, translated
 
 COVERED = translatable("(this test shares its process with hidden tests, so what it printed is not shown)")
 
@@ -67,8 +68,8 @@ def _cover_outputs(cell: NotebookNode) -> None:
     errors = [output for output in cell.outputs if output.output_type == "error"]
     cell.outputs = [v4.new_output("stream", name="stdout", text=f"{translated(COVERED)}\n")] if cell.outputs else []
     if errors:
-        reason = in_english("This test did not pass.")
-        cell.outputs += [v4.new_output("error", ename="TestFailed", evalue=reason, traceback=[reason])]
+        reason = Message("test.did_not_pass|This test did not pass.")
+        cell.outputs += [v4.new_output("error", ename="TestFailed", evalue=reason, traceback=[reason.text])]
 
 
 def _grade(own: SourceCell, answer: messages.CellRan, *, hidden: bool) -> CellGrade:

@@ -25,7 +25,9 @@ from autograder.grade.submission.server_client import (
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.wire import messages
 from autograder.locale.languages import METADATA, SOURCE, language
-from autograder.locale.translations import in_english, retold, translated
+from autograder.locale.messages import Message
+from autograder.locale.stored_messages import StoredMessage, stored, with_stored
+from autograder.locale.translations import localized, translated
 
 PREDICTION = re.compile(r"\s*@?predicted(_value)?\(")
 
@@ -67,15 +69,21 @@ class SubmissionRun:
         try:
             answer = next(answers)
         except WorkerEnded as error:
-            self.ended = in_english(
-                "the program was ended in cell {number}: {reason}", number=self.count, reason=str(error)
+            self.ended = Message(
+                "grade.ended_in_cell|the program was ended in cell {number}: {reason}",
+                number=self.count,
+                reason=str(error),
             )
             cell.outputs = [ended_output(self.ended)]
             return None
         if isinstance(answer, messages.CellRan):
             cell.outputs = received_outputs(answer.outputs, worker.received)
             return answer
-        said = answer.reason if isinstance(answer, messages.Failure) else "it answered a different request"
+        said = (
+            answer.reason
+            if isinstance(answer, messages.Failure)
+            else Message("grade.other_request|it answered a different request")
+        )
         cell.outputs = [ended_output(said)]
         return None
 
@@ -112,30 +120,41 @@ class SubmissionRun:
                     self.grades[own.id] = grade
                 shown: dict[str, Any] = {"status": grade.status, "hidden": grade.hidden, "kind": grade.kind}
                 if grade.status == "for a person" and not grade.hidden:
-                    shown["reason"] = grade.reason
+                    shown["reason"] = grade.reason[:]
                 cell.metadata["autograder"] = {**cell.metadata.get("autograder", {}), **shown}
-        return NotebookGrade(
+        said = (output.get("evalue") for cell, _, _ in self.cells for output in cell.get("outputs", []))
+        about = {"ended": self.ended[:]} if self.ended else {}
+        known = stored(self.ended, *(grade.reason for grade in self.grades.values()), *said)
+        whole = NotebookGrade(
             cells={cell.id: self.grades[cell.id] for cell in self.source.graded},
             comments={own.id: _comment(cell) for cell, own, _ in self.cells if own and _has_comment(cell)},
-            notebook=_notebook_text(self.source, self.cells, {"ended": self.ended} if self.ended else {}),
+            notebook=_notebook_text(self.source, self.cells, about, known),
             ended=self.ended or "",
             notes=tuple(f"{own.id}: {PUT_BACK}" for _, own, put_back in self.cells if own and put_back),
             seconds=seconds,
         )
+        return _without_messages(whole)
 
 
 def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
     """Return the grade of an unreadable submission: 0 points, the reason, and a notebook that contains the reason."""
     cells = align(source, [])
     note = nbformat.v4.new_markdown_cell(
-        translated("**This submission could not be graded:** {reason}.", reason=retold(reason))
+        translated("**This submission could not be graded:** {reason}.", reason=localized(reason))
     )
-    return NotebookGrade(
+    about = {"ended": reason[:], "unreadable": True}
+    grade = NotebookGrade(
         cells={cell.id: _not_run(cell, reason) for cell in source.graded},
         comments={},
-        notebook=_notebook_text(source, [AlignedCell(note, None), *cells], {"ended": reason, "unreadable": True}),
+        notebook=_notebook_text(source, [AlignedCell(note, None), *cells], about, stored(reason)),
         ended=reason,
     )
+    return _without_messages(grade)
+
+
+def _without_messages(grade: NotebookGrade) -> NotebookGrade:
+    data, messages = with_stored(grade)
+    return msgspec.structs.replace(msgspec.convert(data, NotebookGrade), messages=messages)
 
 
 def _is_wrong_prediction(cell: NotebookNode, own: SourceCell) -> bool:
@@ -146,12 +165,15 @@ def _is_wrong_prediction(cell: NotebookNode, own: SourceCell) -> bool:
 
 def partly_reason(points: float, most: float) -> str:
     """Return the reason for the grade of a test whose last line gives fewer points than the maximum."""
-    return in_english("the test gave {number} of {most} points", number=f"{points:g}", most=f"{most:g}")
+    return Message("test.points|the test gave {number} of {most} points", number=f"{points:g}", most=f"{most:g}")
 
 
 def _not_run(cell: SourceCell, reason: str | None) -> CellGrade:
     return CellGrade(
-        status="not run", points=0.0, max_points=cell.points, reason=reason or in_english("the test was not run")
+        status="not run",
+        points=0.0,
+        max_points=cell.points,
+        reason=reason or Message("test.not_run|the test was not run"),
     )
 
 
@@ -173,19 +195,23 @@ def _comment(cell: NotebookNode) -> str | None:
     return "No response." if untouched and not utils.is_task(cell) else None
 
 
-def _notebook_text(source: AssignmentSource, cells: list[AlignedCell], about: dict[str, Any]) -> str:
+def _notebook_text(
+    source: AssignmentSource, cells: list[AlignedCell], about: dict[str, Any], known: tuple[StoredMessage, ...]
+) -> str:
     metadata: dict[str, Any] = {
         key: source.metadata[key] for key in ("kernelspec", "language_info") if key in source.metadata
     }
     if language() != SOURCE:
         metadata[METADATA] = language()
+    if known:
+        about["messages"] = msgspec.to_builtins(known)
     if about:
         metadata["autograder"] = about
     drawings = Drawings()
     released = {own.text: own.cell for own in source.cells if own.cell.cell_type != "code"}
-    stored = [harmless_cell(item.cell, drawings, released.get(item.cell.source)) for item in cells]
-    for index, cell in enumerate(stored):
+    harmless = [harmless_cell(item.cell, drawings, released.get(item.cell.source)) for item in cells]
+    for index, cell in enumerate(harmless):
         cell["id"] = f"cell-{index}"
-    notebook = {"cells": stored, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    notebook = {"cells": harmless, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     # nbformat.writes copies and validates the notebook first, which takes longer than writing it
     return msgspec.json.format(msgspec.json.encode(notebook), indent=1).decode()

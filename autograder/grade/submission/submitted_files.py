@@ -23,7 +23,6 @@ from autograder.errors import InputError, as_utf8, printable
 from autograder.grade.clean.harmless_cells import harmless_attachments
 from autograder.grade.wire.limits import Limits
 from autograder.locale.languages import SOURCE, language_of
-from autograder.locale.translations import in_english
 
 MOST_CELLS = 5_000
 """The maximum number of cells of a notebook; each takes a thousand bytes and a millisecond in the grader, even if it is short."""
@@ -50,10 +49,10 @@ def parse(data: bytes) -> list[NotebookNode]:
     try:
         content = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise UnreadableSubmission(in_english("the file is not text (UTF-8), so not a notebook")) from None
+        raise UnreadableSubmission.of("submission.not_text|the file is not text (UTF-8), so not a notebook") from None
     except (ValueError, RecursionError):
-        raise UnreadableSubmission(
-            in_english("the file is not JSON, so not a notebook; it may have been cut off")
+        raise UnreadableSubmission.of(
+            "submission.not_json|the file is not JSON, so not a notebook; it may have been cut off"
         ) from None
     try:
         cells = _upgraded(content)["cells"]
@@ -61,14 +60,14 @@ def parse(data: bytes) -> list[NotebookNode]:
             raise TypeError
         found = [cell for item in cells[:MOST_CELLS] if (cell := _cell(item)) is not None]
     except Exception:  # such as an UnboundLocalError: nbformat 5.10 converts old notebooks without checking their form
-        raise UnreadableSubmission(in_english("the file is JSON but not a notebook: it has no list of cells")) from None
+        raise UnreadableSubmission.of(
+            "submission.no_cells|the file is JSON but not a notebook: it has no list of cells"
+        ) from None
     if len(cells) > MOST_CELLS:
-        raise UnreadableSubmission(
-            in_english(
-                "the notebook has {count} cells, and at most {most} are graded",
-                count=f"{len(cells):,}",
-                most=f"{MOST_CELLS:,}",
-            )
+        raise UnreadableSubmission.of(
+            "submission.too_many_cells|the notebook has {count} cells, and at most {most} are graded",
+            count=f"{len(cells):,}",
+            most=f"{MOST_CELLS:,}",
         )
     return found
 
@@ -127,10 +126,12 @@ def notebook_bytes(path: Path, limits: Limits) -> bytes:
         _check_size(path, len(data), limits.notebook_bytes)
         return data
     except FileNotFoundError:
-        raise UnreadableSubmission(in_english("no file {file} was submitted", file=printable(path.name))) from None
+        raise UnreadableSubmission.of(
+            "submission.missing|no file {file} was submitted", file=printable(path.name)
+        ) from None
     except OSError as error:
-        raise UnreadableSubmission(
-            in_english("{file} cannot be read ({reason})", file=printable(path.name), reason=reason_of(error))
+        raise UnreadableSubmission.of(
+            "submission.not_read|{file} cannot be read ({reason})", file=printable(path.name), reason=reason_of(error)
         ) from None
 
 
@@ -190,13 +191,13 @@ def plain_file(path: Path, largest: int) -> bytes:
     """
     mode = os.lstat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):  # opening some devices has side effects
-        raise UnreadableSubmission(in_english("{file} is not a plain file", file=printable(path.name)))
+        raise UnreadableSubmission.of("submission.special|{file} is not a plain file", file=printable(path.name))
     # Without NONBLOCK, opening a pipe that has replaced the file would wait forever for a writer.
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(number, "rb") as file:
         about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode):
-            raise UnreadableSubmission(in_english("{file} is not a plain file", file=printable(path.name)))
+            raise UnreadableSubmission.of("submission.special|{file} is not a plain file", file=printable(path.name))
         data = b"" if about.st_size > largest else file.read(largest + 1)
     _check_size(path, max(about.st_size, len(data)), largest)
     return data
@@ -204,12 +205,10 @@ def plain_file(path: Path, largest: int) -> bytes:
 
 def _check_size(path: Path, size: int, largest: int) -> None:
     if size > largest:
-        raise UnreadableSubmission(
-            in_english(
-                "{file} is larger than the {size} MiB that are allowed",
-                file=printable(path.name),
-                size=largest // 2**20,
-            )
+        raise UnreadableSubmission.of(
+            "submission.too_large|{file} is larger than the {size} MiB that are allowed",
+            file=printable(path.name),
+            size=largest // 2**20,
         )
 
 
@@ -290,12 +289,12 @@ def _check_path(relative: str) -> None:
     try:
         length = len(relative.encode())
     except UnicodeEncodeError:
-        raise UnreadableSubmission(in_english("its name is not UTF-8")) from None
+        raise UnreadableSubmission.of("submission.name_not_utf8|its name is not UTF-8") from None
     if length > LONGEST_PATH:
-        raise UnreadableSubmission(in_english("its path is longer than {count} bytes", count=LONGEST_PATH))
+        raise UnreadableSubmission.of("submission.long_path|its path is longer than {count} bytes", count=LONGEST_PATH)
     if any(parent.suffix == ".ipynb" for parent in PurePath(relative).parents):
-        raise UnreadableSubmission(
-            in_english("it is in a folder with the name of a notebook")
+        raise UnreadableSubmission.of(
+            "submission.notebook_folder|it is in a folder with the name of a notebook"
         )  # nbgrader would read the folder as a notebook
 
 

@@ -12,7 +12,6 @@ from typing import TypeVar
 import msgspec
 
 from autograder.errors import UnfinishedError
-from autograder.locale.translations import in_english
 
 
 class _Header:
@@ -73,7 +72,7 @@ def has_more_items(payload: bytes | bytearray, most: int) -> bool:
     return False
 
 
-Message = TypeVar("Message")
+Received = TypeVar("Received")
 Done = TypeVar("Done")
 HEADER = struct.Struct("!Q")
 TICK = 0.1  # seconds between two calls of `watch` while waiting
@@ -111,13 +110,13 @@ def send(
 
 def receive(
     connection: socket.socket,
-    form: type[Message],
+    form: type[Received],
     *,
     largest: int,
     most_items: int | None = None,
     deadline: float | None = None,
     watch: Callable[[], None] | None = None,
-) -> Message:
+) -> Received:
     """Return the next message, which must have the given type.
 
     Args:
@@ -133,18 +132,20 @@ def receive(
     """
     (size,) = HEADER.unpack(_exactly(connection, HEADER.size, deadline, watch))
     if size > largest:
-        raise ChannelError(
-            in_english("it sent {size} bytes at once, more than the {most} that are allowed", size=size, most=largest)
+        raise ChannelError.of(
+            "grade.too_many_bytes|it sent {size} bytes at once, more than the {most} that are allowed",
+            size=size,
+            most=largest,
         )
     payload = _exactly(connection, size, deadline, watch)
     if most_items is not None and has_more_items(payload, most_items):
-        raise ChannelError(in_english("it sent more than {count} values at once", count=most_items))
+        raise ChannelError.of("grade.too_many_values|it sent more than {count} values at once", count=most_items)
     try:
         return msgspec.msgpack.decode(payload, type=form)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         # The message of msgspec is left out because it quotes the data: the reason appears on the student's page, and a
         # worker that runs a hidden test could write the test into it.
-        raise ChannelError(in_english("it sent data that is not a valid answer")) from None
+        raise ChannelError.of("grade.not_an_answer|it sent data that is not a valid answer") from None
 
 
 def _exactly(
@@ -155,7 +156,7 @@ def _exactly(
         most = min(size - len(received), 1 << 20)
         chunk = _patiently(connection, partial(connection.recv, most), deadline, watch)
         if not chunk:
-            raise ChannelError(in_english("its process has ended"))
+            raise ChannelError.of("grade.process_ended|its process has ended")
         received += chunk
     return received
 
@@ -168,7 +169,7 @@ def _patiently(
     while True:
         # Check this even if no wait is needed: otherwise a side that sends a byte now and then would not be watched.
         if deadline is not None and time.monotonic() > deadline:
-            raise ChannelError(in_english("it exceeded its time limit"))
+            raise ChannelError.of("grade.time_limit|it exceeded its time limit")
         if watch:
             watch()
         if connection.gettimeout() != patience:  # only if necessary, because setting it is a system call
@@ -178,4 +179,4 @@ def _patiently(
         except TimeoutError:
             continue
         except OSError:
-            raise ChannelError(in_english("its process has ended")) from None
+            raise ChannelError.of("grade.process_ended|its process has ended") from None

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from autograder.grade.wire.limits import Limits
+from autograder.locale.stored_messages import StoredMessage
 
 Role = Literal["server", "judge server", "planner"]
 
@@ -67,6 +68,13 @@ LONGEST_REASON = 4000  # characters
 LONGEST_PRINT = 1 << 18
 Reason = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
 """A string of the worker that may be stored in a grade; a message with a longer one is rejected."""
+
+
+def shortened(reason: str) -> str:
+    """Return a text that is short enough for a reason; a message that is short enough stays a message."""
+    return reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON]
+
+
 Printed = Annotated[str, msgspec.Meta(max_length=2 * LONGEST_PRINT)]
 
 
@@ -179,10 +187,11 @@ class RunTest(msgspec.Struct, frozen=True, tag="test"):
 
 
 class Replied(msgspec.Struct, frozen=True, tag="replied"):
-    """The reply of the lane to Asked: the encoded answer of the worker, or None with a reason."""
+    """The reply of the lane to Asked: the encoded answer of the worker, or None with a reason and its message."""
 
     answer: bytes | None
     reason: str = ""
+    messages: tuple[StoredMessage, ...] = ()
     has_ended: bool = False
 
 
@@ -248,6 +257,7 @@ class TestRan(msgspec.Struct, frozen=True, tag="tested"):
         status: the way the test ended.
         points: points from the last line of the test; None for full points.
         reason: reason why points are missing, for the student.
+        messages: the message of the reason, if it is one.
         is_hidden: whether the reason comes from a hidden part.
         line: line of the test at which an error ended it.
         wrote_arguments: whether a function of the student wrote into an argument of the test.
@@ -257,6 +267,7 @@ class TestRan(msgspec.Struct, frozen=True, tag="tested"):
     status: Literal["passed", "incorrect", "not attempted", "timed out", "not judged"]
     points: float | None = None
     reason: Reason = ""
+    messages: tuple[StoredMessage, ...] = ()
     is_hidden: bool = False
     line: int | None = None
     wrote_arguments: bool = False

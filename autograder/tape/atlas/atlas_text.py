@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.errors import InputError
-from autograder.locale.translations import in_english, join_names, join_sentences, translated
+from autograder.locale.translations import join_names, join_sentences, translated
 
 FORMAT = 1
 TABLES = Path(__file__).parent / "tables"
@@ -144,12 +144,10 @@ def table_text(version: str) -> str:
     """
     known = known_versions()
     if version not in known:
-        raise InputError(
-            in_english(
-                "There is no atlas of PyTorch {version}; available are {known}.",
-                version=repr(version),
-                known=", ".join(known),
-            )
+        raise InputError.of(
+            "atlas.unknown_version|There is no atlas of PyTorch {version}; available are {known}.",
+            version=repr(version),
+            known=", ".join(known),
         )
     return (TABLES / f"{version}.json").read_text("utf-8")
 

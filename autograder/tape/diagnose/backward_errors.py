@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from autograder.errors import message_of
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import FaultKind, name_of, switch_of, tensors_of
 from autograder.tape.diagnose.graph_cut import trees_of
@@ -28,16 +28,19 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     again = {node for node in last.nodes if node is not None}
     visited = [set(nodes) for nodes in state.visited]
     if any(again & set(call.nodes) for call in earlier):
-        name, made = name_of(state, last.roots, in_english("The loss")), state.graph.nodes[min(again)].place
+        name, made = (
+            name_of(state, last.roots, Message("backward.the_loss|The loss")),
+            state.graph.nodes[min(again)].place,
+        )
         yield GraphFault(
             FREED_GRAPH.name,
             made,
-            in_english(
-                "{name} is computed here once, and {place} calls backward on it more than once.",
+            Message(
+                "backward.called_again|{name} is computed here once, and {place} calls backward on it more than once.",
                 name=name,
                 place=line_of(last.place, made.file),
             ),
-            in_english("Compute it again before each backward."),
+            Message("backward.compute_before_each|Compute it again before each backward."),
         )
         return
     shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
@@ -51,12 +54,13 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
         "name": _name_of_node(state, shared),
         "place": line_of(first.place, shared.place.file), "last": line_of(last.place, shared.place.file),
     }  # fmt: skip
-    sentence = in_english(
-        "{name} is computed here and used by the backward of {place}, which frees its graph; "
+    sentence = Message(
+        "backward.freed_between_losses|{name} is computed here and used by the backward of {place}, which frees its "
+        "graph; "
         "the backward of {last} needs it again.", **known,
     )  # fmt: skip
-    change = in_english(
-        "Add the losses and call backward once, detach it in the loss that must not reach it, "
+    change = Message(
+        "backward.add_losses|Add the losses and call backward once, detach it in the loss that must not reach it, "
         "or pass retain_graph=True at {place}.", **known,
     )  # fmt: skip
     yield GraphFault(FREED_GRAPH.name, shared.place, sentence, change)
@@ -66,14 +70,16 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:
     """Return the fault of a loop: the value that an iteration passes to the next, which need not be the freed node itself."""
     carried = _handed_on(state, shared) or shared
     name = _name_of_node(state, carried)
-    sentence = in_english(
-        "{name} is computed here, and a later round of the loop uses it again, after the backward of {place} has freed "
+    sentence = Message(
+        "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the "
+        "backward of {place} has freed "
         "its graph.", name=name, place=line_of(at, carried.place.file),
     )  # fmt: skip
-    change = in_english("Compute it again in each round, or detach it before the next one.")
+    change = Message("backward.compute_in_round|Compute it again in each round, or detach it before the next one.")
     if name.replace(".", "_").isidentifier():
-        change = in_english(
-            "Compute it again in each round, or cut its history before the next one: `{name} = {name}.detach()`.",
+        change = Message(
+            "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
+            "`{name} = {name}.detach()`.",
             name=name,
         )
     return GraphFault(FREED_GRAPH.name, carried.place, sentence, change)
@@ -94,7 +100,9 @@ def _handed_on(state: RunState, shared: GraphNode) -> GraphNode | None:
 
 def _name_of_node(state: RunState, node: GraphNode) -> str:
     return name_of(
-        state, [state.tensors.all[node.tensor]] if node.tensor is not None else [], in_english("a part of the graph")
+        state,
+        [state.tensors.all[node.tensor]] if node.tensor is not None else [],
+        Message("backward.part_of_graph|a part of the graph"),
     )
 
 
@@ -135,12 +143,18 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
 def _not_a_leaf(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
     for tracked in tensors:
         if tracked.node is not None:
-            made, name = state.graph.nodes[tracked.node].place, name_of(state, [tracked], in_english("a tensor"))
-            told = in_english(
-                "{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy it.",
+            made, name = (
+                state.graph.nodes[tracked.node].place,
+                name_of(state, [tracked], Message("tensor.nameless|a tensor")),
+            )
+            told = Message(
+                "deepcopy.not_a_leaf|{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy "
+                "it.",
                 name=name, place=line_of(at, made.file),
             )  # fmt: skip
-            change = in_english("Keep it without its history (`.detach()`), or do not keep it in the copied object.")
+            change = Message(
+                "deepcopy.detach|Keep it without its history (`.detach()`), or do not keep it in the copied object."
+            )
             yield GraphFault(REFUSED_TENSOR.name, made, told, change)
 
 
@@ -148,10 +162,16 @@ def _inference(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iter
     for tracked in tensors[:1]:
         if (made := state.made_at(tracked)) is not None and made != at:
             known: dict[str, object] = {
-                "name": name_of(state, [tracked], in_english("a tensor")), "place": line_of(at, made.file),
+                "name": name_of(state, [tracked], Message("tensor.nameless|a tensor")), "place": line_of(at, made.file),
             }  # fmt: skip
-            told = in_english("{name} is made in inference mode here, and {place} needs a normal tensor.", **known)
-            change = in_english("Use torch.no_grad() instead, or pass a clone that is made outside of inference mode.")
+            told = Message(
+                "inference.tensor_needed|{name} is made in inference mode here, and {place} needs a normal tensor.",
+                **known,
+            )
+            change = Message(
+                "inference.use_no_grad|Use torch.no_grad() instead, or pass a clone that is made outside of inference "
+                "mode."
+            )
             yield GraphFault(REFUSED_TENSOR.name, made, told, change)
 
 
@@ -162,21 +182,23 @@ def _view(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[
             continue
         base = state.tensors.all[tracked.base] if tracked.base is not None else tracked
         known: dict[str, object] = {
-            "name": name_of(state, [tracked], in_english("a view")), "place": line_of(at, made.file),
-            "base": name_of(state, [base] if base is not tracked else [], in_english("the base")),
+            "name": name_of(state, [tracked], Message("view.a_view|a view")), "place": line_of(at, made.file),
+            "base": name_of(state, [base] if base is not tracked else [], Message("view.the_base|the base")),
         }  # fmt: skip
         if tracked.unrecorded:
-            told = in_english(
-                "{name} is a view that is made here while recording is off; {place} modifies it while recording is on, "
+            told = Message(
+                "view.made_in_no_grad|{name} is a view that is made here while recording is off; {place} modifies it "
+                "while recording is on, "
                 "which PyTorch does not allow.", **known,
             )  # fmt: skip
-            change = in_english("Index {base} where recording is on, and modify that view.", **known)
+            change = Message("view.index_in_grad|Index {base} where recording is on, and modify that view.", **known)
         else:
-            told = in_english(
-                "{name} is one of several views that one call returns here (as unbind, chunk, split and iteration do); "
+            told = Message(
+                "view.one_of_several|{name} is one of several views that one call returns here (as unbind, chunk, "
+                "split and iteration do); "
                 "{place} modifies it in place, which PyTorch does not allow.", **known,
             )  # fmt: skip
-            change = in_english("Take the view by an index of {base} instead.", **known)
+            change = Message("view.index_base|Take the view by an index of {base} instead.", **known)
         yield GraphFault(REFUSED_TENSOR.name, made, told, change)
 
 
@@ -189,10 +211,17 @@ def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFa
             continue
         if (state.name_of(base) or "").rpartition(".")[2] == key.rpartition(".")[2]:
             known: dict[str, object] = {"name": name, "key": key, "place": line_of(at, made.file)}
-            told = in_english(
-                "{name} is a view of {key}, so {place} cannot swap {key} with the converted tensor.", **known
+            told = Message(
+                "view.cannot_be_swapped|{name} is a view of {key}, so {place} cannot swap {key} with the converted "
+                "tensor.",
+                **known,
             )
-            yield GraphFault(REFUSED_TENSOR.name, made, told, in_english("Take the view after the conversion."))
+            yield GraphFault(
+                REFUSED_TENSOR.name,
+                made,
+                told,
+                Message("view.take_after_conversion|Take the view after the conversion."),
+            )
             return
 
 
@@ -202,17 +231,20 @@ REFUSED_TENSOR = FaultKind("tensor that a later line cannot use", _refused_tenso
 def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that switched a model to evaluation mode, if a later step trained it in that mode."""
     for place in evidence.state.flow.steps.left_training:
-        told = in_english(
-            "it switches the model to evaluation mode, and later steps train it in that mode; the steps before were in "
-            "training mode."
+        told = Message(
+            "eval.switched|it switches the model to evaluation mode, and later steps train it in that mode; the steps "
+            "before were in training mode."
         )
-        change = in_english("Call train() before the next step.")
+        change = Message("eval.call_train|Call train() before the next step.")
         yield GraphFault(LEFT_ON.name, place, told, change)
     for place in evidence.state.flow.steps.left_recording:
-        told = in_english(
-            "it turns recording off after a step, and the loss of a later step is computed while it is off."
+        told = Message(
+            "no_grad.left_on|it turns recording off after a step, and the loss of a later step is computed while it is "
+            "off."
         )
-        change = in_english("Turn recording on again before the next step: `torch.set_grad_enabled(True)`.")
+        change = Message(
+            "no_grad.turn_on_before_step|Turn recording on again before the next step: `torch.set_grad_enabled(True)`."
+        )
         yield GraphFault(LEFT_ON.name, place, told, change)
 
 
@@ -234,12 +266,14 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
         place = _autocast_around(trees.get(node.place.file), node.place) or node.place
         if place not in told:
             told.add(place)
-            sentence = in_english(
-                "one autocast contains several steps: its cache keeps the cast copy of {names} that {place} made, so later "
-                "losses are computed with the values before the step.",
+            sentence = Message(
+                "autocast.stale_cast|one autocast contains several steps: its cache keeps the cast copy of {names} "
+                "that {place} made, so later losses are computed with the values before the step.",
                 names=name_of(state, [state.flow.held[leaf]]), place=line_of(node.place, place.file),
             )  # fmt: skip
-            change = in_english("Open autocast around the forward of each step, or pass cache_enabled=False.")
+            change = Message(
+                "autocast.per_step|Open autocast around the forward of each step, or pass cache_enabled=False."
+            )
             yield GraphFault(STALE_CAST.name, place, sentence, change, tensors_of(state, [state.flow.held[leaf]]))
 
 
@@ -262,10 +296,13 @@ def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
 def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]:
     """Yield the faults of a program that turns recording off without `no_grad`."""
     places = {call.place for call in evidence.state.flow.calls if not call.recording}
-    change = in_english("Turn recording on again before the loss is computed.")
+    change = Message("no_grad.turn_on_before_loss|Turn recording on again before the loss is computed.")
     for place in sorted(places, key=lambda one: one.line):
         yield GraphFault(
-            NOT_RECORDED.name, place, in_english("backward is called while {switch}.", switch=switch), change
+            NOT_RECORDED.name,
+            place,
+            Message("no_grad.backward_while|backward is called while {switch}.", switch=switch),
+            change,
         )
 
 
@@ -283,16 +320,19 @@ def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
             continue
         told.add(call.place)
         if all(node is None for node in call.nodes):
-            follows = in_english(
-                "backward is called under no_grad; the loss was also computed there, so it has no history and "
-                "backward raises an error."
+            follows = Message(
+                "no_grad.loss_inside|backward is called under no_grad; the loss was also computed there, so it has no "
+                "history and backward raises an error."
             )
         else:
-            follows = in_english(
-                "backward is called under no_grad; the loss was recorded before, so its gradients are as they would be "
-                "outside; nothing of backward is recorded."
+            follows = Message(
+                "no_grad.loss_recorded|backward is called under no_grad; the loss was recorded before, so its "
+                "gradients are as they would be outside; nothing of backward is recorded."
             )
-        change = in_english("Compute the loss and call backward outside of no_grad; keep only the update inside.")
+        change = Message(
+            "no_grad.only_update_inside|Compute the loss and call backward outside of no_grad; keep only the update "
+            "inside."
+        )
         yield GraphFault(NOT_RECORDED.name, call.place, follows, change)
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import torch
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import LIST, Message, join_messages
 from autograder.tape.diagnose.evidence import UNWITNESSED, Evidence
 from autograder.tape.diagnose.harm_registry import find_harms
 from autograder.tape.oracle.gradient_comparison import Gradients, aligned
@@ -94,27 +94,29 @@ def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
     error = evidence.eager.plain.problem
     if evidence.lost_the_check and error is not None:
         yield _what_was_lost(evidence)
-        yield in_english(
-            "Run eagerly, backward raises {error} in {place}: {message}.",
+        yield Message(
+            "compiled.eager_raises|Run eagerly, backward raises {error} in {place}: {message}.",
             error=error.type, place=_line_of(error, evidence), message=_first_sentence(error.message),
         )  # fmt: skip
     elif evidence.plain.error is not None and evidence.eager.outcome == "correct":
-        yield in_english(
-            "Only the compiled program raises: run eagerly, it reaches its end and its gradients are right."
+        yield Message(
+            "compiled.only_compiled_raises|Only the compiled program raises: run eagerly, it reaches its end and its "
+            "gradients are right."
         )
     elif evidence.plain.problem is not None and evidence.eager.outcome == "raises-backward" and error is not None:
         if evidence.outcome == "raises-forward":
-            yield in_english(
-                "The compiler traces backward while it compiles the forward, and gets the error that eager "
+            yield Message(
+                "compiled.traced_while_compiling|The compiler traces backward while it compiles the forward, and gets "
+                "the error that eager "
                 "raises in backward, in {place}: {message}.", place=_line_of(error, evidence), message=_first_sentence(error.message),
             )  # fmt: skip
     elif evidence.outcome == "silently-wrong" and evidence.eager.outcome == "correct":
-        yield in_english(
-            "Run eagerly, the gradients are right: the compiled program gives different ones, and no "
-            "in-place modification explains the difference."
+        yield Message(
+            "compiled.different_gradients|Run eagerly, the gradients are right: the compiled program gives different "
+            "ones, and no in-place modification explains the difference."
         )
-    yield in_english(
-        "Functions made by torch.compile ran compiled to find the outcome, "
+    yield Message(
+        "compiled.how_found|Functions made by torch.compile ran compiled to find the outcome, "
         "and eagerly to find the lines and the right gradients."
     )
 
@@ -122,24 +124,25 @@ def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
 def _what_was_lost(evidence: CompiledEvidence) -> str:
     harms = find_harms(evidence.eager)
     places = [place for harm in harms[:1] for place in harm.mutated_at[:2]]
-    lines = ", ".join(_with_text(place, evidence.file) for place in places)
-    lost = in_english("Compilation lost eager's version check, and backward silently used the new values.")
+    lines = join_messages((_with_text(place, evidence.file) for place in places), LIST)
+    lost = Message("compiled.lost|Compilation lost eager's version check, and backward silently used the new values.")
     if evidence.outcome == "correct":
-        lost = in_english(
-            "The compiled program skips eager's version check, which was not needed: the gradients are right."
+        lost = Message(
+            "compiled.skips_check|The compiled program skips eager's version check, which was not needed: the "
+            "gradients are right."
         )
-    return in_english("{lost} The check is about {lines}.", lost=lost, lines=lines) if lines else lost
+    return Message("compiled.about_lines|{lost} The check is about {lines}.", lost=lost, lines=lines) if lines else lost
 
 
 def _with_text(place: Place, file: str) -> str:
     if place.file == file:
-        return in_english("line {line} (`{text}`)", line=place.line, text=place.text)
-    return in_english("{file}, line {line} (`{text}`)", file=place.file, line=place.line, text=place.text)
+        return Message("compiled.line|line {line} (`{text}`)", line=place.line, text=place.text)
+    return Message("compiled.place|{file}, line {line} (`{text}`)", file=place.file, line=place.line, text=place.text)
 
 
 def _line_of(error: Problem, evidence: CompiledEvidence) -> str:
     place = error.place(evidence.file)
-    return line_of(place, evidence.file) if place else in_english("code of another package")
+    return line_of(place, evidence.file) if place else Message("compiled.other_package|code of another package")
 
 
 def _first_sentence(message: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from dataclasses import dataclass
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.oracle.gradient_comparison import ROUNDING, first_difference, gradients_of
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.engine import Backward
@@ -85,13 +85,15 @@ def _asked(plain: Run, scope: Scope) -> int | None:
     if scope.shown is None:
         return None
     if not -calls <= scope.shown < calls:
-        asked = in_english("the last step") if scope.shown < 0 else in_english("step {number}", number=scope.shown + 1)
-        raise ProgramError(
-            in_english(
-                "There is no {asked} to record; backward calls of the program: {calls}. Name one of these.",
-                asked=asked,
-                calls=calls,
-            )
+        asked = (
+            Message("step.last|the last step")
+            if scope.shown < 0
+            else Message("step.number|step {number}", number=scope.shown + 1)
+        )
+        raise ProgramError.of(
+            "step.none|There is no {asked} to record; backward calls of the program: {calls}. Name one of these.",
+            asked=asked,
+            calls=calls,
         )
     return scope.shown % calls
 

@@ -8,7 +8,7 @@ import linecache
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, VARIABLE, Cut
 from autograder.tape.observe.state import RunState
@@ -19,9 +19,9 @@ NUMBERS = {"item": ".item()", "tolist": ".tolist()", "__float__": "float()", "__
 COPIES = {"tensor": "torch.tensor()", "new_tensor": ".new_tensor()", "numpy": ".numpy()", "__array__": "NumPy"}
 ALIASES = {"detach": ".detach()", "data": ".data", "detach_": ".detach_()"}
 COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`", "ne": "`!=`"}
-LEAVES = {NEW_LEAF: in_english("a new leaf"), VARIABLE: "Variable"}
+LEAVES = {NEW_LEAF: Message("cut.new_leaf|a new leaf"), VARIABLE: "Variable"}
 NAMES = {**NUMBERS, **COPIES, **ALIASES, **LEAVES}
-ITS_INPUT = in_english("its input")
+ITS_INPUT = Message("cut.its_input|its input")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def called(cut: Cut) -> str:
     if cut.how == NO_GRAD:
         return "torch.no_grad()"
     if cut.how in ALIASES and cut.how not in cut.place.text:
-        return in_english("this line")
+        return Message("cut.this_line|this line")
     return NAMES.get(cut.how, cut.how)
 
 
@@ -46,25 +46,30 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
     name = name_of(state, [tracked for tracked, _ in cut.sources.values()])
     if cut.how == NO_GRAD:
         if (switch := switch_of(state)) == NO_GRAD:
-            return in_english(
-                "it computes with {name} while recording is off (no_grad), so the result has no history", name=name
+            return Message(
+                "cut.in_no_grad|it computes with {name} while recording is off (no_grad), so the result has no history",
+                name=name,
             )
-        return in_english(
-            "it computes with {name} while {switch}, so the result has no history", name=name, switch=switch
+        return Message(
+            "cut.while_off|it computes with {name} while {switch}, so the result has no history",
+            name=name,
+            switch=switch,
         )
     known: dict[str, object] = {"call": called(cut), "name": name}
     if cut.how in NUMBERS:
-        return in_english("{call} makes a plain number of {name}: for backward it is a constant", **known)
+        return Message("cut.plain_number|{call} makes a plain number of {name}: for backward it is a constant", **known)
     if is_copy(cut) and "copy" in cut.place.text:
-        return in_english(
-            "it copies {name} into new leaves, and a gradient of these reaches only the copies", name=name
+        return Message(
+            "cut.copied_leaves|it copies {name} into new leaves, and a gradient of these reaches only the copies",
+            name=name,
         )
     if cut.how in NAMES:
-        return in_english(
-            "{call} takes the values of {name} without their history: for backward they are constants", **known
+        return Message(
+            "cut.constants|{call} takes the values of {name} without their history: for backward they are constants",
+            **known,
         )
     sign = COMPARISONS.get(cut.how, cut.how)
-    return in_english("{sign} has no gradient, so its result for {name} has no history", sign=sign, name=name)
+    return Message("cut.compare|{sign} has no gradient, so its result for {name} has no history", sign=sign, name=name)
 
 
 def is_copy(cut: Cut) -> bool:
@@ -85,37 +90,41 @@ def switch_of(state: RunState) -> str:
     if NO_GRAD in text:
         return NO_GRAD
     if "use_reentrant" in text and "use_reentrant=False" not in text:
-        return in_english("a reentrant checkpoint runs it, and none of its inputs requires grad")
+        return Message("no_grad.reentrant|a reentrant checkpoint runs it, and none of its inputs requires grad")
     known = [word for word in ("set_grad_enabled", "inference_mode") if word in text]
-    return in_english("{switch} has turned recording off", switch=known[0]) if known else in_english("recording is off")
+    return (
+        Message("no_grad.turned_off_by|{switch} has turned recording off", switch=known[0])
+        if known
+        else Message("no_grad.is_off|recording is off")
+    )
 
 
 def change_of(cut: Cut, state: RunState) -> str:
     """Return the replacement for a line that cuts the graph."""
     if cut.how == NO_GRAD:
         if (switch := switch_of(state)) == NO_GRAD:
-            return in_english("Compute it outside of no_grad.")
+            return Message("cut.compute_outside|Compute it outside of no_grad.")
         if "checkpoint" in switch:
-            return in_english("Pass use_reentrant=False, or an input that requires grad.")
-        return in_english("Compute it while recording is on.")
+            return Message("cut.not_reentrant|Pass use_reentrant=False, or an input that requires grad.")
+        return Message("cut.compute_while_on|Compute it while recording is on.")
     if is_copy(cut) and "copy" in cut.place.text:
-        return in_english(
-            "Call the model itself with other parameters: `torch.func.functional_call(model, parameters, inputs)`, "
-            "where the parameters are computed from its own."
+        return Message(
+            "cut.functional_call|Call the model itself with other parameters: `torch.func.functional_call(model, "
+            "parameters, inputs)`, where the parameters are computed from its own."
         )
     if cut.how in ALIASES and cut.how not in cut.place.text:
-        return in_english("Use the tensors themselves, if you want to train the operations before it.")
+        return Message("cut.use_tensors|Use the tensors themselves, if you want to train the operations before it.")
     if cut.how in NUMBERS:
-        return in_english("Compute with the tensor itself, and use {call} only to print it.", call=called(cut))
+        return Message("cut.print|Compute with the tensor itself, and use {call} only to print it.", call=called(cut))
     if cut.how == "tensor":
-        return in_english("Use the tensor itself, or torch.stack(...) for a list of tensors.")
+        return Message("cut.use_or_stack|Use the tensor itself, or torch.stack(...) for a list of tensors.")
     if cut.how in LEAVES:
-        return in_english("Use the tensor itself, if you want to train the operations before it.")
+        return Message("cut.use_tensor|Use the tensor itself, if you want to train the operations before it.")
     if cut.how in COPIES:
-        return in_english("Compute it with PyTorch's own functions.")
+        return Message("cut.use_pytorch|Compute it with PyTorch's own functions.")
     if cut.how in ALIASES:
-        return in_english("Remove {call}, if you want to train the operations before it.", call=called(cut))
-    return in_english("Compute the loss from the values before it, with differentiable operations.")
+        return Message("cut.remove|Remove {call}, if you want to train the operations before it.", call=called(cut))
+    return Message("cut.differentiable|Compute the loss from the values before it, with differentiable operations.")
 
 
 def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:
@@ -125,7 +134,7 @@ def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_
         return other
     paths = [name for name in names if not name.startswith("self.")] or names
     if len(paths) > 1:
-        return in_english("{name} and {count} more", name=paths[0], count=len(paths) - 1)
+        return Message("tensor.and_more|{name} and {count} more", name=paths[0], count=len(paths) - 1)
     return paths[0]
 
 

@@ -7,7 +7,7 @@ import linecache
 from collections.abc import Iterator, Sequence
 
 from autograder.errors import message_of
-from autograder.locale.translations import in_english
+from autograder.locale.messages import CLAUSES, Message, join_messages
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     NUMBERS,
@@ -83,16 +83,21 @@ def _lost_leaf_fault(trees: dict[str, ast.Module], name: str, place: Place, stat
         else "…"
     )
     if _is_loop_variable(trees.get(place.file), name, place.line):
-        told = in_english(
-            "the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values.", name=name
-        )
-    else:
-        told = in_english(
-            "{name} is then another tensor, which is not a leaf that requires grad: the next backward call "
-            "computes no gradient for it.",
+        told = Message(
+            "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values.",
             name=name,
         )
-    change = in_english("Modify the leaf in place, under torch.no_grad(): `{name} -= {step}`.", name=name, step=step)
+    else:
+        told = Message(
+            "leaf.becomes_other|{name} is then another tensor, which is not a leaf that requires grad: the next "
+            "backward call computes no gradient for it.",
+            name=name,
+        )
+    change = Message(
+        "leaf.modify_in_place|Modify the leaf in place, under torch.no_grad(): `{name} -= {step}`.",
+        name=name,
+        step=step,
+    )
     return GraphFault(LOST_LEAF.name, place, told, change)
 
 
@@ -112,14 +117,14 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
             yield GraphFault(
                 MISSING.name,
                 place,
-                in_english(
-                    "{name}.grad is None: {name} is not a leaf, because {place} computed it; backward fills only the "
-                    ".grad of leaves.",
+                Message(
+                    "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
+                    "backward fills only the .grad of leaves.",
                     name=name,
                     place=line_of(made, place.file),
                 ),
-                in_english(
-                    "Make {name} itself the leaf (requires_grad_() after that computation), "
+                Message(
+                    "leaf.make_leaf|Make {name} itself the leaf (requires_grad_() after that computation), "
                     "or call {name}.retain_grad() before backward.",
                     name=name,
                 ),
@@ -154,14 +159,17 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
         bare = all(node is None for node in call.nodes)
         cut = call.cut or (_last_cut(evidence.state, call.place) if bare else None)
         if bare and cut is not None and (call.roots or NO_HISTORY in error):
-            follows = in_english(
-                "backward at {place} ends there and reaches no parameter.", place=line_of(call.place, cut.place.file)
+            follows: str = Message(
+                "cut.reaches_no_parameter|backward at {place} ends there and reaches no parameter.",
+                place=line_of(call.place, cut.place.file),
             )
             anew = next((flow.anew[root.id] for root in call.roots if root.id in flow.anew), cut.place)
             if anew != cut.place:
-                follows += " " + in_english(
-                    "They become a new leaf at {place}, which hides the error.", place=line_of(anew, cut.place.file)
+                hides = Message(
+                    "cut.new_leaf_hides|They become a new leaf at {place}, which hides the error.",
+                    place=line_of(anew, cut.place.file),
                 )
+                follows = join_messages((follows, hides))
             yield _cut_fault(evidence.state, cut, follows, _leaves(evidence.state, cut), call.place)
 
 
@@ -188,15 +196,17 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
         if kept_from and (not _only_looks(cut) or any(cut is one for one in anew)) and not is_early_copy(cut):
             without -= kept_from
             tensors = [flow.held[number] for number in sorted(kept_from)]
-            names = name_of(state, tensors, in_english("a parameter"))
-            follows = in_english(
-                "The optimizer updates {names}, but no backward call computes a gradient for it.", names=names
+            names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
+            follows: str = Message(
+                "cut.not_updated|The optimizer updates {names}, but no backward call computes a gradient for it.",
+                names=names,
             )
             if is_copy(cut) and (place := _updated_copies(evidence, cut)) is not None:
-                follows += " " + in_english(
-                    "The update of the copies through .data at {place} is not recorded either.",
+                also = Message(
+                    "cut.copies_updated|The update of the copies through .data at {place} is not recorded either.",
                     place=line_of(place, cut.place.file),
                 )
+                follows = join_messages((follows, also))
             yield _cut_fault(state, cut, follows, tensors)
 
 
@@ -215,10 +225,10 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
         statement = statement_at(trees, cut.place)
         place = _where_added(statement, cut, made, trees)
         if place is None and cut.place in made and any(tracked.leaf for tracked, _ in cut.sources.values()):
-            yield _cut_fault(evidence.state, cut, in_english("the result of this line has no gradient for it."))
+            yield _cut_fault(evidence.state, cut, Message("cut.result|the result of this line has no gradient for it."))
         if place is not None:
-            follows = in_english(
-                "it is added to a loss at {place} and does not change its gradient.",
+            follows = Message(
+                "cut.added_to_loss|it is added to a loss at {place} and does not change its gradient.",
                 place=line_of(place, cut.place.file),
             )
             yield _cut_fault(evidence.state, cut, follows)
@@ -289,9 +299,9 @@ def _cut_fault(
     read: Place | None = None,
 ) -> GraphFault:
     clause = how_it_cuts(cut, state)
-    joint = "; " if follows[0].islower() else ". "
+    told = join_messages((clause, follows), CLAUSES if follows[0].islower() else "join.stop|{first}. {second}")
     concerned = tensors_of(state, tensors, lost=cut.place, read=read)
-    return GraphFault(GRAPH_CUT.name, cut.place, f"{clause}{joint}{follows}", change_of(cut, state), concerned)
+    return GraphFault(GRAPH_CUT.name, cut.place, told, change_of(cut, state), concerned)
 
 
 GRAPH_CUT = FaultKind("graph cut", _graph_cut)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from autograder.errors import message_of
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harm_kind import (
     Example,
@@ -73,19 +73,22 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
     notes = {}
     effect = evidence.untracked_effect
     for suspect in effect.suspects:
-        write, name = suspect.write, evidence.state.name_of(suspect.tracked) or in_english("a tensor with history")
-        told = in_english(
-            "it modifies {name}, and autograd does not record it ({operation}): the graph does not match the "
-            "computation.",
+        write, name = (
+            suspect.write,
+            evidence.state.name_of(suspect.tracked) or Message("write.with_history|a tensor with history"),
+        )
+        told = Message(
+            "write.unrecorded|it modifies {name}, and autograd does not record it ({operation}): the graph does not "
+            "match the computation.",
             name=name, operation=write.operation,
         )  # fmt: skip
         through = alias([write], name)
         # The gradients are right for the new values, which the author may have meant for the alias only. If the alias
         # has no name, assume that the modification is intended.
         if through and through.isidentifier() and not effect.wrong:
-            told = in_english(
-                "it writes through {alias} into {name}, which has the same memory: the loss was computed with the new "
-                "values. To keep the values of {name}, make {alias} a copy: `.clone()`, or `.copy()` in NumPy.",
+            told = Message(
+                "write.shared_memory|it writes through {alias} into {name}, which has the same memory: the loss was "
+                "computed with the new values. To keep the values of {name}, make {alias} a copy: `.clone()`, or `.copy()` in NumPy.",
                 alias=through, name=name,
             )  # fmt: skip
         notes[write.place] = told_of_line(write.place, evidence.file, told)

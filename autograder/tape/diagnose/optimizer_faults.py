@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from autograder.errors import message_of
-from autograder.locale.translations import counted_in_english, in_english
+from autograder.locale.messages import Message, counted_message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     FaultKind,
@@ -61,16 +61,16 @@ def _below(state: RunState, call: StartedBackward) -> tuple[set[int], list[Graph
 def _unused(
     state: RunState, call: StartedBackward, target: TrackedTensor, reached: set[int], nodes: list[GraphNode]
 ) -> GraphFault:
-    name = _plain_name(state, target, in_english("the input"))
+    name = _plain_name(state, target, Message("target.input|the input"))
     made = [state.tensors.all[node.tensor] for node in nodes if node.tensor is not None and node.inputs]
     named = (_plain_name(state, one) for one in (*call.roots, *made))
-    root = next(filter(None, named), in_english("the output"))
+    root = next(filter(None, named), Message("target.output|the output"))
     slope = call.of
     cuts = [cut for cut in state.flow.cuts.values() if cut.joined and target.id in leaves_above(state, cut)]
     if cuts:
         clause, place = how_it_cuts(cuts[-1], state), cuts[-1].place
-        told = in_english(
-            "{clause}; so {name}, which {place} asks for, is not in the graph of {root}.",
+        told = Message(
+            "target.clause|{clause}; so {name}, which {place} asks for, is not in the graph of {root}.",
             clause=clause, name=name, place=line_of(call.place, place.file), root=root,
         )  # fmt: skip
         return GraphFault(UNUSED_TARGET.name, place, told, change_of(cuts[-1], state))
@@ -80,50 +80,61 @@ def _unused(
         return _constant(state, call, slope, target)
     base = state.tensors.all[target.base] if target.base is not None else target.origin and target.origin[0]
     if base is not None and base.id in reached and (of := _plain_name(state, base)):
-        told = in_english(
-            "it asks for the gradient of a new tensor that was made from {base}, but {root} was computed from {base} itself.",
+        told = Message(
+            "target.new_tensor|it asks for the gradient of a new tensor that was made from {base}, but {root} was "
+            "computed from {base} itself.",
             base=of, root=root,
         )  # fmt: skip
         return GraphFault(
-            UNUSED_TARGET.name, call.place, told, in_english("Ask for the gradient of {base}, and index it.", base=of)
+            UNUSED_TARGET.name,
+            call.place,
+            told,
+            Message("target.index_gradient|Ask for the gradient of {base}, and index it.", base=of),
         )
-    told = in_english("{root} was computed without {name}, so its graph does not contain it.", root=root, name=name)
-    change = in_english("Compute it from {name}, or pass allow_unused=True, which gives None for {name}.", name=name)
+    told = Message(
+        "target.not_in_graph|{root} was computed without {name}, so its graph does not contain it.",
+        root=root,
+        name=name,
+    )
+    change = Message(
+        "target.compute_from|Compute it from {name}, or pass allow_unused=True, which gives None for {name}.", name=name
+    )
     return GraphFault(UNUSED_TARGET.name, call.place, told, change)
 
 
 def _constant(state: RunState, call: StartedBackward, first: Slope, target: TrackedTensor) -> GraphFault:
     """Return the fault of a second derivative of something linear."""
     known: dict[str, object] = {
-        "slope": name_of(state, [first.gradient], in_english("the gradient")),
-        "name": name_of(state, [target], in_english("the input")),
+        "slope": name_of(state, [first.gradient], Message("target.gradient|the gradient")),
+        "name": name_of(state, [target], Message("target.input|the input")),
         "earlier": _of_line(first.call.place, call.place),
     }
-    told = in_english(
-        "{slope}, which {earlier} computed, is the derivative of something linear (or piecewise linear) in {name}: it does "
+    told = Message(
+        "target.linear|{slope}, which {earlier} computed, is the derivative of something linear (or piecewise linear) "
+        "in {name}: it does "
         "not depend on {name}.", **known,
     )  # fmt: skip
-    change = in_english(
-        "If a second derivative of zero is right, pass materialize_grads=True (it gives zeros) or allow_unused=True (it "
-        "gives None)."
+    change = Message(
+        "target.zeros|If a second derivative of zero is right, pass materialize_grads=True (it gives zeros) or "
+        "allow_unused=True (it gives None)."
     )
     if all(node is None for node in call.nodes):
-        change = in_english("If a second derivative of zero is right, use zeros instead of this call.")
+        change = Message("target.use_zeros|If a second derivative of zero is right, use zeros instead of this call.")
     return GraphFault(UNUSED_TARGET.name, call.place, told, change)
 
 
 def _without_graph(state: RunState, call: StartedBackward, slope: Slope) -> GraphFault:
     known: dict[str, object] = {
-        "slope": name_of(state, [slope.gradient], in_english("the gradient")),
+        "slope": name_of(state, [slope.gradient], Message("target.gradient|the gradient")),
         "later": _of_line(call.place, slope.call.place),
     }
-    told = in_english("it computes {slope} without a graph, and {later} differentiates it again.", **known)
-    return GraphFault(UNUSED_TARGET.name, slope.call.place, told, in_english("Pass create_graph=True here."))
+    told = Message("target.no_graph|it computes {slope} without a graph, and {later} differentiates it again.", **known)
+    return GraphFault(UNUSED_TARGET.name, slope.call.place, told, Message("target.graph|Pass create_graph=True here."))
 
 
 def _of_line(place: Place, other: Place) -> str:
     """Return the line of a call, or "another call of this line" if it is the same line as `other`."""
-    return in_english("another call of this line") if place == other else line_of(place, other.file)
+    return Message("target.same_line|another call of this line") if place == other else line_of(place, other.file)
 
 
 def _plain_name(state: RunState, tracked: TrackedTensor, other: str = "") -> str:
@@ -150,13 +161,13 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
         if number in flow.held and number not in known and tracked.shape not in elsewhere:
             places.setdefault(place, []).append(tracked)
     for place, tensors in places.items():
-        names = name_of(state, tensors, in_english("a parameter"))
-        told = in_english(
-            "the result that it computes with {names} reaches no loss: the optimizer updates {names}, but no backward call "
-            "computes a gradient for it.",
+        names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
+        told = Message(
+            "optimizer.result_unused|the result that it computes with {names} reaches no loss: the optimizer updates "
+            "{names}, but no backward call computes a gradient for it.",
             names=names,
         )
-        change = in_english("Use the result in the loss, or take {names} out of the optimizer.", names=names)
+        change = Message("optimizer.use|Use the result in the loss, or take {names} out of the optimizer.", names=names)
         concerned = tensors_of(state, tensors, read=place)
         yield GraphFault(WITHOUT_A_LOSS.name, place, told, change, concerned)
 
@@ -186,13 +197,13 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
     for made, tensors in places.items():
         if any(one.id in used or one.id in flow.held for one in tensors):
             continue
-        names = name_of(state, tensors, in_english("a parameter"))
-        told = in_english(
-            "backward fills the gradient of {names}, which is made here, but no optimizer holds it, so it stays at its random "
-            "values.",
+        names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
+        told = Message(
+            "optimizer.unheld|backward fills the gradient of {names}, which is made here, but no optimizer holds it, "
+            "so it stays at its random values.",
             names=names,
         )
-        change = in_english("Make it once, before the optimizer, and pass its parameters to the optimizer.")
+        change = Message("optimizer.once|Make it once, before the optimizer, and pass its parameters to the optimizer.")
         yield GraphFault(UNHELD.name, made, told, change, tensors_of(state, tensors))
 
 
@@ -223,14 +234,17 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     yield GraphFault(
         FOREIGN.name,
         flow.optimizer_at,
-        counted_in_english(
+        counted_message(
             len(idle),
-            "the optimizer updates {count} tensor that no loss depends on, and not {names}, which get gradients.",
-            "the optimizer updates {count} tensors that no loss depends on, and not {names}, which get gradients.",
-            names=name_of(state, missed, in_english("the parameters")),
+            "optimizer.foreign.one|the optimizer updates {count} tensor that no loss depends on, and not {names}, "
+            "which get gradients.",
+            "optimizer.foreign|the optimizer updates {count} tensors that no loss depends on, and not {names}, which "
+            "get gradients.",
+            names=name_of(state, missed, Message("optimizer.the_parameters|the parameters")),
         ),
-        in_english(
-            "Make the optimizer after the model is complete, from the parameters of the model that computes the loss."
+        Message(
+            "optimizer.make_after|Make the optimizer after the model is complete, from the parameters of the model "
+            "that computes the loss."
         ),
         tensors_of(state, idle) + tensors_of(state, missed),
     )
@@ -247,27 +261,32 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
             yield GraphFault(
                 CLEARED.name,
                 made,
-                in_english(
-                    "{names} is replaced by a new parameter without a gradient, after backward filled the gradient of the old one: "
-                    "the next step of the optimizer does not use it.",
+                Message(
+                    "optimizer.replaced|{names} is replaced by a new parameter without a gradient, after backward "
+                    "filled the gradient of the old one: the next step of the optimizer does not use it.",
                     names=names,
                 ),
-                in_english("Replace parameters after the step and before the next backward, or copy the gradient."),
+                Message(
+                    "optimizer.replace_after|Replace parameters after the step and before the next backward, or copy "
+                    "the gradient."
+                ),
                 tensors_of(state, [old, new], lost=made),
             )
     for place, leaves in evidence.state.flow.cleared:
         if place not in told:
             told.add(place)
-            names = name_of(evidence.state, leaves, "its parameters")
+            names = name_of(evidence.state, leaves, Message("optimizer.its_parameters|its parameters"))
             yield GraphFault(
                 CLEARED.name,
                 place,
-                in_english(
-                    "the step changes nothing: backward filled the gradient of {names}, "
+                Message(
+                    "optimizer.cleared|the step changes nothing: backward filled the gradient of {names}, "
                     "and it was cleared before this line.",
                     names=names,
                 ),
-                in_english("Clear gradients before backward or after the step, not between them."),
+                Message(
+                    "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them."
+                ),
                 tensors_of(evidence.state, leaves, lost=place),
             )
 
@@ -285,12 +304,12 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
         yield GraphFault(
             SPENT.name,
             place,
-            in_english(
-                "backward adds to the gradient of {names} that an earlier update has used already, "
+            Message(
+                "optimizer.spent|backward adds to the gradient of {names} that an earlier update has used already, "
                 "and the next update uses the sum.",
                 names=names,
             ),
-            in_english("Clear it after each update: `{code}`.", code=clear),
+            Message("optimizer.clear_after|Clear it after each update: `{code}`.", code=clear),
         )
 
 
@@ -302,12 +321,15 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
         # A warm-up may start with a learning rate of zero.
         if not steps[0].has_rate and (len(steps) == 1 or evidence.excerpt is not None):
             continue
-        names = name_of(evidence.state, steps[0].parameters, in_english("its parameters"))
-        told = in_english("no step that was recorded changes {names}, although its gradient is not zero.", names=names)
-        change = in_english("Write the new values into the parameters in place, under torch.no_grad().")
+        names = name_of(evidence.state, steps[0].parameters, Message("optimizer.its_parameters|its parameters"))
+        told = Message(
+            "optimizer.no_step_changes|no step that was recorded changes {names}, although its gradient is not zero.",
+            names=names,
+        )
+        change = Message("optimizer.write|Write the new values into the parameters in place, under torch.no_grad().")
         if not steps[0].has_rate:
-            told = in_english("no step changes {names}, because the learning rate is 0.", names=names)
-            change = in_english("Set a learning rate above 0.")
+            told = Message("optimizer.no_rate|no step changes {names}, because the learning rate is 0.", names=names)
+            change = Message("optimizer.set_rate|Set a learning rate above 0.")
         yield GraphFault(NO_EFFECT.name, steps[0].place, told, change, tensors_of(evidence.state, steps[0].parameters))
 
 

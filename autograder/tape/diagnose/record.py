@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.diagnose.assembly import assemble, freeze
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence
 from autograder.tape.diagnose.evidence import UNWITNESSED, Evidence
@@ -288,8 +288,9 @@ def _beginning(program: Program) -> Recording:
         last.outcome,
         run.problem,
         notes=(
-            in_english(
-                "The program did not end; only its first {seconds} seconds were recorded.", seconds=f"{BEGINNING:g}"
+            Message(
+                "run.beginning_only|The program did not end; only its first {seconds} seconds were recorded.",
+                seconds=f"{BEGINNING:g}",
             ),
         ),
     )

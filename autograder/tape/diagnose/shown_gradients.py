@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from msgspec import structs
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_cut import trees_of
 from autograder.tape.observe.tensors import TrackedTensor, values_text
@@ -53,35 +53,37 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
     for one in evidence.untracked_effect.own_functions:
         forward, backward = one.found.forward, one.found.backward
         if one.found.answer == "wrong":
-            told = in_english(
-                "the backward of {name} does not match the derivative of its forward: along a random direction "
-                "its output changes by {forward}, but its backward returns {backward} ({ratio}). If that is "
-                "intended, ignore this note.",
+            told = Message(
+                "function.not_derivative|the backward of {name} does not match the derivative of its forward: along a "
+                "random direction its output changes by {forward}, but its backward returns {backward} ({ratio}). If "
+                "that is intended, ignore this note.",
                 name=one.name, forward=f"{forward:.4g}", backward=f"{backward:.4g}", ratio=_ratio(forward, backward),
             )  # fmt: skip
             yield told_of_line(one.place, evidence.file, told)
         elif one.found.answer == "choice":
-            told = in_english(
-                "the backward of {name} cannot be checked: its forward is constant or returns its input, so it "
+            told = Message(
+                "function.not_checked|the backward of {name} cannot be checked: its forward is constant or returns its "
+                "input, so it "
                 "has no derivative to compare with.", name=one.name,
             )  # fmt: skip
             yield told_of_line(one.place, evidence.file, told)
     for one in evidence.untracked_effect.twice:
-        told = in_english(
-            "the backward of {name} is right, but the derivative of its result is not: along a random direction the result "
-            "changes by {forward}, and a second backward computes {backward}. Compute it from saved inputs: a tensor that forward "
-            "computed and kept on ctx has no graph.",
+        told = Message(
+            "function.second_derivative|the backward of {name} is right, but the derivative of its result is not: "
+            "along a random direction the result changes by {forward}, and a second backward computes {backward}. "
+            "Compute it from saved inputs: a tensor that forward computed and kept on ctx has no graph.",
             name=one.name, forward=f"{one.found.forward:.4g}", backward=f"{one.found.backward:.4g}",
         )  # fmt: skip
         yield told_of_line(one.place, evidence.file, told)
     if evidence.outcome == "correct" and has_uncompared_derivatives(evidence):
-        yield in_english(
-            "Second derivatives through a custom Function were not compared; --check-gradients compares them."
+        yield Message(
+            "function.second_not_compared|Second derivatives through a custom Function were not compared; "
+            "--check-gradients compares them."
         )
     for wrong in evidence.untracked_effect.operations:
-        told = in_english(
-            "PyTorch {version}'s derivative of {name} does not match finite differences of this call alone. "
-            "No in-place modification of the program causes this; use another operation.",
+        told = Message(
+            "gradient.pytorch_differs|PyTorch {version}'s derivative of {name} does not match finite differences of "
+            "this call alone. No in-place modification of the program causes this; use another operation.",
             version=torch.__version__.partition("+")[0], name=wrong.name,
         )  # fmt: skip
         yield told_of_line(wrong.place, evidence.file, told)
@@ -99,17 +101,18 @@ def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
     for name, one in gradients.items():
         if one.ran is not None:
             ran, true = (values_text(torch.tensor(value)) for value in (one.ran, one.true))
-            yield in_english(
-                "{name}.grad has two possible values: {ran} is the gradient of the loss that ran, with the values written past "
-                "autograd; {true} is that of the recorded program, without that write, and is the one called right here.",
+            yield Message(
+                "gradient.two_values|{name}.grad has two possible values: {ran} is the gradient of the loss that ran, "
+                "with the values written past autograd; {true} is that of the recorded program, without that write, "
+                "and is the one called right here.",
                 name=name, ran=ran, true=true,
             )  # fmt: skip
 
 
 def _ratio(forward: float, backward: float) -> str:
     if abs(forward) > 1e-9:
-        return in_english("{factor} times it", factor=f"{backward / forward:.3g}")
-    return in_english("its forward is constant here")
+        return Message("function.times|{factor} times it", factor=f"{backward / forward:.3g}")
+    return Message("function.constant_forward|its forward is constant here")
 
 
 def _of_copies(evidence: Evidence) -> tuple[Any, ...]:

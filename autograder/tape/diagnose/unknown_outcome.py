@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from msgspec import structs
 
-from autograder.locale.translations import in_english
 from autograder.tape.diagnose.assembly import freeze
 from autograder.tape.diagnose.evidence import UNWITNESSED, Evidence
 from autograder.tape.diagnose.harm_registry import find_harms
@@ -101,32 +100,26 @@ def refuse_unfollowed(file: str, evidence: Evidence) -> None:
     """
     children, outcome = evidence.plain.children, evidence.outcome
     if outcome == "silently-wrong" and children.forked and _wrote_into_shared_memory(evidence):
-        raise UnknownOutcomeError(
-            in_english(
-                "{file}: another process that the program started wrote into shared memory which backward needed; its line "
-                "is not known, because explain follows only this process. Explain that part in one process: call its "
-                "function directly, or set num_workers=0.",
-                file=file,
-            )
+        raise UnknownOutcomeError.of(
+            "outcome.shared_memory|{file}: another process that the program started wrote into shared memory which "
+            "backward needed; its line is not known, because explain follows only this process. Explain that part in "
+            "one process: call its function directly, or set num_workers=0.",
+            file=file,
         )
     if outcome != "correct":
         return
     if children.called_backward:
-        raise UnknownOutcomeError(
-            in_english(
-                "{file}: another process that the program started called backward, and explain cannot check it, "
-                "because it follows only this process. Explain that part in one process: call its function "
-                "directly, or set num_workers=0.",
-                file=file,
-            )
+        raise UnknownOutcomeError.of(
+            "outcome.other_process_backward|{file}: another process that the program started called backward, and "
+            "explain cannot check it, because it follows only this process. Explain that part in one process: call its "
+            "function directly, or set num_workers=0.",
+            file=file,
         )
     if children.pythons and not evidence.plain.calls:
-        raise UnknownOutcomeError(
-            in_english(
-                "{file}: the program started another Python program and never called backward itself, so nothing was "
-                "checked. Explain that other program.",
-                file=file,
-            )
+        raise UnknownOutcomeError.of(
+            "outcome.other_program|{file}: the program started another Python program and never called backward "
+            "itself, so nothing was checked. Explain that other program.",
+            file=file,
         )
 
 
@@ -139,22 +132,18 @@ def refuse_uncompared(file: str, evidence: Evidence) -> None:
     observed, error = evidence.observed, evidence.cloned_saves.error
     late = is_out_of_time(error)
     if evidence.outcome == "correct" and error is not None and not late:
-        raise UnknownOutcomeError(
-            in_english(
-                "{file}: the gradients could not be compared, because a run with private copies of the saved tensors "
-                "raised {error}, and the program itself did not. Please report it with this program.",
-                file=file,
-                error=type(error).__name__,
-            )
+        raise UnknownOutcomeError.of(
+            "outcome.copies_raised|{file}: the gradients could not be compared, because a run with private copies of "
+            "the saved tensors raised {error}, and the program itself did not. Please report it with this program.",
+            file=file,
+            error=type(error).__name__,
         )
     if evidence.outcome == "correct" and late and (observed.is_cut or is_out_of_time(observed.error)):
-        raise UnknownOutcomeError(
-            in_english(
-                "{file}: the time limit was reached before the gradients could be compared; backward calls until then: {calls}. "
-                "Make the run shorter, or give it more time with --budget.",
-                file=file,
-                calls=len(evidence.plain.calls),
-            )
+        raise UnknownOutcomeError.of(
+            "outcome.not_compared_in_time|{file}: the time limit was reached before the gradients could be compared; "
+            "backward calls until then: {calls}. Make the run shorter, or give it more time with --budget.",
+            file=file,
+            calls=len(evidence.plain.calls),
         )
 
 
@@ -169,13 +158,11 @@ def refuse_inherited(file: str, evidence: Evidence) -> None:
     state = evidence.state
     changed = [save for save in state.consumed if save.changed and save.node.id < state.inherited]
     if evidence.outcome == "correct" and changed:
-        raise UnknownOutcomeError(
-            in_english(
-                "{file}: {node}, which an earlier cell created, keeps a tensor whose values were changed here, "
-                "and the right gradient is not known. Explain both cells together, as one.",
-                file=file,
-                node=changed[0].node.name,
-            )
+        raise UnknownOutcomeError.of(
+            "outcome.earlier_cell|{file}: {node}, which an earlier cell created, keeps a tensor whose values were "
+            "changed here, and the right gradient is not known. Explain both cells together, as one.",
+            file=file,
+            node=changed[0].node.name,
         )
 
 
@@ -195,22 +182,18 @@ def refuse_unrepeated(file: str, evidence: Evidence, again: Callable[[], Run]) -
     if evidence.outcome != "silently-wrong" or any(harm.kind != UNRECORDED_WRITE.name for harm in harms):
         return
     if is_out_of_time(evidence.observed.error):
-        raise UnknownOutcomeError(
-            in_english(
-                "{file}: the gradients differ from those of a run with private copies of the saved tensors, and "
-                "the time limit was reached before explain could decide whether an in-place modification or an unseeded "
-                "random number is the cause. Make the run shorter, or give it more time with --budget.",
-                file=file,
-            )
+        raise UnknownOutcomeError.of(
+            "outcome.undecided_in_time|{file}: the gradients differ from those of a run with private copies of the "
+            "saved tensors, and the time limit was reached before explain could decide whether an in-place "
+            "modification or an unseeded random number is the cause. Make the run shorter, or give it more time with --budget.",
+            file=file,
         )
     if not evidence.repeats or first_difference(evidence.got, gradients_of(again()), UNWITNESSED) is not None:
-        raise UnknownOutcomeError(
-            in_english(
-                "{file}: two runs of the program differ although both started with the same seeds, and no "
-                "in-place modification broke backward, so explain cannot determine the outcome. Set a seed for "
-                "its random numbers.",
-                file=file,
-            )
+        raise UnknownOutcomeError.of(
+            "outcome.runs_differ|{file}: two runs of the program differ although both started with the same seeds, and "
+            "no in-place modification broke backward, so explain cannot determine the outcome. Set a seed for "
+            "its random numbers.",
+            file=file,
         )
 
 

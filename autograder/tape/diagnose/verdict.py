@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from autograder.locale.translations import counted_in_english, in_english
+from autograder.locale.messages import Message, counted_message, join_messages
 from autograder.tape.diagnose.backward_errors import (
     FREED_GRAPH,
     LEFT_ON,
@@ -61,8 +61,9 @@ def _of_part(fault: GraphFault, excerpt: Excerpt | None) -> GraphFault:
     """Return a fault that needs the whole run with the number of the steps that ran, if only a part was recorded."""
     if excerpt is None or not any(one.is_untrained for one in fault.tensors):
         return fault
-    told = counted_in_english(
-        excerpt.calls, "{told} This is so in the one step that ran.", "{told} This is so in the {count} steps that ran.",
+    told = counted_message(
+        excerpt.calls, "fault.in_steps.one|{told} This is so in the one step that ran.",
+        "fault.in_steps|{told} This is so in the {count} steps that ran.",
         told=fault.sentence,
     )  # fmt: skip
     return replace(fault, sentence=told)
@@ -70,7 +71,7 @@ def _of_part(fault: GraphFault, excerpt: Excerpt | None) -> GraphFault:
 
 def note_of(fault: GraphFault, file: str) -> str:
     """Return the note on a graph fault. `file` is the program's own file."""
-    return told_of_line(fault.place, file, f"{fault.sentence} {fault.change}")
+    return told_of_line(fault.place, file, join_messages((fault.sentence, fault.change)))
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
@@ -97,36 +98,43 @@ def verdict_of(evidence: Evidence) -> Verdict:
 def _notes_on_warnings(evidence: Evidence) -> Iterator[str]:
     """Yield PyTorch's warnings about gradients, up to the first sentence."""
     for message, (file, line) in evidence.plain.warned.items():
-        told = in_english("PyTorch warned here: {message}", message=f"{message.partition('. ')[0].rstrip('.')}.")
+        told = Message(
+            "note.pytorch_warned|PyTorch warned here: {message}", message=f"{message.partition('. ')[0].rstrip('.')}."
+        )
         yield told_of_line(Place(file, line, ""), evidence.file, told)
 
 
 def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
     plain, error = evidence.plain, evidence.cloned_saves.error
     if evidence.observer.failure is not None:
-        yield in_english(
-            "The observer stopped early: {failure}. Please report it with this program.",
+        yield Message(
+            "note.observer_stopped|The observer stopped early: {failure}. Please report it with this program.",
             failure=repr(evidence.observer.failure),
         )
     if not plain.calls and plain.error is None:
-        yield in_english("The program never called backward, so its gradients were not checked.")
+        yield Message("note.no_backward|The program never called backward, so its gradients were not checked.")
     if is_out_of_time(evidence.observed.error):
-        yield in_english("The time limit was reached before a backward call was recorded; --budget sets a longer one.")
+        yield Message(
+            "note.no_backward_in_time|The time limit was reached before a backward call was recorded; --budget sets a "
+            "longer one."
+        )
     elif not evidence.repeats:
-        yield in_english(
-            "Two runs with the same seed differ: the program is not deterministic, so the right gradient is uncertain."
+        yield Message(
+            "note.not_deterministic|Two runs with the same seed differ: the program is not deterministic, so the right "
+            "gradient is uncertain."
         )
     if plain.error is None and is_out_of_time(error):
-        yield in_english(
-            "The time limit was reached before the run with copies of every saved tensor finished; the right gradients are not known."
+        yield Message(
+            "note.copies_in_time|The time limit was reached before the run with copies of every saved tensor finished; "
+            "the right gradients are not known."
         )
 
 
 def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[str]:
     if evidence.outcome == "raises-backward" and harms and not any(harm.bytes_changed for harm in harms):
-        yield in_english(
-            "The error was not needed: no saved value changed. PyTorch counts in-place modifications of a "
-            "storage, not changes of its values."
+        yield Message(
+            "note.error_not_needed|The error was not needed: no saved value changed. PyTorch counts in-place "
+            "modifications of a storage, not changes of its values."
         )
     yield from unrecorded_write_notes(evidence)
     yield from notes_on_formulas(evidence)
@@ -138,70 +146,79 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
     state = evidence.state
     yield from shortcomings()
     if evidence.plain.gave_up_compiling:
-        yield in_english(
-            "Compiling took too long, so the outcome is that of the program run eagerly: the compiled "
-            "program may skip a check. A second run reuses the code compiled so far; `--budget` gives it "
+        yield Message(
+            "note.gave_up_compiling|Compiling took too long, so the outcome is that of the program run eagerly: the "
+            "compiled program may skip a check. A second run reuses the code compiled so far; `--budget` gives it "
             "more time."
         )
     yield from _notes_on_excerpt(evidence)
     if evidence.plain.children.called_backward:
-        yield in_english("Another process that the program started called backward; its gradients were not checked.")
+        yield Message(
+            "note.other_process|Another process that the program started called backward; its gradients were not "
+            "checked."
+        )
     elif evidence.plain.children.pythons:
-        yield in_english("The program started another Python program, which was not checked.")
+        yield Message("note.other_program|The program started another Python program, which was not checked.")
     if (scratch := evidence.observer.statements.program.scratch) is not None:
         yield from scratch.notes()
     if evidence.observer.statements.threads:
-        yield in_english(
-            "The program started threads; their statements are listed in the order of one run, "
+        yield Message(
+            "note.threads|The program started threads; their statements are listed in the order of one run, "
             "and another run may have another order."
         )
     if evidence.outcome == "correct" and state.has_used_inherited:
-        yield in_english(
-            "Backward used a graph that an earlier cell created: modifications between the two cells are not "
-            "known. Explain both cells together to include them."
+        yield Message(
+            "note.earlier_cell|Backward used a graph that an earlier cell created: modifications between the two cells "
+            "are not known. Explain both cells together to include them."
         )
     if state.transforms:
-        yield in_english(
-            "Functions that torch.func differentiates keep their own saved tensors, which cannot be copied: "
-            "a modification of one of them is not detected if no version counter counts it."
+        yield Message(
+            "note.torch_func|Functions that torch.func differentiates keep their own saved tensors, which cannot be "
+            "copied: a modification of one of them is not detected if no version counter counts it."
         )
     if any(memory.sampled for memory in state.memories.all):
-        yield in_english("Storages over 64 MiB were only sampled; a small modification of one may have been missed.")
+        yield Message(
+            "note.large_storages|Storages over 64 MiB were only sampled; a small modification of one may have been "
+            "missed."
+        )
     if state.skipped:
-        yield in_english(
-            "{count} statements that autograd did not record are not listed.",
+        yield Message(
+            "note.skipped|{count} statements that autograd did not record are not listed.",
             count=f"{state.skipped:,}",
         )
     if len(state.finished_steps) >= STEPS:
-        yield in_english("Only the first {count} statements are listed one by one.", count=f"{STEPS:,}")
+        yield Message("note.first|Only the first {count} statements are listed one by one.", count=f"{STEPS:,}")
 
 
 def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     excerpt = evidence.excerpt
     if excerpt is None:
         return
-    calls = counted_in_english(
-        excerpt.calls, "The program made {count} backward call", "The program made {count} backward calls"
+    calls = counted_message(
+        excerpt.calls,
+        "excerpt.calls.one|The program made {count} backward call",
+        "excerpt.calls|The program made {count} backward calls",
     )
     if not excerpt.ended:
-        calls = in_english(
-            "The time limit was reached before the program's end; backward calls until then: {calls}",
+        calls = Message(
+            "excerpt.time_limit|The time limit was reached before the program's end; backward calls until then: "
+            "{calls}",
             calls=f"{excerpt.calls:,}",
         )
-    shown = in_english("call number {first} is recorded line by line.", first=excerpt.first)
+    shown = Message("excerpt.one_call|call number {first} is recorded line by line.", first=excerpt.first)
     if excerpt.last > excerpt.first:
         known = {"first": excerpt.first, "last": excerpt.last}
-        shown = in_english("numbers {first} to {last} are recorded line by line.", **known)
+        shown = Message("excerpt.calls_shown|numbers {first} to {last} are recorded line by line.", **known)
     if excerpt.checked == excerpt.calls > 1:
-        yield in_english("{calls}. All gradients were compared; {shown}", calls=calls, shown=shown)
+        yield Message("excerpt.all_compared|{calls}. All gradients were compared; {shown}", calls=calls, shown=shown)
         return
     if evidence.cloned_saves.is_parted:
-        yield in_english(
-            "Optimizer steps enlarged rounding errors, so the parameters of the two compared runs differ after call number "
-            "{number}.",
+        yield Message(
+            "excerpt.rounding|Optimizer steps enlarged rounding errors, so the parameters of the two compared runs "
+            "differ after call number {number}.",
             number=excerpt.checked,
         )
-    yield counted_in_english(
-        excerpt.checked, "{calls}. The gradients of the first one were compared; {shown}",
-        "{calls}. The gradients of the first {count} were compared; {shown}", calls=calls, shown=shown,
+    yield counted_message(
+        excerpt.checked, "excerpt.compared.one|{calls}. The gradients of the first one were compared; {shown}",
+        "excerpt.compared|{calls}. The gradients of the first {count} were compared; {shown}", calls=calls, shown=shown,
     )  # fmt: skip

@@ -9,7 +9,7 @@ import torch
 import torch.utils.checkpoint
 
 from autograder.errors import SetupError
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 
 # Private or undocumented names without an alternative. 2.6 to 2.15 have all of them.
 REQUIRED = (
@@ -36,13 +36,11 @@ def require_internals(module: object = torch) -> None:
         for name in path.split("."):
             found = getattr(found, name, None)
         if found is None:
-            raise SetupError(
-                in_english(
-                    "This needs {name}, which PyTorch {version} does not have. "
-                    "Install another release with `pip install torch`; 2.6 to 2.15 have been tried.",
-                    name=f"torch.{path}",
-                    version=torch.__version__,
-                )
+            raise SetupError.of(
+                "support.needs_name|This needs {name}, which PyTorch {version} does not have. "
+                "Install another release with `pip install torch`; 2.6 to 2.15 have been tried.",
+                name=f"torch.{path}",
+                version=torch.__version__,
             )
 
 
@@ -73,19 +71,21 @@ def checkpoints_by_hooks() -> bool:
 
 
 SHORTCOMINGS: dict[Callable[[], bool], str] = {
-    names_saved_tensors: in_english(
-        "This PyTorch does not expose the saved tensors of a node, so explain cannot name the line that "
-        "saved one and the line that modified it."
+    names_saved_tensors: Message(
+        "support.saved_tensors|This PyTorch does not expose the saved tensors of a node, so explain cannot name the "
+        "line that saved one and the line that modified it."
     ),
-    tells_storages_apart: in_english(
-        "This PyTorch does not distinguish storages, so memory shared through NumPy or DLPack is not named as such."
+    tells_storages_apart: Message(
+        "support.storages|This PyTorch does not distinguish storages, so memory shared through NumPy or DLPack is not "
+        "named as such."
     ),
-    sets_versions: in_english(
-        "This PyTorch cannot set a version counter, so tensors created before the program show versions "
-        "that are too high."
+    sets_versions: Message(
+        "support.versions|This PyTorch cannot set a version counter, so tensors created before the program show "
+        "versions that are too high."
     ),
-    checkpoints_by_hooks: in_english(
-        "This PyTorch's checkpoint cannot be made to compute only once, so a recomputed value may go unnoticed."
+    checkpoints_by_hooks: Message(
+        "support.checkpoint|This PyTorch's checkpoint cannot be made to compute only once, so a recomputed value may "
+        "go unnoticed."
     ),
 }
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import function_name
 from autograder.tape.oracle.nominal_replay import NominalReplay, NominalRun, NotApplicable
 from autograder.tape.recording.verdict_types import Place
@@ -295,7 +295,7 @@ class FiniteDifferences:
         self.each = (time.monotonic() - began) / 2
         for one, other in zip(still, self.nominal.losses, strict=True):
             if abs(one - other) > AGREE * max(1.0, abs(other)):
-                raise NotApplicable(in_english("its losses differ in double precision"))
+                raise NotApplicable(Message("differences.double_precision|its losses differ in double precision"))
 
     def _run(self, replay: NominalReplay) -> None:
         try:
@@ -307,13 +307,15 @@ class FiniteDifferences:
         if isinstance(run.error, NotApplicable):
             raise run.error
         if run.error is not None and not self.nominal.losses:
-            raise NotApplicable(in_english("it raised {error} when it was repeated", error=type(run.error).__name__))
+            raise NotApplicable(
+                Message("differences.raised|it raised {error} when it was repeated", error=type(run.error).__name__)
+            )
 
     def _losses(self, shift: dict[int, torch.Tensor]) -> list[float]:
         replay = NominalReplay(self.nominal, self.live, self.outside, shift)
         self._run(replay)
         if len(replay.losses) != len(self.nominal.losses):
-            raise NotApplicable(in_english("two runs of it take different paths"))
+            raise NotApplicable(Message("run.different_paths|two runs of it take different paths"))
         return replay.losses
 
     def slopes(self, direction: dict[int, torch.Tensor], step: float = STEP) -> list[float]:
@@ -379,7 +381,7 @@ class FiniteDifferences:
 
     def _trust(self, slopes: list[float], coarse: list[float]) -> None:
         if any(abs(one - other) > 10 * AGREE * max(1e-3, abs(one)) for one, other in zip(slopes, coarse, strict=True)):
-            raise NotApplicable(in_english("its loss has a kink or a jump here"))
+            raise NotApplicable(Message("differences.kink|its loss has a kink or a jump here"))
 
     def true(self, leaf: int) -> list[torch.Tensor]:
         """Return the gradient of each backward's loss with respect to a leaf, by finite differences for each element."""

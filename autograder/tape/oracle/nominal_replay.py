@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import function_name, own_hooks, replaced_apply
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
@@ -155,7 +155,10 @@ class NominalReplay(Hearing, Listener):
             self.nominal.results[event] = [result]
         if self.nominal.bytes > HEAVY:
             raise NotApplicable(
-                in_english("its operations return more than {count} MiB, the limit for a repetition", count=HEAVY >> 20)
+                Message(
+                    "replay.too_large|its operations return more than {count} MiB, the limit for a repetition",
+                    count=HEAVY >> 20,
+                )
             )
         return result
 
@@ -197,7 +200,7 @@ class NominalReplay(Hearing, Listener):
 
     def _hold(self, index: int, leaf: torch.Tensor, time: int) -> None:
         if index >= len(self.nominal.leaves):
-            raise NotApplicable(in_english("two runs of it take different paths"))
+            raise NotApplicable(Message("run.different_paths|two runs of it take different paths"))
         value = next((v for e, v in reversed(self.nominal.leaves[index]) if e <= time), None)
         if value is None or value.shape != leaf.shape:
             return

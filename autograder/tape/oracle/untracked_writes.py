@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import replaced_apply
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.untracked import Suspect
@@ -127,14 +127,17 @@ ENTRIES = 64
 SHARE = 0.5  # share of the remaining time for one random direction per leaf; otherwise all leaves share a direction
 # Share if there is a suspect modification, because the search for fixes needs the rest of the time.
 SHARE_OF_WRITES = 0.15
-CHOICE = in_english("A custom Function defines its own backward, so finite differences do not apply.")
-LATE = in_english("The time limit was reached before finite differences could decide; --budget sets a longer one.")
+CHOICE = Message("differences.custom|A custom Function defines its own backward, so finite differences do not apply.")
+LATE = Message(
+    "differences.time_limit|The time limit was reached before finite differences could decide; --budget sets a longer "
+    "one."
+)
 
 # Finite differences also include a hook that scales gradients, a gradient penalty, or weights that a lookup
 # renormalizes, but cannot tell whether these are intended.
-UNEXPLAINED = in_english(
-    "Finite differences of the losses do not match the gradients, and no in-place modification, "
-    "operation or custom Function explains it. Possible causes are hooks, gradients of gradients, or "
+UNEXPLAINED = Message(
+    "differences.unexplained|Finite differences of the losses do not match the gradients, and no in-place "
+    "modification, operation or custom Function explains it. Possible causes are hooks, gradients of gradients, or "
     "values that the program changes on purpose."
 )
 
@@ -200,9 +203,10 @@ def effect_of_untracked_writes(
         if is_out_of_time(reason) and (effect.suspects or asked):
             effect.note = LATE
         elif effect.suspects or asked:
-            effect.note = in_english(
-                "Finite differences do not apply to this program: {reason}.", reason=str(reason).removesuffix(".")
-            )
+            text = "differences.do_not_apply|Finite differences do not apply to this program: {reason}."
+            if str(reason).endswith("."):
+                text = "differences.do_not_apply_because|Finite differences do not apply to this program: {reason}"
+            effect.note = Message(text, reason=str(reason))
     return effect
 
 
@@ -266,7 +270,9 @@ def _correct(effect: UntrackedEffect, differences: FiniteDifferences) -> None:
         entries = nominal.leaves[leaf][0][1].numel()
         left -= entries
         if left < 0 or _takes_long(differences, entries, effect):
-            effect.note = in_english("For larger leaves, the right gradient was not computed entry by entry.")
+            effect.note = Message(
+                "differences.large_leaves|For larger leaves, the right gradient was not computed entry by entry."
+            )
             return
         slopes = differences.true(leaf)
         for call in sorted(call for call, other in effect.wrong if other == leaf):

@@ -13,7 +13,8 @@ from typing import Any, Literal
 import msgspec
 
 from autograder.errors import InputError
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
+from autograder.locale.stored_messages import with_stored
 from autograder.tape.recording.verdict_types import Outcome, Place, Verdict
 
 
@@ -39,7 +40,8 @@ def unknown_json(file: str, note: str) -> dict[str, Any]:
 
 
 def _of(verdict: Verdict) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(verdict)
+    found, messages = with_stored(verdict, verdict.messages)
+    found["messages"] = msgspec.to_builtins(messages)
     del found["refusal"], found["named"]  # only checks set these fields
     return found
 
@@ -340,7 +342,14 @@ class RecordingError(InputError):
 
 def to_json(recording: Recording) -> str:
     """Return the recording as a JSON string of one line."""
-    return msgspec.json.encode(recording).decode()
+    return msgspec.json.encode(storable(recording)).decode()
+
+
+def storable(recording: Recording) -> Recording:
+    """Return the recording with each message as an English text, and with their ids and values in its verdict."""
+    (verdict, lost), messages = with_stored((recording.verdict, recording.lost), recording.verdict.messages)
+    stored = msgspec.structs.replace(msgspec.convert(verdict, Verdict), messages=messages)
+    return msgspec.structs.replace(recording, verdict=stored, lost=msgspec.convert(lost, tuple[LostHistory, ...]))
 
 
 def from_json(text: str | bytes) -> Recording:
@@ -352,23 +361,24 @@ def from_json(text: str | bytes) -> Recording:
     try:
         version = msgspec.json.decode(text, type=dict).get("version")
     except msgspec.DecodeError as error:
-        raise RecordingError(
-            in_english("This is not a recording: {reason}. Record the program again.", reason=str(error))
+        raise RecordingError.of(
+            "recording.not_one|This is not a recording: {reason}. Record the program again.", reason=str(error)
         ) from None
     if not isinstance(version, int):
-        reason = in_english("it has no version number")
-        raise RecordingError(in_english("This is not a recording: {reason}. Record the program again.", reason=reason))
+        reason = Message("recording.no_version|it has no version number")
+        raise RecordingError.of(
+            "recording.not_one|This is not a recording: {reason}. Record the program again.", reason=reason
+        )
     if version > VERSION:
-        raise RecordingError(
-            in_english(
-                "This recording has version {version}; this release reads versions up to {VERSION}. Update autograder.",
-                version=repr(version),
-                VERSION=VERSION,
-            )
+        raise RecordingError.of(
+            "recording.newer|This recording has version {version}; this release reads versions up to {VERSION}. Update "
+            "autograder.",
+            version=repr(version),
+            VERSION=VERSION,
         )
     try:
         return msgspec.json.decode(text, type=Recording)
     except msgspec.ValidationError as error:
-        raise RecordingError(
-            in_english("This recording is damaged: {reason}. Record the program again.", reason=str(error))
+        raise RecordingError.of(
+            "recording.damaged|This recording is damaged: {reason}. Record the program again.", reason=str(error)
         ) from None

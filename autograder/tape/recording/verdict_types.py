@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message, join_messages
+from autograder.locale.stored_messages import StoredMessage
 
 Outcome = Literal["raises-forward", "raises-backward", "correct", "silently-wrong"]
 OUTCOMES: tuple[Outcome, ...] = ("raises-forward", "raises-backward", "correct", "silently-wrong")
@@ -23,15 +24,15 @@ class Place(msgspec.Struct, frozen=True):
 def line_of(place: Place, file: str) -> str:
     """Return "line 12", or "layers.py, line 12" if the line is not in `file`."""
     if place.file == file:
-        return in_english("line {line}", line=place.line)
-    return in_english("{file}, line {line}", file=place.file, line=place.line)
+        return Message("place.line|line {line}", line=place.line)
+    return Message("place.in_file|{file}, line {line}", file=place.file, line=place.line)
 
 
 def told_of_line(place: Place, file: str, told: str) -> str:
     """Return a note that starts with the line number, or with file and line number if the line is not in `file`."""
     if place.file == file:
-        return in_english("Line {line}: {told}", line=place.line, told=told)
-    return in_english("{file}, line {line}: {told}", file=place.file, line=place.line, told=told)
+        return Message("note.of_line|Line {line}: {told}", line=place.line, told=told)
+    return Message("note.of_line_in_file|{file}, line {line}: {told}", file=place.file, line=place.line, told=told)
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -212,15 +213,20 @@ class Fix(msgspec.Struct, frozen=True):
 def place_of_fix(fix: Fix) -> str:
     """Return the first changed line of a fix, such as "line 12" or "line 12 of layers.py"."""
     if not fix.file:
-        return in_english("line {line}", line=fix.line)
-    return in_english("line {line} of {file}", line=fix.line, file=fix.file)
+        return Message("place.line|line {line}", line=fix.line)
+    return Message("place.of_file|line {line} of {file}", line=fix.line, file=fix.file)
+
+
+def kind_of_fix(fix: Fix) -> str:
+    """Return the kind of change as a message; of two changes, both are named."""
+    return join_messages(map(Message, fix.kind.split(", then ")), "join.then|{first}, then {second}")
 
 
 def note_on_change(fix: Fix) -> str:
     """Return a note on the difference that a fix makes to the computation."""
-    return in_english(
-        "The fix in {place} ({kind}) changes what is computed: {changes}",
-        place=place_of_fix(fix), kind=fix.kind, changes=fix.changes,
+    return Message(
+        "fix.changes|The fix in {place} ({kind}) changes what is computed: {changes}",
+        place=place_of_fix(fix), kind=kind_of_fix(fix), changes=fix.changes,
     )  # fmt: skip
 
 
@@ -250,6 +256,8 @@ class Verdict(msgspec.Struct, frozen=True):
         excerpt: the recorded part of a long run; None if the whole run was recorded.
         refusal: short reason why a check rejected this program; "" if no check did.
         named: lines that this check names.
+        messages: id and values of each English text above and in `Recording.lost`, by which it is translated; filled when
+            the recording is stored.
     """
 
     outcome: Outcome
@@ -264,3 +272,4 @@ class Verdict(msgspec.Struct, frozen=True):
     excerpt: Excerpt | None = None
     refusal: str = ""
     named: tuple[NamedLine, ...] = ()
+    messages: tuple[StoredMessage, ...] = ()

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, Kind
 from autograder.tape.repair.inplace_finder import called, calls
 from autograder.tape.repair.kinds import (
@@ -118,8 +118,8 @@ def proposals(kind: Kind, program: BrokenProgram) -> list[Candidate]:
         return list(kind(program))
     except Exception as error:
         program.failures.append(
-            in_english(
-                "The kind of fix {kind} stopped early: {error}. Please report it with this program.",
+            Message(
+                "fix.stopped|The kind of fix {kind} stopped early: {error}. Please report it with this program.",
                 kind=kind.__name__,
                 error=repr(error),
             )

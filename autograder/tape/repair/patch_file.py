@@ -8,7 +8,6 @@ import tokenize
 from collections.abc import Sequence
 
 from autograder.errors import InputError, UnfinishedError
-from autograder.locale.translations import in_english
 from autograder.tape.recording.verdict_types import Fix
 from autograder.tape.repair.edits import apply_fix
 from autograder.tape.repair.trial.program_factory import ProgramFactory
@@ -38,11 +37,10 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix], *, unproven
     """
     path = factory.original.code_file
     if not path.endswith((".py", ".ipynb")) or not os.path.isfile(path):
-        raise InputError(
-            in_english(
-                "{file} is neither a Python file nor a notebook, so a fix cannot be applied to it. Use --diff.",
-                file=factory.file,
-            )
+        raise InputError.of(
+            "patch.no_source|{file} is neither a Python file nor a notebook, so a fix cannot be applied to it. Use "
+            "--diff.",
+            file=factory.file,
         )
     best = best_fix(fixes, unproven=unproven)
     if best is None:
@@ -75,10 +73,8 @@ def prepare(path: str, name: str, changed: str) -> None:
         with open(fresh, "w", encoding=encoding, newline=newline) as file:
             file.write(changed)
     except OSError as error:
-        raise UnfinishedError(
-            in_english(
-                "A fix cannot be applied to {name} ({reason}). Use --diff, and apply it elsewhere.",
-                name=name,
-                reason=error.strerror,
-            )
+        raise UnfinishedError.of(
+            "patch.not_written|A fix cannot be applied to {name} ({reason}). Use --diff, and apply it elsewhere.",
+            name=name,
+            reason=error.strerror,
         ) from None

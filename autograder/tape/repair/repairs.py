@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from autograder.locale.translations import counted_in_english, in_english, translatable
+from autograder.locale.messages import Message, counted_message
+from autograder.locale.translations import translatable
 from autograder.tape.diagnose.excerpt import BEYOND, WHOLE, Scope
 from autograder.tape.recording.verdict_types import Fix, Gradient, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
@@ -31,21 +32,23 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
     seen = figures(program.verdict, program.verdict.gradients)
     for node in every(ast.Call, program.source.tree):
         if called(node) == "allow_mutation_on_saved_tensors":
-            yield in_english(
-                "Line {line}: allow_mutation_on_saved_tensors() does not detect every in-place modification "
-                "(offset views, NumPy): {seen}",
+            yield Message(
+                "cure.allow_mutation|Line {line}: allow_mutation_on_saved_tensors() does not detect every in-place "
+                "modification (offset views, NumPy): {seen}",
                 line=node.lineno,
                 seen=seen,
             )
         if called(node) == "saved_tensors_hooks" and len(node.args) == 2 and is_identity(node.args[0]):
-            yield in_english(
-                "Line {line}: identity saved-tensor hooks only switch the version check off: {seen}",
+            yield Message(
+                "cure.identity_hooks|Line {line}: identity saved-tensor hooks only switch the version check off: "
+                "{seen}",
                 line=node.lineno,
                 seen=seen,
             )
         if called(node) == "backward" and keeps_graph(node) and is_version_error(program.verdict):
-            yield in_english(
-                "Line {line}: retain_graph=True keeps the graph, and does not restore overwritten values: {seen}",
+            yield Message(
+                "cure.retain_graph|Line {line}: retain_graph=True keeps the graph, and does not restore overwritten "
+                "values: {seen}",
                 line=node.lineno,
                 seen=seen,
             )
@@ -53,22 +56,22 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
         line = write.statement.lineno
         if "data" in write.path or is_data_alias(program, write):
             if program.verdict.error:
-                yield in_english(
-                    "Line {line}: a modification through .data does not increment the version counter, and breaks "
-                    "backward in the same way: {seen}",
+                yield Message(
+                    "cure.data|Line {line}: a modification through .data does not increment the version counter, and "
+                    "breaks backward in the same way: {seen}",
                     line=line,
                     seen=seen,
                 )
             else:
-                yield in_english(
-                    "Line {line}: a modification through .data does not increment the version counter, so backward does "
-                    "not detect it.",
+                yield Message(
+                    "cure.data_undetected|Line {line}: a modification through .data does not increment the version "
+                    "counter, so backward does not detect it.",
                     line=line,
                 )
         elif any(is_under_no_grad(one) for one in program.source.ancestors(write.statement)):
-            yield in_english(
-                "Line {line}: torch.no_grad() does not protect saved tensors from the in-place modification "
-                "inside it: {seen}",
+            yield Message(
+                "cure.no_grad|Line {line}: torch.no_grad() does not protect saved tensors from the in-place "
+                "modification inside it: {seen}",
                 line=line,
                 seen=seen,
             )
@@ -77,17 +80,17 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
 def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
     """Return the result of a run in words: the first wrong gradient and the correct one, or that it raises."""
     if verdict.error:
-        return in_english("it still raises.")
+        return Message("cure.still_raises|it still raises.")
     for name, gradient in verdict.gradients.items():
         true = meant[name].true if name in meant and meant[name].true is not None else gradient.true
         if true is not None and gradient.got != true:
-            return in_english(
-                "the gradient of {name} is {got} where {true} is right.",
+            return Message(
+                "cure.wrong_gradient|the gradient of {name} is {got} where {true} is right.",
                 name=name,
                 got=short(gradient.got),
                 true=short(true),
             )
-    return in_english("a gradient is wrong, and no error is raised.")
+    return Message("cure.gradient_wrong|a gradient is wrong, and no error is raised.")
 
 
 def short(value: object) -> str:
@@ -221,28 +224,33 @@ def _change(factory: ProgramFactory, tried: TriedChange) -> Fix:
 def _why_none(searches: list[Search]) -> str:
     """Return the reason why there is no fix, as a sentence."""
     count = sum(search.tried for search in searches)
-    tried = counted_in_english(count, "{count} change was tried", "{count} changes were tried")
-    tried = tried if count else in_english("no known change applies")
+    tried = counted_message(count, "fix.tried.one|{count} change was tried", "fix.tried|{count} changes were tried")
+    tried = tried if count else Message("fix.none_applies|no known change applies")
     if budget_in_force().is_spent:
-        return in_english(
-            "The time limit was reached before a fix was verified: {tried}. Use `--budget` for more time.", tried=tried
+        return Message(
+            "fix.time_limit|The time limit was reached before a fix was verified: {tried}. Use `--budget` for more "
+            "time.",
+            tried=tried,
         )
     error = searches[0].verdict.error
     if error and "inplace" not in error.message.replace("-", ""):
         place = error.place(searches[0].factory.original.file)
         told = {"tried": tried, "error": error.type}
         if place is None:
-            return in_english("No fix was found ({tried}): an in-place modification did not cause {error}.", **told)
-        return in_english(
-            "No fix was found ({tried}): an in-place modification did not cause {error} in {place}.",
+            return Message(
+                "fix.other_error|No fix was found ({tried}): an in-place modification did not cause {error}.", **told
+            )
+        return Message(
+            "fix.other_error_at|No fix was found ({tried}): an in-place modification did not cause {error} in {place}.",
             **told, place=line_of(place, searches[0].factory.original.file),
         )  # fmt: skip
     if not count:
-        return in_english("No fix was found: {tried}.", tried=tried)
-    return counted_in_english(
+        return Message("fix.none|No fix was found: {tried}.", tried=tried)
+    return counted_message(
         count,
-        "No fix was found: {tried}, and it does not give the right gradients or does not keep the values.",
-        "No fix was found: {tried}, and none of them gives the right gradients and keeps the values.",
+        "fix.none_right.one|No fix was found: {tried}, and it does not give the right gradients or does not keep the "
+        "values.",
+        "fix.none_right|No fix was found: {tried}, and none of them gives the right gradients and keeps the values.",
         tried=tried,
     )
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from autograder.errors import message_of
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.diagnose.excerpt import WHOLE, Scope, calls_beyond_error
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.diagnose.shown_gradients import DIFFERENCES
@@ -44,8 +44,10 @@ PROOF, ROOM = 8, 1 / 3
 RESERVE = 0.25  # share of the time that is reserved for proving changes of the computation
 KEPT = 5  # maximum number of fixes that are offered
 CHANGING = 3  # maximum number of changes of the computation that are offered, if there is no fix
-STOPPED = in_english("PyTorch stopped the program before its next backward, so there is no loss to compare with.")
-UPDATES = in_english("a leaf ends with a value or gradient other than intended.")
+STOPPED = Message(
+    "trial.stopped|PyTorch stopped the program before its next backward, so there is no loss to compare with."
+)
+UPDATES = Message("trial.other_value|a leaf ends with a value or gradient other than intended.")
 Prove = Callable[[str], Verdict]
 
 

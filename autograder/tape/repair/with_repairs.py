@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from autograder.errors import message_of
-from autograder.locale.translations import in_english
+from autograder.locale.messages import CLAUSES, Message, join_messages
 from autograder.tape.diagnose.cell_recording import record_cell
 from autograder.tape.diagnose.excerpt import WHOLE, Scope
 from autograder.tape.diagnose.record import record_program
@@ -25,8 +25,9 @@ from autograder.tape.run.programs.notebook_text import place_in_cell
 from autograder.tape.run.programs.program import Program, from_cell
 from autograder.tape.run.snapshot import Snapshot
 
-NOTE = in_english(
-    "Before this error, a backward call gave a wrong gradient without an error; the explanation is about that gradient."
+NOTE = Message(
+    "note.before_error|Before this error, a backward call gave a wrong gradient without an error; the explanation is "
+    "about that gradient."
 )
 
 
@@ -74,8 +75,12 @@ def note_on_cells(factory: ProgramFactory, verdict: Verdict) -> tuple[str, ...]:
     lines = sorted({line for line in _lines(factory, verdict) if line})
     if factory.notebook is None or not lines:
         return ()
-    named = [f"{in_english('line {line}', line=line)} = {place_in_cell(factory.source, line)}" for line in lines]
-    return (in_english("Lines count through all code cells: {named}.", named="; ".join(named)),)
+    each = [
+        Message("notebook.line_is|line {line} = {place}", line=line, place=place_in_cell(factory.source, line))
+        for line in lines
+    ]
+    named = join_messages(each, CLAUSES)
+    return (Message("notebook.lines_count|Lines count through all code cells: {named}.", named=named),)
 
 
 def _lines(factory: ProgramFactory, verdict: Verdict) -> list[int | None]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.run.entropy import Readings
 
 SECONDS = 60.0
@@ -68,8 +68,8 @@ class Budget:
         seconds = asked if limit == asked else self.seconds
         share = f"{max(0.1, round(seconds, 1)):g}"
         if seconds < self.seconds < math.inf:
-            return in_english("{share} of the {seconds} seconds", share=share, seconds=f"{self.seconds:g}")
-        return in_english("{share} seconds", share=share)
+            return Message("budget.share|{share} of the {seconds} seconds", share=share, seconds=f"{self.seconds:g}")
+        return Message("budget.seconds|{share} seconds", share=share)
 
     def progress(self, backwards: int = 0) -> None:
         """Report the progress, unless a message was sent recently. `backwards` is the number of backward calls of the run."""

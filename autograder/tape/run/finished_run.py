@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import torch
 
 from autograder.errors import message_of
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.internals.tensor_fields import has_values
-from autograder.tape.recording.verdict_types import Problem
+from autograder.tape.recording.verdict_types import Place, Problem, line_of
 from autograder.tape.run.child_processes import Children
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.entropy import Printed
@@ -24,7 +24,7 @@ class CompilingTookTooLong(ProgramError):
 
 def time_was_up() -> ProgramError:
     """Return the error of a run for which there was no time."""
-    error = ProgramError(in_english("the time was up"))
+    error = ProgramError.of("run.time_was_up|the time was up")
     error.__cause__ = TimeUp()
     return error
 
@@ -54,26 +54,27 @@ def refuse_exit(run: Run, program: Program, printed: Printed) -> None:
     said = printed.errors.getvalue().strip().splitlines()[-1:]
     message = said[0].rstrip(".").replace(run.root, "") if said else ""
     known: dict[str, object] = {"at": at, "code": repr(error.code), "message": message}
-    known["cure"] = in_english("Let it reach its end")
+    known["cure"] = Message("exit.let_it_end|Let it reach its end")
     if "argument" in message:
-        known["cure"] = in_english("Pass its arguments after `--`")
+        known["cure"] = Message("exit.pass_arguments|Pass its arguments after `--`")
     raise ProgramError(
-        in_english("{at}: the program exited with {code} and the message: {message}. {cure}.", **known)
+        Message("exit.with_message|{at}: the program exited with {code} and the message: {message}. {cure}.", **known)
         if said
-        else in_english("{at}: the program exited with {code}. {cure}.", **known)
+        else Message("exit.with_code|{at}: the program exited with {code}. {cure}.", **known)
     ) from None
 
 
 def _early_end(at: str, printed: Printed) -> ProgramError:
-    early = ProgramError(
-        in_english("{at}: the program ended by itself before any backward call, so nothing was checked.", at=at)
+    early = ProgramError.of(
+        "exit.before_backward|{at}: the program ended by itself before any backward call, so nothing was checked.",
+        at=at,
     )
     early.words = printed.output.getvalue() + printed.errors.getvalue()
     return early
 
 
 def _place(run: Run, program: Program) -> str:
-    return f"{run.file}, line {run.line}" if run.line else program.file
+    return line_of(Place(run.file, run.line, ""), "") if run.line else program.file
 
 
 def refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: bool) -> None:
@@ -92,32 +93,37 @@ def refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: b
     error, at = run.error, _place(run, program)
     gradients = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
     if error is None and not all(map(has_values, gradients)):
-        raise ProgramError(
-            in_english(
-                "{at}: the gradients have no values (device meta, or fake tensors), so they cannot be checked. "
-                "Run the program on the CPU.",
-                at=at,
-            )
+        raise ProgramError.of(
+            "run.no_values|{at}: the gradients have no values (device meta, or fake tensors), so they cannot be "
+            "checked. Run the program on the CPU.",
+            at=at,
         )
     text = message_of(error)
     if isinstance(error, TimeUp):
-        late = in_english("{given}, and no backward call had finished", given=given) if partial else given
-        reason = in_english(
-            "{at}: the program was still running after {given}. Make the run shorter.", at=at, given=late
+        late = (
+            Message("run.no_backward_call|{given}, and no backward call had finished", given=given)
+            if partial
+            else given
+        )
+        reason = Message(
+            "run.still_running|{at}: the program was still running after {given}. Make the run shorter.",
+            at=at,
+            given=late,
         )
     elif isinstance(error, KeyboardInterrupt):
-        reason = in_english("{at}: the run was interrupted.", at=at)
+        reason = Message("run.interrupted|{at}: the run was interrupted.", at=at)
     elif isinstance(error, EOFError):
-        reason = in_english(
-            "{at}: the program reads input, which explain cannot provide. Set the value in the source.", at=at
+        reason = Message(
+            "run.reads_input|{at}: the program reads input, which explain cannot provide. Set the value in the source.",
+            at=at,
         )
     elif isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text:
-        reason = in_english(
-            "{at}: the program asks for more memory than this machine has. Make its tensors smaller.", at=at
+        reason = Message(
+            "run.memory|{at}: the program asks for more memory than this machine has. Make its tensors smaller.", at=at
         )
     elif "Torch not compiled with" in text or "Found no NVIDIA driver" in text or "No CUDA GPUs" in text:
-        reason = in_english(
-            "{at}: the program needs a device that this machine does not have. Run it on the CPU.", at=at
+        reason = Message(
+            "run.device|{at}: the program needs a device that this machine does not have. Run it on the CPU.", at=at
         )
     else:
         return

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
 from autograder.tape.internals.mode_stack import compiled_calls, eager_calls, is_compiler_file, is_compiling
 from autograder.tape.internals.tensor_fields import unheard
@@ -171,7 +172,10 @@ def run_live(
                 run.returned = program.call(lambda: len(calls))
                 children.join()
         except ProgramError as error:
-            error.args = tuple(str(text).replace(run.root, "") for text in error.args)
+            error.args = tuple(
+                text.without(run.root) if isinstance(text, Message) else str(text).replace(run.root, "")
+                for text in error.args
+            )
             raise
         except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
             run.error = _cause_of(_behind_exit(error, calls), program)

@@ -14,7 +14,6 @@ from typing import Any, Literal, Protocol, Self
 import torch
 
 from autograder.errors import InputError, message_of
-from autograder.locale.translations import in_english
 from autograder.tape.diagnose.kinds_of_write import UNCOUNTED_WRITE
 from autograder.tape.internals.entry_points import (
     around_zero_grad,
@@ -117,8 +116,8 @@ def watch(check: Check = "versions") -> JobWatch:
         InputError: if `check` has another value.
     """
     if check not in CHECKS:
-        raise InputError(
-            in_english('{given} is not known here. Write "versions" or "bytes".', given=f"check={check!r}")
+        raise InputError.of(
+            'watch.unknown_check|{given} is not known here. Write "versions" or "bytes".', given=f"check={check!r}"
         )
     return JobWatch(check)
 

@@ -9,7 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from autograder.errors import InputError
-from autograder.locale.translations import in_english, translatable, translated
+from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.playback import Playback
 from autograder.view.text.gradient_values import finite, list_elements
@@ -151,13 +151,11 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
     if name not in known:
         raise KeyError(f"No leaf is called {name!r}; the verdict has {', '.join(known) or 'none'}.")
     if known[name].got is None or known[name].true is None:
-        raise InputError(
-            in_english(
-                "{name} has no gradient to compare: got {got}, right is {true}.",
-                name=name,
-                got=known[name].got,
-                true=known[name].true,
-            )
+        raise InputError.of(
+            "plot.no_gradient|{name} has no gradient to compare: got {got}, right is {true}.",
+            name=name,
+            got=known[name].got,
+            true=known[name].true,
         )
     axes = axes or _axes(
         plot_words(translatable("right gradient")), plot_words(translatable("{name}.grad of this run"), name=name)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from autograder.locale.translations import join_names, retold, translatable, translated
+from autograder.locale.translations import join_names, localized, translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import FaultyTensor, Fix, GraphFault, Harm, Place, Problem, place_of_fix
 from autograder.view.scene.timeline_columns import ColumnMaker
@@ -169,7 +169,7 @@ def _change(fix: Fix) -> str:
     first = next((line for line in after if line not in before), after[0])
     more = count_noun(len(after) - 1, " (and {count} more line)", " (and {count} more lines)") if len(after) > 1 else ""
     code = f"{clip(first.strip(), CODE)}{more}"
-    return translated("Fix in {place}: {code}", place=retold(place_of_fix(fix)), code=code)
+    return translated("Fix in {place}: {code}", place=localized(place_of_fix(fix)), code=code)
 
 
 def _rest(recording: Recording, names: list[str], more: int) -> Iterator[str]:
@@ -189,7 +189,7 @@ def _rest(recording: Recording, names: list[str], more: int) -> Iterator[str]:
             if fault.was_run
             else translatable("Suggested change, not run: {change}.")
         )
-        yield translated(words, change=retold(fault.change).removesuffix("."))
+        yield translated(words, change=localized(fault.change, recording.verdict.messages).rstrip(".。"))
 
 
 def _unmodified(recording: Recording, columns: list[Column]) -> list[str]:
@@ -250,7 +250,7 @@ def _path(
     names = [tensor.name for tensor in tensors]
     made = {tensor.made: tensor.name for tensor in reversed(tensors) if tensor.made is not None}
     marked = [(place, Mark("made", translated("makes {tensor}", tensor=name))) for place, name in made.items()]
-    effect, _, detail = retold(fault.sentence).partition(". ")
+    effect, _, detail = localized(fault.sentence, recording.verdict.messages).partition(". ")
     kind: Kind = "lost" if fault.kind != "graph used again" else "made"
     marked.append((lost or fault.place, Mark(kind, effect.removesuffix("."), detail)))
     if lost is not None and lost != fault.place:

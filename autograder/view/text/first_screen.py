@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 from autograder.locale.line_breaks import columns, wrap_text
-from autograder.locale.translations import join_sentences, retold, translatable, translated
+from autograder.locale.translations import join_sentences, localized, translatable, translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Place, note_on_change
+from autograder.tape.recording.verdict_types import Fix, Place, Verdict, kind_of_fix, note_on_change, place_of_fix
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where, where_each
 from autograder.view.text.headline import is_compared, short_message, title, words_on_runs
 from autograder.view.text.naming import count_noun
-from autograder.view.text.report import also_fixed, error_line, kind_of_fix, where_fixed
+from autograder.view.text.report import also_fixed, error_line
 
 
 def first_answer(recording: Recording) -> str:
@@ -233,8 +233,9 @@ def _gradients(recording: Recording) -> list[str]:
 def _notes(recording: Recording, most: int) -> list[str]:
     """Return as many notes as fit, and the number of the others."""
     lines: list[str] = []
-    told_below = {note_on_change(fix) for fix in recording.verdict.fixes}
-    notes = [retold(note) for note in recording.verdict.notes if note not in told_below]
+    verdict = recording.verdict
+    told_below = {note_on_change(fix) for fix in verdict.fixes}
+    notes = [localized(note, verdict.messages) for note in verdict.notes if note not in told_below]
     for number, note in enumerate(notes):
         told = _wrapped(f"- {note}", 3, "  ")
         left = len(notes) - number - 1
@@ -250,12 +251,11 @@ def _repair(recording: Recording, most: int = DIFF) -> list[str]:
     fixes = recording.verdict.fixes
     if not fixes:
         return _change_of_fault(recording, most)
-    best, others = fixes[0], len(fixes) - 1
-    changed = changed_lines(best)
+    changed = changed_lines(fixes[0])
     if len(changed) > most:
         shown = changed[: most - 1] if changed[most - 2] != "…" else changed[: most - 2]
         changed = [*shown, count_noun(len(changed) - len(shown), "… {count} more line", "… {count} more lines")]
-    return [*_repair_title(best, others), *(f"  {line}" for line in changed)]
+    return [*_repair_title(recording.verdict), *(f"  {line}" for line in changed)]
 
 
 def _change_of_fault(recording: Recording, most: int) -> list[str]:
@@ -273,16 +273,17 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
     ]
 
 
-def _repair_title(best: Fix, others: int) -> list[str]:
-    """Return the lines above a fix: its place and the result of its run, or how its computation differs."""
-    kind = kind_of_fix(best)
+def _repair_title(verdict: Verdict) -> list[str]:
+    """Return the lines above the best fix: its place and the result of its run, or how its computation differs."""
+    best, others = verdict.fixes[0], len(verdict.fixes) - 1
+    kind = localized(kind_of_fix(best))
     if not best.proven:
         none = translated(
             "No fix keeps every loss and gradient. This one, {kind}, computes something else, with correct "
-            "gradients: {changes}", kind=kind, changes=retold(best.changes),
+            "gradients: {changes}", kind=kind, changes=localized(best.changes, verdict.messages),
         )  # fmt: skip
         return _wrapped(none, 3)
-    known = {"place": where_fixed(best), "kind": kind, "effect": translated(best.effect), "count": others}
+    known = {"place": localized(place_of_fix(best)), "kind": kind, "effect": translated(best.effect), "count": others}
     if not others:
         return _wrapped(translated("Repair at {place}, {kind} (run: {effect}):", **known))
     return _wrapped(translated("Repair at {place}, {kind} (run: {effect}; {count} more):", **known))

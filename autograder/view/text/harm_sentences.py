@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autograder.locale.translations import join_names, join_sentences, retold, translatable, translated
+from autograder.locale.translations import join_names, join_sentences, localized, translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict, line_of
 from autograder.view.shapes import clip
@@ -157,7 +157,7 @@ def through(harm: Harm) -> str:
 
 def where(place: Place, file: str) -> str:
     """Return the number of a line, with the name of its file if that is not the program's own."""
-    return retold(line_of(place, file))
+    return localized(line_of(place, file))
 
 
 def where_each(places: Iterable[Place], file: str) -> list[str]:

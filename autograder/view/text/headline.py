@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.locale.translations import retold, translatable, translated
+from autograder.locale.translations import localized, translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Verdict, line_of
 from autograder.view.text.naming import count_noun
@@ -76,7 +76,7 @@ def headline(verdict: Verdict, file: str = "") -> str:
         (one.place for one in verdict.graph_faults), key=lambda place: (place.file != file, place.line), default=None
     )
     if seen:
-        line = retold(line_of(seen, file or seen.file))
+        line = localized(line_of(seen, file or seen.file))
         return translated("no write broke backward; but see {line}", line=line)
     excerpt = verdict.excerpt
     if excerpt is not None and not excerpt.checked:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from autograder.locale.translations import join_sentences, retold, translatable, translated
+from autograder.locale.translations import join_sentences, localized, translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Harm, Outcome, Problem
+from autograder.tape.recording.verdict_types import Fix, Harm, Outcome, Problem, kind_of_fix, place_of_fix
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_line
@@ -13,25 +13,10 @@ from autograder.view.text.harm_sentences import harmed_tensor, through, where
 from autograder.view.text.headline import about_refused, is_compared, is_refused, short_message, title, words_on_runs
 from autograder.view.text.sentences import Sentences, forecast_word
 
-THEN = translatable(", then ")
-"""The separator between the kinds of two combined changes (`autograder.tape.repair.search`)."""
-
-
-def where_fixed(fix: Fix) -> str:
-    """Return the place of a fix, as `place_of_fix` does, in the reader's language."""
-    if not fix.file:
-        return translated("line {line}", line=fix.line)
-    return translated("line {line} of {file}", line=fix.line, file=fix.file)
-
 
 def also_fixed(fix: Fix) -> str:
     """Return the line above the change of a fix in a further file."""
-    return translated("and at {place}:", place=where_fixed(fix))
-
-
-def kind_of_fix(fix: Fix) -> str:
-    """Return the kind of change, such as "clone before the write", in the reader's language."""
-    return translated(THEN).join(translated(kind) for kind in fix.kind.split(THEN))
+    return translated("and at {place}:", place=localized(place_of_fix(fix)))
 
 
 WIDTH = 100
@@ -109,7 +94,7 @@ def _tail(recording: Recording) -> list[str]:
             translated("gradients"),
             [gradient_line(name, gradient, is_compared(verdict)) for name, gradient in verdict.gradients.items()],
         ),
-        (translated("notes"), [retold(note) for note in verdict.notes]),
+        (translated("notes"), [localized(note, verdict.messages) for note in verdict.notes]),
         (translated("repairs"), [_fix(fix) for fix in verdict.fixes]),
         (translated("runs"), list(words_on_runs(recording))),
     ]
@@ -163,8 +148,9 @@ def _versions(harm: Harm) -> str:
 
 def _fix(fix: Fix) -> str:
     """Return one fix as a diff: its removed lines, marked -, and its added lines, marked +."""
-    what = {"place": where_fixed(fix), "kind": kind_of_fix(fix), "effect": translated(fix.effect)}
-    told = [translated("{place}, {kind} (run: {effect})", **what), *_lines(fix)]
+    place, kind = localized(place_of_fix(fix)), localized(kind_of_fix(fix))
+    effect = translated(fix.effect)
+    told = [translated("{place}, {kind} (run: {effect})", place=place, kind=kind, effect=effect), *_lines(fix)]
     return "\n      ".join(told + [line for one in fix.more for line in (also_fixed(one), *_lines(one))])
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from autograder.locale.translations import join_names, join_sentences, retold, translatable, translated
+from autograder.locale.translations import join_names, join_sentences, localized, translatable, translated
 from autograder.tape.recording.schema import Recording, SavedEdge, Step, Write, unrecorded_writes
 from autograder.tape.recording.verdict_types import Outcome
 from autograder.view.playback import Frame, Playback, lines_of_refusal
@@ -353,7 +353,8 @@ class Sentences:
         named = lines_of_refusal(self.playback.recording).get(step.place)
         if named is None:
             return ""
-        return translated("Line {line}: {told}.", line=step.place.line, told=retold(named.sentence.removesuffix(".")))
+        told = localized(named.sentence, self.playback.recording.verdict.messages).rstrip(".。")
+        return translated("Line {line}: {told}.", line=step.place.line, told=told)
 
     def _freed(self, step: Step) -> str:
         """Return the sentence about saved tensors that backward freed."""

@@ -54,7 +54,7 @@ def test_json_is_exactly_the_object_of_the_contract(bug):
     told = explain_json(record_file(bug, "run"), "bug.py")
 
     promised = {"version", "file", "outcome", "error", "harms", "gradients", "notes", "fixes"}
-    assert promised | {"checks", "graph_faults", "runs", "excerpt"} == set(told)
+    assert promised | {"checks", "graph_faults", "runs", "excerpt", "messages"} == set(told)
     assert (1, "bug.py", "silently-wrong", None) == (told["version"], told["file"], told["outcome"], told["error"])
     harm = told["harms"][0]
     fields = {

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import (
     Edit,
@@ -19,7 +19,9 @@ from autograder.tape.repair.edits import (
 )
 from autograder.tape.repair.inplace_finder import called, find_writes
 
-ONLY_HERE = in_english("The hook changes only the gradient of its own tensor; other nodes receive theirs unchanged.")
+ONLY_HERE = Message(
+    "change.hook|The hook changes only the gradient of its own tensor; other nodes receive theirs unchanged."
+)
 
 
 def mark_dirty(program: BrokenProgram) -> Iterator[Candidate]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autograder.locale.translations import in_english, translatable
+from autograder.locale.messages import Message
+from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import (
     Edit,
@@ -30,7 +31,9 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
         return
     for name, edits in [*of_loops(program.source), *of_methods(program.source), *given_to_loops(program.source)]:
         yield Candidate(
-            KIND, edits, in_english("No gradient flows through {name} into earlier rounds any more.", name=name)
+            KIND,
+            edits,
+            Message("change.earlier_rounds|No gradient flows through {name} into earlier rounds any more.", name=name),
         )
 
 
@@ -112,7 +115,10 @@ def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
                     yield Candidate(
                         "detach what the other loss trains",
                         edits,
-                        in_english("No gradient flows from the second loss through {name} any more.", name=name.id),
+                        Message(
+                            "change.second_loss|No gradient flows from the second loss through {name} any more.",
+                            name=name.id,
+                        ),
                     )
 
 

@@ -6,12 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from autograder.locale.translations import in_english, translatable
+from autograder.locale.messages import Message
+from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, before, every, insert, replace, wrap
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 
-SUMMED = in_english("The gradients of all its elements are added up.")
+SUMMED = Message("change.added_up|The gradients of all its elements are added up.")
 
 
 def write_under_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
@@ -32,7 +33,7 @@ def update_average(program: BrokenProgram) -> Iterator[Candidate]:
         if re.search(r"\.(mul|lerp)_\(|\.copy_\(.*\*", text) and not program.source.of(write.root).endswith(".grad"):
             edits = wrap(program.source, write.statement, "with torch.no_grad():")
             for more in ((), starts) if edits else ():
-                changes = in_english("The average is not a part of the graph any more.")
+                changes = Message("change.average|The average is not a part of the graph any more.")
                 yield Candidate(translatable("update the average under no_grad"), (*edits, *more), changes)
 
 

@@ -7,7 +7,8 @@ import copy
 from collections.abc import Iterator
 from itertools import takewhile
 
-from autograder.locale.translations import in_english, translatable
+from autograder.locale.messages import Message
+from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import (
     Edit,
@@ -179,12 +180,14 @@ def _with(call: ast.Call, keyword: str) -> ast.Call:
     return changed
 
 
-AGAIN = in_english(
-    "The loss is computed again after the in-place modification, so its value and gradients are "
+AGAIN = Message(
+    "change.loss_again|The loss is computed again after the in-place modification, so its value and gradients are "
     "those of the new values."
 )
-PER_BACKWARD = in_english("Each backward starts from a loss that is computed again, with the values at that point.")
-EARLIER = in_english("The in-place modification runs before the operation, which then uses the new values.")
+PER_BACKWARD = Message(
+    "change.each_loss_again|Each backward starts from a loss that is computed again, with the values at that point."
+)
+EARLIER = Message("change.before|The in-place modification runs before the operation, which then uses the new values.")
 ACTS = {
     "step",
     "sample",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, replace
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, of_module, trace
@@ -96,8 +96,9 @@ def is_inner(source: EditableSource, write: InPlaceWrite) -> bool:
 def detach_view(source: EditableSource, write: InPlaceWrite) -> Iterator[Candidate]:
     """Remove the underscore of `m[:1].detach_()`, for which PyTorch raises an error if it is a view."""
     if called(write.node) == "detach_":
-        not_cut = in_english(
-            "`detach()` returns a new tensor without history; {name} keeps its own.", name=source.of(write.root)
+        not_cut = Message(
+            "change.own_history|`detach()` returns a new tensor without history; {name} keeps its own.",
+            name=source.of(write.root),
         )
         yield Candidate("detach, not in place", drop_underscores(source, write), not_cut)
 

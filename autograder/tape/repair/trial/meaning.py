@@ -8,7 +8,7 @@ from functools import cached_property
 
 from torch import Tensor
 
-from autograder.locale.translations import counted_in_english, in_english
+from autograder.locale.messages import CLAUSES, Message, counted_message, join_messages
 from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.trial_run import CallValues, TrialRun, same
 
@@ -146,9 +146,12 @@ def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
 def changed_loss(number: int, meant: Tensor, now: Tensor) -> str:
     """Return a sentence on a backward call (1-based) that starts from another loss."""
     if number == 1:
-        return in_english("backward starts from {now}, not {meant}.", now=text(now), meant=text(meant))
-    return in_english(
-        "backward call {number} starts from {now}, not {meant}.", number=number, now=text(now), meant=text(meant)
+        return Message("trial.other_loss|backward starts from {now}, not {meant}.", now=text(now), meant=text(meant))
+    return Message(
+        "trial.other_loss_of_call|backward call {number} starts from {now}, not {meant}.",
+        number=number,
+        now=text(now),
+        meant=text(meant),
     )
 
 
@@ -163,11 +166,12 @@ def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str
     Args:
         unsteady: names whose values differ in each run, and that are ignored.
     """
-    sentences = []
+    sentences: list[str] = []
     if lost := lost_leaves(reference, trial):
         sentences.append(
-            in_english(
-                "{names} is no longer the leaf: its gradient goes to the tensor that it was computed from.",
+            Message(
+                "trial.no_leaf|{names} is no longer the leaf: its gradient goes to the tensor that it was computed "
+                "from.",
                 names=", ".join(lost[:FEW]),
             )
         )
@@ -176,20 +180,22 @@ def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str
         names = [name for name in different(meant.values, trial.values) if name not in unsteady]
         names = [name for name in names if not is_gradient(name, meant)]
         known = [(name, text(trial.values[name]), text(meant.values[name])) for name in names]
-        told = "; ".join(
-            in_english("{name} ends as {now}, not {meant}", name=n, now=a, meant=b) for n, a, b in known[:FEW]
-        )
+        each = [
+            Message("trial.ends_as|{name} ends as {now}, not {meant}", name=n, now=a, meant=b)
+            for n, a, b in known[:FEW]
+        ]
+        told = join_messages(each, CLAUSES)
         if len(names) > FEW:
-            told = counted_in_english(
+            told = counted_message(
                 len(names) - FEW,
-                "{told} ({count} more name differs).",
-                "{told} ({count} more names differ).",
+                "trial.more_names.one|{told} ({count} more name differs).",
+                "trial.more_names|{told} ({count} more names differ).",
                 told=told,
             )
             sentences.append(told)
         elif told:
-            sentences.append(f"{told}.")
-    return " ".join(sentences) or None
+            sentences.append(Message("join.end|{told}.", told=told))
+    return join_messages(sentences) or None
 
 
 def lost_leaves(reference: Reference, trial: TrialRun) -> list[str]:

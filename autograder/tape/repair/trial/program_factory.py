@@ -18,7 +18,7 @@ from functools import partial
 from importlib.machinery import SourceFileLoader
 from typing import Any
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import replaced
 from autograder.tape.run.graph_walk import node_of
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, module_file
@@ -35,15 +35,16 @@ def obstacle_in_cell(source: str, space: dict[Any, Any]) -> str | None:
     another cell.
     """
     if "get_ipython()" in source:
-        return in_english(
-            "explain did not search for a fix: the cell contains a magic or a shell command, which every "
+        return Message(
+            "search.magic|explain did not search for a fix: the cell contains a magic or a shell command, which every "
             "trial would run again."
         )
     for name in names_read(source):
         held = Snapshot((space[name],)).tensors if name in space else []
         if any(node_of(tensor) is not None for tensor in held):
-            return in_english(
-                "explain did not search for a fix: {name} has a graph from another cell, and a trial would free "
+            return Message(
+                "search.graph_of_other_cell|explain did not search for a fix: {name} has a graph from another cell, "
+                "and a trial would free "
                 "it. Put both cells into one.", name=name,
             )  # fmt: skip
     return None
@@ -96,14 +97,13 @@ class LiveFunctions:
                 variables.
         """
         if _outside(source) != self._outside:
-            raise ProgramError(in_english("The change is outside of the functions, and that code has already run."))
+            raise ProgramError.of("trial.global|The change is outside of the functions, and that code has already run.")
         changed, before = _codes(source, self.file), [(one, one.__code__) for one in self.functions]
         pairs = [(one, changed[key]) for one in self.functions if (key := self._key(one)) in changed]
         if any(one.__code__.co_freevars != code.co_freevars for one, code in pairs):
-            raise ProgramError(
-                in_english(
-                    "The change makes a function close over other names, which is not possible for a live function."
-                )
+            raise ProgramError.of(
+                "trial.other_closure|The change makes a function close over other names, which is not possible for a "
+                "live function."
             )
         try:
             for function, code in pairs:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-from autograder.locale.translations import in_english
 from autograder.tape.run.programs.scratch_folder import ScratchFolder
 from autograder.tape.run.programs.source_text import ProgramError
 
@@ -66,15 +65,14 @@ def module_file(name: str) -> tuple[str, str]:
         found = PathFinder.find_spec(part, folders)
         folders = list(found.submodule_search_locations or ()) if found else []
     if found is None:
-        raise ProgramError(
-            in_english(
-                "There is no module {name} here. Start in the folder that contains its outermost package.", name=name
-            )
+        raise ProgramError.of(
+            "module.missing|There is no module {name} here. Start in the folder that contains its outermost package.",
+            name=name,
         )
     if folders:
         return module_file(f"{name}.__main__")
     if not found.origin or not found.origin.endswith(".py"):
-        raise ProgramError(in_english("The module {name} is not written in Python. Name one that is.", name=name))
+        raise ProgramError.of("module.foreign|The module {name} is not written in Python. Name one that is.", name=name)
     return name, found.origin
 
 

@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.run.programs.source_text import ProgramError
 
 # Magics that run Python in the namespace of the notebook, with patterns of their options. `%%explain` is defined here.
@@ -170,8 +170,8 @@ def _code_cells(content: str, file: str) -> list[dict[str, Any]]:
         cells = json.loads(content)["cells"]
         return [cell for cell in cells if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError):
-        raise ProgramError(
-            in_english("{file} is not a notebook of format 4. Open and save it in JupyterLab.", file=file)
+        raise ProgramError.of(
+            "notebook.not_format_4|{file} is not a notebook of format 4. Open and save it in JupyterLab.", file=file
         ) from None
 
 
@@ -181,13 +181,11 @@ def _number(cells: list[dict[str, Any]], cell: str, file: str) -> int:
     numbers = [number for number, one in enumerate(cells, 1) if one.get("id") == cell]
     if numbers:
         return numbers[0]
-    raise ProgramError(
-        in_english(
-            "{file} has no code cell {cell}; it has {count}. Give a number from the top, or a cell's id.",
-            file=file,
-            cell=cell,
-            count=len(cells),
-        )
+    raise ProgramError.of(
+        "notebook.no_cell|{file} has no code cell {cell}; it has {count}. Give a number from the top, or a cell's id.",
+        file=file,
+        cell=cell,
+        count=len(cells),
     )
 
 
@@ -221,8 +219,8 @@ def place_in_cell(text: str, line: int) -> str:
     """Return the cell and the line in it of a line of `notebook_text`, in words."""
     headers = [at for at, one in enumerate(text.split("\n"), 1) if one.startswith(HEADER) and at < line]
     if not headers:
-        return in_english("line {line}", line=line)
-    return in_english("cell {cell}, line {line}", cell=len(headers), line=line - headers[-1])
+        return Message("place.line|line {line}", line=line)
+    return Message("place.in_cell|cell {cell}, line {line}", cell=len(headers), line=line - headers[-1])
 
 
 def _with_magics(before: str, after: str) -> str:

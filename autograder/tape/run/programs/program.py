@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from autograder.errors import message_of
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, packaged_name, place_in_package
 from autograder.tape.run.programs.scratch_folder import ScratchFolder
 from autograder.tape.run.programs.source_text import ProgramError, code_of, compiled, is_own_file, read_source
@@ -104,22 +104,23 @@ def run_module(
     except ImportError as error:
         if backwards():
             raise
-        cure = in_english("Install the missing package, or correct the name.")
+        cure = Message("import.install|Install the missing package, or correct the name.")
         if "relative import" in message_of(error):
-            cure = in_english("Start it as a module of its package: `autograder explain -m PACKAGE.MODULE`.")
-        raise ProgramError(
-            in_english("{shown} cannot be imported: {reason}. {cure}", shown=shown, reason=message_of(error), cure=cure)
+            cure = Message("import.module|Start it as a module of its package: `autograder explain -m PACKAGE.MODULE`.")
+        raise ProgramError.of(
+            "import.no_package|{shown} cannot be imported: {reason}. {cure}",
+            shown=shown,
+            reason=message_of(error),
+            cure=cure,
         ) from error
     except Exception as error:
         if not guarded:
             raise
-        raise ProgramError(
-            in_english(
-                "{shown} cannot be imported: {error}: {reason}.",
-                shown=shown,
-                error=type(error).__name__,
-                reason=message_of(error),
-            )
+        raise ProgramError.of(
+            "import.failed|{shown} cannot be imported: {error}: {reason}.",
+            shown=shown,
+            error=type(error).__name__,
+            reason=message_of(error),
         ) from error
 
 
@@ -132,21 +133,20 @@ def run_chosen(module: types.ModuleType, function: str | None, shown: str, backw
     for part in function.split("."):
         chosen = getattr(chosen, part, None)
     if inspect.isclass(chosen):
-        raise ProgramError(
-            in_english(
-                "{shown}::{function} is a class. Name a function, or a static method as {function}.METHOD.",
+        raise ProgramError.of(
+            
+                "program.is_a_class|{shown}::{function} is a class. Name a function, or a static method as "
+                "{function}.METHOD.",
                 shown=shown, function=function,
-            )
+            
         )  # fmt: skip
     if not callable(chosen):
         known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
-        raise ProgramError(
-            in_english(
-                "{shown} has no function {function}; it has {names}.",
-                shown=shown,
-                function=function,
-                names=", ".join(known) or "none",
-            )
+        raise ProgramError.of(
+            "program.no_function|{shown} has no function {function}; it has {names}.",
+            shown=shown,
+            function=function,
+            names=", ".join(known) or "none",
         )
     return _called(chosen, module, shown)
 
@@ -164,13 +164,11 @@ def _called(function: Callable[..., Any], module: types.ModuleType, shown: str) 
     make = module.__dict__.get("make")
     if not callable(make):
         name = getattr(function, "__name__", "the function")
-        raise ProgramError(
-            in_english(
-                "{shown}::{name} needs {names}; give them defaults, or a make() that returns them.",
-                shown=shown,
-                name=name,
-                names=", ".join(needed),
-            )
+        raise ProgramError.of(
+            "program.needs_values|{shown}::{name} needs {names}; give them defaults, or a make() that returns them.",
+            shown=shown,
+            name=name,
+            names=", ".join(needed),
         )
     made = make()
     if isinstance(made, dict) and set(needed) <= set(made):

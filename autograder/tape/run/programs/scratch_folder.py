@@ -21,7 +21,7 @@ from typing import Any
 
 from torch import serialization
 
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import replaced
 from autograder.tape.run.programs.source_text import ProgramError, is_own_file
 
@@ -31,9 +31,9 @@ with contextlib.suppress(ImportError):  # Windows, where no folder is copied
 MOST_FILES = 10_000  # number of files and folders to copy; further folders are linked
 # Limits in bytes for a copied file and for all copied files; the others are linked.
 LARGE, MOST_BYTES = 32 << 20, 256 << 20
-TOO_MANY = in_english(
-    "The project contains more than {count} files, so it was not copied completely: if the program writes into a "
-    "folder without a copy, each run wrote there. Start in a smaller folder.", count=f"{MOST_FILES:,}",
+TOO_MANY = Message(
+    "scratch.too_many_files|The project contains more than {count} files, so it was not copied completely: if the "
+    "program writes into a folder without a copy, each run wrote there. Start in a smaller folder.", count=f"{MOST_FILES:,}",
 )  # fmt: skip
 SHOWN = 4  # number of paths in a note
 
@@ -129,14 +129,16 @@ class ScratchFolder:
             yield TOO_MANY
         for path, before in self._linked.items():
             if look_at(path) != before and path not in self._written:
-                yield in_english(
-                    "{file} is too large to be copied, so each run wrote into the file itself.",
+                yield Message(
+                    "scratch.too_large|{file} is too large to be copied, so each run wrote into the file itself.",
                     file=os.path.relpath(path, self.original),
                 )
         written = [path for path in self._written if os.path.isfile(path) and not _is_of_library(path)]
         if written:
             files = ", ".join(written[:SHOWN]) + (", …" if len(written) > SHOWN else "")
-            yield in_english("Each run wrote to files outside of the copy of the project: {files}.", files=files)
+            yield Message(
+                "scratch.outside|Each run wrote to files outside of the copy of the project: {files}.", files=files
+            )
 
     def _is_in_project(self, path: str) -> bool:
         return any(_is_inside(path, folder) for folder in self._folders)
@@ -284,12 +286,12 @@ class ScratchFolder:
             frames = (frame for frame, _ in traceback.walk_stack(sys._getframe()))
             at = next((one for one in frames if is_own_file(one.f_code.co_filename)), sys._getframe())
             file = os.path.relpath(at.f_code.co_filename.removeprefix(self.root), self.original)
-            self._refused = ProgramError(
-                in_english(
-                    "{file}, line {line}: the program removes {path}, which is outside of the project and existed before, "
-                    "so explain ended the run. Leave this line out, or move the file into the project.",
+            self._refused = ProgramError.of(
+                
+                    "scratch.removes|{file}, line {line}: the program removes {path}, which is outside of the project "
+                    "and existed before, so explain ended the run. Leave this line out, or move the file into the project.",
                     file=file, line=at.f_lineno, path=place,
-                )
+                
             )  # fmt: skip
             raise self._refused
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from autograder.errors import InputError
-from autograder.locale.translations import in_english
+from autograder.locale.messages import Message
 from autograder.requirements import PACKAGE
 
 _LIBRARIES = tuple(
@@ -51,9 +51,9 @@ def compiled(source: str, file: str) -> types.CodeType:
         line = getattr(error, "lineno", None)
         known = {"file": file, "reason": getattr(error, "msg", str(error)), "line": line}
         raise ProgramError(
-            in_english("{file} is not Python: {reason}. Save it as plain text.", **known)
+            Message("source.not_text|{file} is not Python: {reason}. Save it as plain text.", **known)
             if line is None
-            else in_english("{file} is not Python: {reason} on line {line}. Correct that line.", **known)
+            else Message("source.not_python|{file} is not Python: {reason} on line {line}. Correct that line.", **known)
         ) from None
     # inspect.getsource and tracebacks read linecache for a program that is not in a file.
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
@@ -71,8 +71,8 @@ def read_source(path: str | os.PathLike[Any]) -> str:
             return file.read()
     except (OSError, UnicodeDecodeError, SyntaxError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"it cannot be decoded as Python source ({error})"
-        raise ProgramError(
-            in_english("{file} cannot be read: {reason}. Name a Python file.", file=os.fspath(path), reason=reason)
+        raise ProgramError.of(
+            "source.not_read|{file} cannot be read: {reason}. Name a Python file.", file=os.fspath(path), reason=reason
         ) from None
 
 
@@ -98,10 +98,8 @@ def code_of(function: Callable[..., Any]) -> types.CodeType:
     """
     code = getattr(inspect.unwrap(function), "__code__", None)
     if not isinstance(code, types.CodeType):
-        raise ProgramError(
-            in_english(
-                "A {kind} has no code to follow. Give a function that calls it, or source text.",
-                kind=type(function).__name__,
-            )
+        raise ProgramError.of(
+            "source.no_code|A {kind} has no code to follow. Give a function that calls it, or source text.",
+            kind=type(function).__name__,
         )
     return code

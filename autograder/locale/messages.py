@@ -1,0 +1,66 @@
+"""Messages: texts that are stored or sent in English, and shown in the reader's language by their id and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any, Self
+
+SENTENCES = "join.sentences|{first} {second}"
+CLAUSES = "join.clauses|{first}; {second}"
+LIST = "join.list|{first}, {second}"
+
+
+class Message(str):
+    """An English text that knows how it was made, so that `translations.localized` can show it in another language.
+
+    Attributes:
+        id: short stable name, such as "cut.while_off"; translations are stored under it.
+        values: numbers, texts of the user, which are shown unchanged, and messages.
+    """
+
+    id: str
+    values: dict[str, Any]
+
+    def __new__(cls, text: str, /, **values: object) -> Self:
+        """Return the message of a text such as "cut.while_off|it computes with {name}": its id, "|", its English text.
+
+        A text without an id is a label, such as the name of a kind of fix, whose English text serves as id.
+        """
+        name, bar, english = text.partition("|")
+        if not bar:
+            name, english = "", text
+        known = {key: value if isinstance(value, (str, int, float)) else str(value) for key, value in values.items()}
+        message = super().__new__(cls, english.format(**known) if known else english)
+        message.id, message.values, message._made_from = name, known, text
+        return message
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
+        return (self._made_from,), self.values
+
+    def __str__(self) -> str:
+        return self  # so that the text of an exception is still a message
+
+    @property
+    def text(self) -> str:
+        """The English text without id and values."""
+        return str.__str__(self)
+
+    def without(self, part: str) -> Message:
+        """Return the message without a text, such as the path of a copy, in its values."""
+        values = {key: one.replace(part, "") if type(one) is str else one for key, one in self.values.items()}
+        inner = {key: one.without(part) for key, one in values.items() if isinstance(one, Message)}
+        return Message(self._made_from, **values | inner)
+
+    _made_from: str
+
+
+def counted_message(count: int, one: str, many: str, **values: object) -> Message:
+    """Return the message of one of two texts, depending on a number, such as "{count} node" and "{count} nodes"."""
+    return Message(one if count == 1 else many, count=f"{count:,}", **values)
+
+
+def join_messages(messages: Iterable[str], joint: str = SENTENCES) -> str:
+    """Return the non-empty messages as one, joined by the text of `joint`; "" without messages."""
+    parts = [message for message in messages if message]
+    return reduce(lambda first, second: Message(joint, first=first, second=second), parts) if parts else ""
