@@ -111,29 +111,6 @@ PROGRAMS = (
         (("pow(2).mean().item()", "pow(2).mean()"), ("torch.tensor(value, requires_grad=True)", "value")),
     ),
     FaultyProgram(
-        "copy_that_requires_grad", "graph cut", "correct",
-        """
-        net = nn.Linear(2, 1)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        scores = torch.tensor(net(torch.ones(3, 2)), requires_grad=True)  # fault
-        scores.pow(2).mean().backward()
-        optimizer.step()
-        """,
-        (("torch.tensor(net(torch.ones(3, 2)), requires_grad=True)", "net(torch.ones(3, 2))"),),
-    ),
-    FaultyProgram(
-        "data_in_a_variable_that_is_joined", "graph cut", "correct",
-        """
-        net, head = nn.Linear(2, 2), nn.Linear(4, 1)
-        optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
-        part = net(torch.ones(3, 2)).data  # fault
-        part = torch.autograd.Variable(part)
-        head(torch.cat([torch.ones(3, 2), part], 1)).pow(2).mean().backward()
-        optimizer.step()
-        """,
-        ((".data  #", "  #"), ("torch.autograd.Variable(part)", "part * 1")),
-    ),
-    FaultyProgram(
         "variable_of_a_value", "graph cut", "correct",
         """
         from torch.autograd import Variable
@@ -259,26 +236,6 @@ PROGRAMS = (
         (("state.sum().backward()", "state.sum().backward()\n    state = state.detach()"),),
     ),
     FaultyProgram(
-        "memory_that_the_first_round_only_writes", "graph used again", "raises-backward",
-        """
-        class Memory(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.value, self.memory = nn.Linear(2, 2), None
-
-            def forward(self, x):
-                v = self.value(x)
-                read = v if self.memory is None else v @ self.memory
-                self.memory = v.transpose(0, 1) @ v  # fault
-                return read
-
-        net = Memory()
-        for _ in range(2):
-            net(torch.ones(3, 2)).pow(2).mean().backward()
-        """,
-        (("self.memory = v.transpose(0, 1) @ v", "self.memory = (v.transpose(0, 1) @ v).detach()"),),
-    ),
-    FaultyProgram(
         "table_that_is_kept", "graph used again", "raises-backward",
         """
         class Angles(nn.Module):
@@ -395,16 +352,6 @@ PROGRAMS = (
         torch.stack(rows).sum().backward()
         """,
         (("with torch.no_grad():", "if True:"), ("row for row in torch.zeros(2, 2)", "torch.zeros(2), torch.zeros(2)")),
-    ),
-    FaultyProgram(
-        "one_of_two_chunks", "tensor that a later line cannot use", "raises-forward",
-        """
-        h = torch.rand(2, 2, requires_grad=True) * 2
-        a, b = h.chunk(2)  # fault
-        a += 1
-        (a * b).sum().backward()
-        """,
-        (("h.chunk(2)", "h[0], h[1]"),),
     ),
     FaultyProgram(
         "view_of_a_weight_that_is_converted", "tensor that a later line cannot use", "raises-forward",
