@@ -15,21 +15,6 @@ with torch.no_grad():
     w.normal_()
 (w * w).sum().backward()
 
-# %% L4 · the same through .data, where nothing saved x
-# correct
-import torch
-
-x = torch.tensor([1.0], requires_grad=True)
-y = 2 * x
-x.data *= 100
-y.backward()
-
-
-# truth
-def truth():
-    return {"x": [2.0]}
-
-
 # %% L5 · the same through .data, where x·x saved x
 # silently-wrong, tensor=x
 import torch
@@ -45,32 +30,6 @@ def truth():
     return {"x": [2.0]}
 
 
-# %% L6 · no_grad lifts the leaf rule, not the saved-tensor rule
-# raises-backward, tensor=w
-import torch
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-y = (w * w).sum()  # saves
-with torch.no_grad():
-    w.mul_(100)  # harm
-y.backward()
-
-# %% L7 · the same write where nothing was saved
-# correct
-import torch
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-y = (2 * w).sum()
-with torch.no_grad():
-    w.mul_(100)
-y.backward()
-
-
-# truth
-def truth():
-    return {"w": [2.0, 2.0]}
-
-
 # %% L8 · assigning .data swaps the storage under the graph
 # silently-wrong, tensor=w
 import torch
@@ -84,32 +43,3 @@ y.backward()
 # truth
 def truth():
     return {"w": [2.0, 4.0]}
-
-
-# %% L9 · a view of a leaf is written
-# raises-forward
-import torch
-
-x = torch.tensor([1.0, 2.0], requires_grad=True)
-x[0] = 2
-(x * x).sum().backward()
-
-# %% L10_step_first · the step is taken before backward
-# raises-backward, tensor=w
-import torch
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-w.grad = torch.ones(2)
-optimizer = torch.optim.SGD([w], lr=0.1)
-loss = (w * w).sum()  # saves
-optimizer.step()  # harm
-loss.backward()
-
-# %% L3 · a leaf is multiplied in place after use
-# raises-forward
-import torch
-
-x = torch.tensor([1.0], requires_grad=True)
-y = 2 * x
-x *= 100
-y.backward()

@@ -10,42 +10,6 @@ f = torch.matmul(d, w2)  # saves
 d[:] = 1  # harm
 f.backward()
 
-# %% M2 · d is written before f
-# correct
-import torch
-
-x = torch.tensor([[1.0, 2.0]])
-w1 = torch.tensor([[2.0], [1.0]], requires_grad=True)
-w2 = torch.tensor([3.0], requires_grad=True)
-d = x @ w1
-d[:] = 1
-f = torch.matmul(d, w2)
-f.backward()
-
-
-# truth
-def truth():
-    return {"w1": [[0.0], [0.0]], "w2": [1.0]}
-
-
-# %% M3 · d is set to 0 before f
-# correct
-import torch
-
-x = torch.tensor([[1.0, 2.0]])
-w1 = torch.tensor([[2.0], [1.0]], requires_grad=True)
-w2 = torch.tensor([3.0], requires_grad=True)
-d = x @ w1
-d[:] = 0
-f = torch.matmul(d, w2)
-f.backward()
-
-
-# truth
-def truth():
-    return {"w1": [[0.0], [0.0]], "w2": [0.0]}
-
-
 # %% M4_exp · exp saves its output
 # raises-backward, tensor=h
 import torch
@@ -82,21 +46,6 @@ out = a.sigmoid().sum()
 out.backward()
 out.backward()
 
-# %% M5_retained · with retain_graph both run and add up
-# correct
-import torch
-
-a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-out = a.sigmoid().sum()
-out.backward(retain_graph=True)
-out.backward()
-
-
-# truth
-def truth():
-    return {"a": [0.3932239, 0.2099872, 0.0903533]}
-
-
 # %% M5_data_between · the same through .data
 # silently-wrong, tensor=h
 import torch
@@ -113,16 +62,6 @@ out.backward()
 def truth():
     return {"a": [0.3932239, 0.2099872, 0.0903533]}
 
-
-# %% M6_anomaly · anomaly mode on, same refusal
-# raises-backward, tensor=h
-import torch
-
-torch.autograd.set_detect_anomaly(True)
-a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-h = a.exp()  # saves
-h += 1  # harm
-h.sum().backward()
 
 # %% M_after · the write comes after backward
 # correct

@@ -10,88 +10,6 @@ a = D @ i  # saves
 u[0] = a  # harm
 a.sum().backward()
 
-# %% S2 · times a number saves nothing
-# correct
-import torch
-
-p = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
-u = p.clone()
-i = u[0]
-a = 3 * i
-u[0] = a
-a.sum().backward()
-
-
-# truth
-def truth():
-    return {"p": [[3.0, 3.0, 3.0], [0.0, 0.0, 0.0]]}
-
-
-# %% S3 · index copies
-# correct
-import torch
-
-p = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
-D = torch.eye(3).mul_(2).requires_grad_()
-u = p.clone()
-i = u[[0], :]
-a = i @ D
-u[[0], :] = a
-a.sum().backward()
-
-# %% S4_mask_write · a write by mask writes
-# raises-backward, tensor=u
-import torch
-
-p = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-u = p.clone()
-a = u**2  # saves
-u[torch.tensor([True, False, True])] = 0  # harm
-a.sum().backward()
-
-# %% S4_slice_read · a read by slice shares
-# raises-backward, tensor=head
-import torch
-
-p = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-u = p.clone()
-head = u[:2]
-a = head**2  # saves
-u.zero_()  # harm
-a.sum().backward()
-
-# %% S5 · a view's grad_fn is rebuilt after its base was written
-# correct
-import torch
-
-p = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-u = p * 2
-head = u[:2]
-before = head.grad_fn.name()
-u.mul_(3)
-after = head.grad_fn.name()
-head.sum().backward()
-
-# %% S6 · read by index, written by select, twice
-# correct
-import torch
-
-a = torch.tensor([[2.0]], requires_grad=True)
-d = torch.tensor(3.0, requires_grad=True)
-b = a.clone()
-loss = 0
-for _ in range(2):
-    e = b[[0], :] * d
-    b[0] = e
-    loss = loss + e.sum()
-loss.backward()
-
-
-# truth
-def truth():
-    return {"a": [[12.0]], "d": 14.0}
-
-
 # %% S7 · read by select, written by select
 # raises-backward
 import torch
@@ -106,16 +24,6 @@ for _ in range(2):
     loss = loss + e.sum()
 loss.backward()
 
-# %% S9 · an item assignment brings history into a tensor that had none
-# correct
-import torch
-
-p = torch.tensor([1.0, 2.0], requires_grad=True)
-z = torch.zeros(3)
-z[1] = 3 * p[0]
-z[2] = p[1] ** 2
-z.sum().backward()
-
 # %% S10 · one output of unbind is written
 # raises-forward
 import torch
@@ -124,17 +32,6 @@ p = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
 first, second = (p * 2).unbind(0)
 first.add_(1)
 second.sum().backward()
-
-# %% V_reshape_copies · reshape of a transpose copies
-# correct
-import torch
-
-p = torch.arange(1.0, 5.0).view(2, 2).requires_grad_()
-u = p * 2
-flat = u.t().reshape(-1)
-y = u**2
-flat.zero_()
-y.sum().backward()
 
 # %% V_expand_write · an expanded tensor is written: one memory for several elements
 # raises-forward
