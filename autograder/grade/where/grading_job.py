@@ -254,10 +254,10 @@ class Graders(ABC):
 
     @abstractmethod
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
-        """Yield the result of every job as soon as it is available, together with others that arrived at the same time.
+        """Yield the results of all jobs, each list within a second of its first result.
 
         The longer a caller takes for one list, the longer is the next one, so a caller can write the results of a list
-        together. Jobs are taken from the iterable only when a grader is free.
+        together. Jobs are taken from the iterable only when a grader can begin them, or keep them in reserve.
 
         Raises:
             IsolationError: submissions cannot be isolated as the terms require.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing.connection
 import platform
 import socket
@@ -36,6 +37,7 @@ PLANNING_SECONDS = 1200  # for the first job, before which the course is planned
 LANE_SECONDS = 10  # processor time that a lane may use for one job, in addition to that of the submission
 LARGEST_RESULT = 1 << 28  # bytes
 FITS_SOCKET = 100_000  # bytes; the buffer of a local socket on Linux has twice as many (net.core.wmem_default)
+TOGETHER_SECONDS = 0.25  # results that arrive within this time are written to the gradebook together
 TRIES = 2
 _CREDENTIALS = struct.Struct("3i")  # of a process: its id, user and group; unix(7)
 
@@ -175,23 +177,26 @@ class Lanes(Graders):
             self._outer.close(CLOSE_SECONDS)
 
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
-        """Yield the result of every job as soon as it is available; each lane has at most one further job in reserve.
+        """Yield the results of all jobs, a few at a time; each lane has at most one further job in reserve.
 
         Raises:
             IsolationError: the host does not start, or cannot isolate submissions as the terms require.
         """
         waiting = iter(jobs)
         results: list[JobResult] = []
+        until = math.inf
         while True:
             # Give out new jobs before the results: the caller writes the results to disk, and the lanes should work in
             # the meantime.
             while self.has_room and (job := next(waiting, None)) is not None:
                 self.give(job)
-            if results:
+            if results and (time.monotonic() >= until or not self._busy):
                 yield results
-            if not self._busy:
+                results, until = [], math.inf
+            if not self._busy and not results:
                 return
-            results = self.results()
+            results += self.results(seconds=min(1.0, max(0.0, until - time.monotonic())))
+            until = min(until, time.monotonic() + TOGETHER_SECONDS) if results else math.inf
 
     @property
     def has_room(self) -> bool:
@@ -214,14 +219,13 @@ class Lanes(Graders):
         self._busy.append(lane)
         lane.give(job, self._terms)
 
-    def results(self, or_until_readable: socket.socket | None = None) -> list[JobResult]:
-        """Wait up to one second, or until a socket is readable, and return the available results.
+    def results(self, seconds: float) -> list[JobResult]:
+        """Wait until a result is available, or so many seconds, and return the available results.
 
         Raises:
             IsolationError: the host cannot isolate submissions as the terms require.
         """
-        beside = [] if or_until_readable is None else [or_until_readable]
-        ready = multiprocessing.connection.wait([*(lane.connection for lane in self._busy), *beside], timeout=1.0)
+        ready = multiprocessing.connection.wait([lane.connection for lane in self._busy], timeout=seconds)
         results = []
         for lane in [lane for lane in self._busy if lane.connection in ready]:
             if lane.is_new():
