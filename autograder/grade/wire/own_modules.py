@@ -19,6 +19,7 @@ KERNELS = frozenset(
 )  # fmt: skip
 """Packages that a kernel (ipykernel 7) has imported before its first cell; a file with such a name cannot replace them."""
 PACKAGES = {"site-packages", "dist-packages"}
+STDLIB = sysconfig.get_path("stdlib")
 
 
 def path_with(folder: str, paths: Iterable[str]) -> list[str]:
@@ -46,4 +47,4 @@ def take_out(names: set[str]) -> dict[str, ModuleType]:
 
 def _is_pythons(path: str) -> bool:
     steps = Path(path)
-    return steps.is_relative_to(sysconfig.get_path("stdlib")) and not PACKAGES & set(steps.parts)
+    return steps.is_relative_to(STDLIB) and not PACKAGES & set(steps.parts)
