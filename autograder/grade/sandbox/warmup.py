@@ -17,8 +17,6 @@ WARM = (
     "autograder.check.outcome",
     "autograder.course.learner.after_success",
     "autograder.course.learner.hints",
-    "autograder.course.learner.after_success",
-    "autograder.course.learner.after_success",
     "autograder.tape",
     "autograder.view",
     "autograder.grade.sandbox.worker",
