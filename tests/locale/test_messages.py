@@ -7,12 +7,14 @@ import pickle
 import re
 from pathlib import Path
 
+import msgspec
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_output
 
 from autograder import cli
 from autograder.grade.batch.feedback_page import page_html
+from autograder.grade.clean.harmless_cells import Drawings
 from autograder.grade.submission.align import align
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.submission_run import SubmissionRun, unreadable
@@ -20,9 +22,10 @@ from autograder.locale.languages import METADATA, speaking
 from autograder.locale.messages import Message, join_messages
 from autograder.locale.translations import localized, messages_in
 from autograder.tape import explain_program
-from autograder.tape.recording.schema import Recording, explain_json, from_json, to_json
+from autograder.tape.recording.schema import Recording, explain_json, from_json, storable, to_json
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.view import as_screen, as_text
+from autograder.view.notebook import ShownRecording
 from tests.grade import small_course
 from tests.tape.graph_fault_programs import PROGRAMS
 
@@ -119,6 +122,15 @@ def test_a_message_of_a_forged_recording_is_harmless(recording: Recording) -> No
             message["values"] = {"self": value}
         told = shown(from_json(json.dumps(forged)))
         assert all(note in told for note in recording.verdict.notes)
+
+
+def test_a_recording_of_a_submission_is_drawn_in_each_language(recording: Recording) -> None:
+    """Two students, who read different languages, have the same wrong answer."""
+    text = msgspec.json.encode(ShownRecording(storable(recording))).decode()
+    with speaking("zh-CN"):
+        chinese = Drawings().draw(text)["text/plain"]
+    assert CHINESE.search(chinese)
+    assert not CHINESE.search(Drawings().draw(text)["text/plain"])
 
 
 def page_of(grade: NotebookGrade) -> str:

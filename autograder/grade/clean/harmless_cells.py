@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 
 from autograder.grade.clean.harmless_html import FORMATS, harmless_html, raster_address, raster_base64
 from autograder.grade.clean.harmless_text import CONTROL, JOINER, harmless_tex, harmless_text
+from autograder.locale.languages import language
 from autograder.tape.recording.schema import Recording
 from autograder.tape.run.time_limit import TimeUp, time_limit
 from autograder.view.notebook import RECORDING_TYPE, ShownRecording, drawn_mimebundle
@@ -144,7 +145,7 @@ class Drawings:
             raise CannotDraw
         try:
             with time_limit(self._left, CannotDraw, clock=time.process_time):
-                return _drawn(text)
+                return _drawn(text, language())
         except Exception as error:  # a forged recording can break any rule that drawing relies on
             raise CannotDraw from error
         finally:
@@ -152,7 +153,7 @@ class Drawings:
 
 
 @lru_cache(maxsize=256)  # many students have the same
-def _drawn(text: str) -> dict[str, str]:
+def _drawn(text: str, _spoken: str) -> dict[str, str]:
     shown = msgspec.json.decode(text, type=ShownRecording)
     if _parts(shown.recording) > MOST_PARTS:
         raise CannotDraw
