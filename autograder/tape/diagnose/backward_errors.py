@@ -56,8 +56,7 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     }  # fmt: skip
     sentence = Message(
         "backward.freed_between_losses|{name} is computed here and used by the backward of {place}, which frees its "
-        "graph; "
-        "the backward of {last} needs it again.", **known,
+        "graph; the backward of {last} needs it again.", **known,
     )  # fmt: skip
     change = Message(
         "backward.add_losses|Add the losses and call backward once, detach it in the loss that must not reach it, "
@@ -72,8 +71,7 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:
     name = _name_of_node(state, carried)
     sentence = Message(
         "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the "
-        "backward of {place} has freed "
-        "its graph.", name=name, place=line_of(at, carried.place.file),
+        "backward of {place} has freed its graph.", name=name, place=line_of(at, carried.place.file),
     )  # fmt: skip
     change = Message("backward.compute_in_round|Compute it again in each round, or detach it before the next one.")
     if name.replace(".", "_").isidentifier():
@@ -188,15 +186,13 @@ def _view(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[
         if tracked.unrecorded:
             told = Message(
                 "view.made_in_no_grad|{name} is a view that is made here while recording is off; {place} modifies it "
-                "while recording is on, "
-                "which PyTorch does not allow.", **known,
+                "while recording is on, which PyTorch does not allow.", **known,
             )  # fmt: skip
             change = Message("view.index_in_grad|Index {base} where recording is on, and modify that view.", **known)
         else:
             told = Message(
                 "view.one_of_several|{name} is one of several views that one call returns here (as unbind, chunk, "
-                "split and iteration do); "
-                "{place} modifies it in place, which PyTorch does not allow.", **known,
+                "split and iteration do); {place} modifies it in place, which PyTorch does not allow.", **known,
             )  # fmt: skip
             change = Message("view.index_base|Take the view by an index of {base} instead.", **known)
         yield GraphFault(REFUSED_TENSOR.name, made, told, change)

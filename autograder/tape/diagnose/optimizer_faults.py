@@ -111,8 +111,7 @@ def _constant(state: RunState, call: StartedBackward, first: Slope, target: Trac
     }
     told = Message(
         "target.linear|{slope}, which {earlier} computed, is the derivative of something linear (or piecewise linear) "
-        "in {name}: it does "
-        "not depend on {name}.", **known,
+        "in {name}: it does not depend on {name}.", **known,
     )  # fmt: skip
     change = Message(
         "target.zeros|If a second derivative of zero is right, pass materialize_grads=True (it gives zeros) or "

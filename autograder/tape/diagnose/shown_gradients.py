@@ -63,8 +63,7 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
         elif one.found.answer == "choice":
             told = Message(
                 "function.not_checked|the backward of {name} cannot be checked: its forward is constant or returns its "
-                "input, so it "
-                "has no derivative to compare with.", name=one.name,
+                "input, so it has no derivative to compare with.", name=one.name,
             )  # fmt: skip
             yield told_of_line(one.place, evidence.file, told)
     for one in evidence.untracked_effect.twice:

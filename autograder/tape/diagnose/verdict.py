@@ -201,8 +201,7 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     )
     if not excerpt.ended:
         calls = Message(
-            "excerpt.time_limit|The time limit was reached before the program's end; backward calls until then: "
-            "{calls}",
+            "excerpt.time_limit|The time limit was reached before the program's end; backward calls until then: {calls}",
             calls=f"{excerpt.calls:,}",
         )
     shown = Message("excerpt.one_call|call number {first} is recorded line by line.", first=excerpt.first)

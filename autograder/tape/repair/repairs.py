@@ -40,8 +40,7 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
             )
         if called(node) == "saved_tensors_hooks" and len(node.args) == 2 and is_identity(node.args[0]):
             yield Message(
-                "cure.identity_hooks|Line {line}: identity saved-tensor hooks only switch the version check off: "
-                "{seen}",
+                "cure.identity_hooks|Line {line}: identity saved-tensor hooks only switch the version check off: {seen}",
                 line=node.lineno,
                 seen=seen,
             )

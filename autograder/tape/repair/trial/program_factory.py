@@ -44,8 +44,7 @@ def obstacle_in_cell(source: str, space: dict[Any, Any]) -> str | None:
         if any(node_of(tensor) is not None for tensor in held):
             return Message(
                 "search.graph_of_other_cell|explain did not search for a fix: {name} has a graph from another cell, "
-                "and a trial would free "
-                "it. Put both cells into one.", name=name,
+                "and a trial would free it. Put both cells into one.", name=name,
             )  # fmt: skip
     return None
 

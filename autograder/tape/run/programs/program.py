@@ -134,11 +134,9 @@ def run_chosen(module: types.ModuleType, function: str | None, shown: str, backw
         chosen = getattr(chosen, part, None)
     if inspect.isclass(chosen):
         raise ProgramError.of(
-            
-                "program.is_a_class|{shown}::{function} is a class. Name a function, or a static method as "
-                "{function}.METHOD.",
-                shown=shown, function=function,
-            
+            "program.is_a_class|{shown}::{function} is a class. Name a function, or a static method as "
+            "{function}.METHOD.",
+            shown=shown, function=function,
         )  # fmt: skip
     if not callable(chosen):
         known = [name for name, value in vars(module).items() if inspect.isfunction(value)]

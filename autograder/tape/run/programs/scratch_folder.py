@@ -287,11 +287,9 @@ class ScratchFolder:
             at = next((one for one in frames if is_own_file(one.f_code.co_filename)), sys._getframe())
             file = os.path.relpath(at.f_code.co_filename.removeprefix(self.root), self.original)
             self._refused = ProgramError.of(
-                
-                    "scratch.removes|{file}, line {line}: the program removes {path}, which is outside of the project "
-                    "and existed before, so explain ended the run. Leave this line out, or move the file into the project.",
-                    file=file, line=at.f_lineno, path=place,
-                
+                "scratch.removes|{file}, line {line}: the program removes {path}, which is outside of the project "
+                "and existed before, so explain ended the run. Leave this line out, or move the file into the project.",
+                file=file, line=at.f_lineno, path=place,
             )  # fmt: skip
             raise self._refused
 
