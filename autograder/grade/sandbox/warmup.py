@@ -22,12 +22,9 @@ WARM = (
     "autograder.grade.sandbox.worker",
 )
 
-# Word in a notebook -> module that imports what is loaded on first use. Each takes most of a second, so only if needed.
-LATE = {
-    "optim": "autograder.grade.sandbox.first_optimizer",
-    "plot": "autograder.grade.sandbox.first_plot",
-    "pylab": "autograder.grade.sandbox.first_plot",
-}
+FIRST_PLOT = ("matplotlib.pyplot", "matplotlib_inline.backend_inline")
+# Word in a notebook -> modules that import what is loaded on first use. They take most of a second, so only if needed.
+LATE = {"optim": ("autograder.grade.sandbox.first_optimizer",), "plot": FIRST_PLOT, "pylab": FIRST_PLOT}
 
 # The operations of a lesson, run once, so that submissions do not wait for slow first-time work.
 REHEARSAL = (
@@ -82,7 +79,7 @@ msgspec.msgpack.Decoder(Batch), msgspec.msgpack.Decoder(Reply), msgspec.msgpack.
 def late_modules(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the modules to import early, because the cells of a notebook import them late."""
     whole = "\n".join(texts)
-    return tuple(dict.fromkeys(module for word, module in LATE.items() if word in whole))
+    return tuple(dict.fromkeys(module for word, modules in LATE.items() if word in whole for module in modules))
 
 
 def import_modules(modules: Iterable[str]) -> None:
