@@ -37,7 +37,6 @@ class Program:
 
     Attributes:
         name: file, cell and variant, such as "detach/D2" or "episode_reset[bug]".
-        family: what the table of figures groups it under.
         source: the text that runs, without marks.
         harm, saves: 1-based lines of `source`.
         tensor: the name of the tensor that is written into, or None where no name is meaningful.
@@ -49,7 +48,6 @@ class Program:
     """
 
     name: str
-    family: str
     source: str
     outcome: str
     harm: frozenset[int]
@@ -78,17 +76,17 @@ def _programs(folder: Path) -> list[Program]:
         program
         for file in sorted((folder / "snippets").glob("*.py"))
         for cell in CELL.split(file.read_text())[1:]
-        for program in variants(cell.split(" ")[0], file.stem, "# %% " + cell, None, prefix=f"{file.stem}/")
+        for program in variants(cell.split(" ")[0], "# %% " + cell, None, prefix=f"{file.stem}/")
     ]
     modules = [
         program
         for file in sorted((folder / "modules").glob("*.py"))
-        for program in variants(file.stem, f"module {file.stem.split('_')[0]}", file.read_text(), "run")
+        for program in variants(file.stem, file.read_text(), "run")
     ]
     return snippets + modules
 
 
-def variants(name: str, family: str, text: str, function: str | None, prefix: str = "") -> list[Program]:
+def variants(name: str, text: str, function: str | None, prefix: str = "") -> list[Program]:
     """Returns one program for each declaration in `text`.
 
     Raises:
@@ -106,7 +104,6 @@ def variants(name: str, family: str, text: str, function: str | None, prefix: st
         made.append(
             Program(
                 name=f"{prefix}{name}" + (f"[{variant}]" if variant else ""),
-                family=family,
                 source=source,
                 outcome=match["outcome"],
                 harm=marked["harm"],

@@ -58,7 +58,7 @@ def sources(draw) -> str:
 def program_of(source: str) -> Program:
     """Returns the source as a program of the corpus with nothing declared."""
     none = frozenset[int]()
-    return Program("generated", "generated", source, "", none, none, None, None, False, False, "", None)
+    return Program("generated", source, "", none, none, None, None, False, False, "", None)
 
 
 def truth(program: Program) -> str:
