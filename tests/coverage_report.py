@@ -42,6 +42,8 @@ NOT_MEASURED = {
     "autograder/grade/submission": "partly runs in the sandbox, in lanes and workers",
     "autograder/grade/where/lane.py": "runs in the sandbox",
     "autograder/tape/observe": "runs while our own trace function replaces that of coverage",
+    "autograder/tape/run/programs/scratch_folder.py": "partly runs as an audit hook, which Python does not trace",
+    "autograder/tape/repair/trial/trial_run.py": "partly runs as a profile function, which Python does not trace",
     "autograder/cli/bootstrap.py": "runs on a bare machine, in an environment without coverage",
 }
 """Code that also runs where nothing is recorded: a line that is reported here as missed may have been executed."""
