@@ -354,6 +354,16 @@ PROGRAMS = (
         (("with torch.no_grad():", "if True:"), ("row for row in torch.zeros(2, 2)", "torch.zeros(2), torch.zeros(2)")),
     ),
     FaultyProgram(
+        "one_of_two_chunks", "tensor that a later line cannot use", "raises-forward",
+        """
+        h = torch.rand(2, 2, requires_grad=True) * 2
+        a, b = h.chunk(2)  # fault
+        a += 1
+        (a * b).sum().backward()
+        """,
+        (("h.chunk(2)", "h[0], h[1]"),),
+    ),
+    FaultyProgram(
         "view_of_a_weight_that_is_converted", "tensor that a later line cannot use", "raises-forward",
         """
         net = nn.Linear(2, 2)
