@@ -27,10 +27,16 @@ from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.view import as_screen, as_text
 from autograder.view.notebook import ShownRecording
 from tests.grade import small_course
-from tests.tape.graph_fault_programs import PROGRAMS
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
-BROKEN = next(program for program in PROGRAMS if program.name == "one_of_two_chunks")
+BROKEN = """import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+h = w * 2
+d = h.detach()
+y = h * h
+d.zero_()
+y.sum().backward()
+"""
 
 
 def in_chinese(text: str) -> str:
@@ -79,8 +85,8 @@ def test_names_of_files_and_errors_of_a_user_are_kept(tmp_path: Path, capfd: pyt
 
 @pytest.fixture(scope="module")
 def recording() -> Recording:
-    """Return the recording of a program with a graph fault, changes of what is computed, and notes."""
-    return explain_program(factory_of_text(BROKEN.source, "<program>"))
+    """Return the recording of a program whose fixes change what is computed, with a note on each."""
+    return explain_program(factory_of_text(BROKEN, "<program>"))
 
 
 def shown(recording: Recording) -> str:
