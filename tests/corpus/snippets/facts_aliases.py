@@ -19,16 +19,6 @@ loss = (b * b).sum()  # saves
 b.untyped_storage().fill_(0)  # harm
 loss.backward()
 
-# %% data_swap · .data of a result is swapped after the save
-# silently-wrong, tensor=b
-import torch
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-b = a * 2
-loss = (b * b).sum()  # saves
-b.data = torch.zeros(2)  # harm
-loss.backward()
-
 # %% data_scaled_before_row_saved · the same after a sine, which has saved what both lines write
 # raises-backward, tensor=b
 import torch
@@ -40,26 +30,6 @@ alias = b.data
 alias *= 0.5  # harm
 b[0] = 1.0  # harm
 loss = loss + (b * 2).sum()
-loss.backward()
-
-# %% resize_write · resize_ counts as a write
-# raises-backward, tensor=x
-import torch
-
-x = torch.ones(2)
-w = torch.tensor([3.0, 4.0], requires_grad=True)
-loss = (x * w).sum()  # saves
-x.resize_(4)  # harm
-loss.backward()
-
-# %% set_write · set_ gives the saved tensor another storage
-# raises-backward, tensor=x
-import torch
-
-x = torch.ones(2)
-w = torch.tensor([3.0, 4.0], requires_grad=True)
-loss = (x * w).sum()  # saves
-x.set_(torch.zeros(2))  # harm
 loss.backward()
 
 # %% out_write · out= writes into the saved tensor
@@ -103,16 +73,6 @@ x = torch.ones(3, 2, requires_grad=True)
 loss = layer(x).pow(2).sum()  # saves
 state = layer.state_dict()
 state["weight"].mul_(0.5)  # harm
-loss.backward()
-
-# %% t_write · t_ counts as a write, though no byte changes
-# raises-backward, tensor=x
-import torch
-
-x = torch.ones(2, 3)
-w = torch.ones(2, 3, requires_grad=True)
-loss = (x * w).sum()  # saves
-x.t_()  # harm
 loss.backward()
 
 # %% data_then_detached · what was written behind autograd's back is detached before its use; a later write does the harm

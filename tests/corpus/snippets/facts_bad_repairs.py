@@ -1,37 +1,3 @@
-# %% mutation_whole · allow_mutation_on_saved_tensors with a whole-tensor write
-# correct, oracle=clone
-import torch
-
-a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-with torch.autograd.graph.allow_mutation_on_saved_tensors():
-    b = a * 2
-    y = (b * b).sum()
-    b.zero_()
-    y.backward()
-
-
-# truth
-def truth():
-    return {"a": [8.0, 16.0, 24.0]}
-
-
-# %% mutation_offset · allow_mutation_on_saved_tensors with a write through an offset view
-# silently-wrong, tensor=b, watch=blind
-import torch
-
-a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-with torch.autograd.graph.allow_mutation_on_saved_tensors():
-    b = a * 2
-    y = (b * b).sum()
-    b[1:].zero_()  # harm
-    y.backward()
-
-
-# truth
-def truth():
-    return {"a": [8.0, 16.0, 24.0]}
-
-
 # %% mutation_numpy · NumPy escapes it
 # silently-wrong, tensor=b, watch=blind
 import torch

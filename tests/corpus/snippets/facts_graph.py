@@ -28,31 +28,6 @@ w = torch.tensor([1.0, 2.0], requires_grad=True)
 values = (w * 2).numpy()
 (w * w).sum().backward()
 
-# %% grad_zeroed · the result of .grad.zero_() is the gradient, which is filled again
-# correct, oracle=clone
-import torch
-
-w = torch.tensor([3.0, 4.0], requires_grad=True)
-(w * w).sum().backward()
-w.grad.zero_().add_(1)
-(w * 3).sum().backward()
-
-
-# truth
-def truth():
-    return {"w": [4.0, 4.0]}
-
-
-# %% create_graph_written · the gradient is scaled in place after the penalty saved it
-# raises-backward, tensor=gradient
-import torch
-
-x = torch.tensor([1.0, 2.0], requires_grad=True)
-(gradient,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
-penalty = (gradient**2).sum()  # saves
-gradient.mul_(0.5)  # harm
-penalty.backward()
-
 # %% checkpoint_input_written · the input of a checkpointed block is written before it recomputes
 # raises-backward, tensor=x, watch=blind
 import torch
@@ -99,18 +74,6 @@ loss = 0
 for labels in (torch.tensor([[0], [1]]), torch.tensor([[1], [1]])):
     onehot.zero_().scatter_(1, labels, 1.0)  # harm
     loss = loss - (onehot * logits.log_softmax(1)).sum()  # saves
-loss.backward()
-
-# %% batchnorm_eval · in eval mode the running statistics are saved, and a later training pass writes them past the counter
-# silently-wrong, tensor=running_mean
-import torch
-
-norm = torch.nn.BatchNorm1d(2)
-x = torch.tensor([[1.0, 2.0], [3.0, 5.0], [0.5, 1.0]], requires_grad=True)
-norm.eval()
-loss = (norm(x) ** 2).sum()  # saves
-norm.train()
-norm(x.detach())  # harm
 loss.backward()
 
 # %% sparse_embedding · a sparse gradient

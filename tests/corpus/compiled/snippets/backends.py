@@ -44,23 +44,6 @@ def truth():
     return {"w": 2 * torch.exp(2 * torch.tensor([0.1, 0.2, 0.3]))}
 
 
-# %% result_written_inductor · inductor saves what it returns
-# bug: raises-backward, tensor=h
-# fixed: correct
-import torch
-
-
-@torch.compile(backend="inductor", fullgraph=True)
-def forward(w):
-    return torch.exp(w * 2)  # saves
-
-
-w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
-h = forward(w)
-h.mul_(2)  # [bug] harm
-h = h * 2  # [fixed]
-h.sum().backward()
-
 # %% inside_aot · a write inside the compiled part: the compiler traces its backward at once, and meets it there
 # bug: raises-forward, tensor=h
 # fixed: correct
@@ -115,20 +98,3 @@ import torch
 w = torch.ones(3, requires_grad=True)
 compiled = torch.compile(lambda x, w: (x @ w).sum(), backend="aot_eager")
 compiled(torch.ones(2, 2), w).backward()  # harm
-
-# %% input_written_inside_aot · a compiled function writes into what an eager operation saved
-# bug: raises-backward, tensor=h
-# fixed: correct
-import torch
-
-
-def shift(h):
-    h.add_(1)  # [bug] harm
-    h = h + 1  # [fixed]
-    return (2 * h).sum()
-
-
-w = torch.tensor([0.1, 0.2], requires_grad=True)
-h = torch.exp(w)  # saves
-loss = torch.compile(shift, backend="aot_eager")(h)
-(loss + h.sum()).backward()

@@ -71,26 +71,6 @@ out.mul_(2)  # [bug] harm
 out = out * 2  # [fixed]
 out.sum().backward()
 
-# %% step_in_backward · a step in a hook of the last layer, which writes into the first layer's weight too early
-# bug: raises-backward, tensor=first
-# fixed: correct
-import torch
-
-inputs = torch.full((3, 2), 0.2, requires_grad=True)
-first = torch.full((2, 2), 0.5, requires_grad=True)
-last = torch.full((2, 2), 0.3, requires_grad=True)
-
-
-def step(_parameter):
-    with torch.no_grad():
-        first.mul_(0.9)  # [bug] harm
-        first.mul(0.9)  # [fixed]
-
-
-last.register_post_accumulate_grad_hook(step)
-h = torch.tanh(inputs @ first)  # saves
-(h @ last).sum().backward()
-
 # %% backward_writes_its_input · a custom backward writes into the gradient it is given
 # bug: silently-wrong, tensor=grad, watch=blind
 # fixed: correct

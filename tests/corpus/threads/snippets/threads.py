@@ -20,53 +20,6 @@ worker.start()
 worker.join()
 loss.backward()
 
-# %% whole_step_in_thread · forward, write and backward in one thread
-# bug: silently-wrong, tensor=h
-# fixed: correct
-import threading
-
-import torch
-
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-
-
-def step():
-    h = torch.exp(w)  # saves
-    loss = h.sum()
-    h.data.mul_(0.5)  # [bug] harm
-    h = h * 0.5  # [fixed]
-    loss.backward()
-
-
-worker = threading.Thread(target=step)
-worker.start()
-worker.join()
-
-
-# truth
-def truth():
-    return {"w": torch.exp(torch.tensor([1.0, 2.0]))}
-
-
-# %% pool_write · a pool's worker writes into what was saved
-# bug: raises-backward, tensor=h
-# fixed: correct
-from concurrent.futures import ThreadPoolExecutor
-
-import torch
-
-
-def clip(tensor):
-    return tensor.clamp_(max=2.0)  # [bug] harm
-    return tensor.clamp(max=2.0)  # [fixed]
-
-
-w = torch.tensor([0.5, 2.0], requires_grad=True)
-h = torch.exp(w)  # saves
-with ThreadPoolExecutor(max_workers=1) as pool:
-    clipped = pool.submit(clip, h).result()
-clipped.sum().backward()
-
 # %% pool_raises · backward in a pool raises where the result is asked for
 # bug: raises-backward, tensor=hidden
 # fixed: correct
