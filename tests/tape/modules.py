@@ -1,29 +1,8 @@
 # ruff: noqa: E501
-"""Programs that resemble real training code and are misleading: correct ones that look wrong, wrong ones that look correct.
+"""Correct programs that resemble real training code: libraries' layers, hooks, and writes in place that harm nothing."""
 
-In a wrong program, the harmful line ends in `#H`; the mark is removed before it runs.
-"""
-
-import textwrap
-
-MODULES: dict[str, tuple[str, list[int], str]] = {}
-
-
-def ok(name: str, source: str) -> None:
-    """A program whose gradients are right, however it looks."""
-    MODULES[name] = ("correct", [], textwrap.dedent(source))
-
-
-def bad(name: str, outcome: str, source: str) -> None:
-    """A program with a fault, and its marked lines."""
-    lines = textwrap.dedent(source).split("\n")
-    marked = [number for number, line in enumerate(lines, start=1) if line.endswith("#H")]
-    MODULES[name] = (outcome, marked, "\n".join(line.removesuffix(" #H") for line in lines))
-
-
-ok(
-    "resnet",
-    """
+MODULES = {
+    "resnet": """
 import torch
 from torch import nn
 class Block(nn.Module):
@@ -40,10 +19,7 @@ def run():
         opt.zero_grad(); loss = nn.functional.cross_entropy(net(torch.randn(4, 3, 8, 8)), torch.tensor([0, 1, 2, 0])); loss.backward(); opt.step()
     return {n: p.grad for n, p in net.named_parameters()}
 """,
-)
-ok(
-    "ema_after",
-    """
+    "ema_after": """
 import torch, copy
 def run():
     torch.manual_seed(0)
@@ -57,10 +33,7 @@ def run():
             for p, q in zip(s.buffers(), t.buffers()): q.copy_(p)
     return {n: p.grad for n, p in s.named_parameters()}
 """,
-)
-ok(
-    "complex",
-    """
+    "complex": """
 import torch
 def run():
     torch.manual_seed(0)
@@ -68,30 +41,21 @@ def run():
     (torch.fft.fft(w).abs() ** 2).sum().backward()
     return {"w": torch.view_as_real(w.grad)}
 """,
-)
-ok(
-    "rnn_lib",
-    """
+    "rnn_lib": """
 import torch
 def run():
     torch.manual_seed(0)
     m = torch.nn.GRU(3, 4, 2, batch_first=True, dropout=.2); o, h = m(torch.randn(2, 5, 3)); o[:, -1].sum().backward()
     return {n: p.grad for n, p in m.named_parameters()}
 """,
-)
-ok(
-    "mha_lib",
-    """
+    "mha_lib": """
 import torch
 def run():
     torch.manual_seed(0)
     m = torch.nn.TransformerEncoderLayer(8, 2, 16); m(torch.randn(4, 2, 8)).pow(2).mean().backward()
     return {n: p.grad for n, p in m.named_parameters()}
 """,
-)
-ok(
-    "cache_grad_norm",
-    """
+    "cache_grad_norm": """
 import torch
 def run():
     torch.manual_seed(0)
@@ -105,30 +69,7 @@ def run():
         opt.step()
     return {"w": net.weight.grad, "norms": torch.stack(norms)}
 """,
-)
-# ---- bugs
-bad(
-    "residual",
-    "raises-backward",
-    """
-import torch
-class Res(torch.nn.Module):
-    def __init__(self):
-        super().__init__(); self.f = torch.nn.Linear(3, 3)
-    def forward(self, x):
-        y = torch.sigmoid(x)
-        z = self.f(y)
-        y += z #H
-        return y
-def run():
-    torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Linear(3, 3), Res(), Res()); net(torch.randn(2, 3)).sum().backward()
-    return {"w": net[0].weight.grad}
-""",
-)
-ok(
-    "full_bw_hook",
-    """
+    "full_bw_hook": """
 import torch
 def make():
     torch.manual_seed(0); return torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)), torch.randn(2, 3)
@@ -139,32 +80,4 @@ def run():
     net(x).sum().backward()
     return {"w": net[0].weight.grad}
 """,
-)
-ok(
-    "gumbel",
-    """
-import torch
-def run():
-    torch.manual_seed(0)
-    w = torch.randn(2, 3, requires_grad=True)
-    y = torch.nn.functional.gumbel_softmax(w, hard=True)
-    (y * torch.arange(3.)).sum().backward()
-    return {"w": w.grad}
-""",
-)
-bad(
-    "setter_grad",
-    "silently-wrong",
-    """
-import torch
-def run():
-    torch.manual_seed(0)
-    w = torch.randn(3, requires_grad=True)
-    history = []
-    for k in range(1, 4):
-        (w ** k).sum().backward()
-        history.append(w.grad)
-        w.grad.zero_() #H
-    return {f"g{i}": g for i, g in enumerate(history)}
-""",
-)
+}

@@ -56,7 +56,7 @@ class Watched(Observer):
 
 
 EVERY = [(p.name, p.source, p.file, p.function) for p in programs()] + [
-    (name, source, f"{name}.py", "run" if "def run" in source else None) for name, (_, _, source) in MODULES.items()
+    (name, source, f"{name}.py", "run") for name, source in MODULES.items()
 ]
 
 

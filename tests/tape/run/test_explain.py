@@ -313,14 +313,7 @@ def test_no_file_of_this_package_counts_as_the_users(tmp_path):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_outcome_and_harmful_line(name):
-    """The outcome is that of PyTorch; a fault is attributed to the marked line, and a correct program has no blamed line."""
-    outcome, lines, source = MODULES[name]
-
-    verdict = record(source, file=f"{name}.py", function="run" if "def run" in source else None).verdict
-
-    assert outcome == verdict.outcome, verdict
-    if outcome == "correct":
-        assert () == verdict.harms
-    elif lines and outcome != "raises-forward":
-        assert set(lines) & {place.line for place in verdict.harms[0].mutated_at}, verdict.harms
+def test_a_correct_program_has_no_blamed_line(name):
+    """Layers of libraries, hooks, and writes in place that look like faults are called correct."""
+    verdict = record(MODULES[name], file=f"{name}.py", function="run").verdict
+    assert ("correct", ()) == (verdict.outcome, verdict.harms)
