@@ -62,14 +62,6 @@ def test_a_silent_wrong_gradient_stands_beside_the_right_one():
     assert gradients["w1"].got == gradients["w1"].true == [[3.0], [6.0]]
 
 
-def test_versions_are_those_of_pytorch():
-    """The saved version is 0; the write moves the counter to 1, and through `.data` it stays."""
-    counted, uncounted = recorded("d[:] = 1").verdict.harms[0], recorded("d.data[:] = 1").verdict.harms[0]
-
-    assert (0, 1) == (counted.saved_version, counted.version_now)
-    assert (0, 0) == (uncounted.saved_version, uncounted.version_now)
-
-
 def test_aliases_share_a_storage_and_not_always_a_counter():
     """`.data` is another tensor in the same storage with a separate version counter; `.detach()` shares both."""
     recording = recorded("p = d.data; q = d.detach()")
