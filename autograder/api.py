@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import linecache
 import os
+import pickle
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -13,8 +15,9 @@ from typing import Any
 import torch
 
 from autograder import view
-from autograder.errors import InputError, UnfinishedError, message_of
+from autograder.errors import AutograderError, InputError, UnfinishedError, message_of
 from autograder.locale.messages import Message
+from autograder.run_in_fork import reason_of_end, told_of_end
 from autograder.tape import explain_cell, explain_program
 from autograder.tape.diagnose.excerpt import Scope
 from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
@@ -181,8 +184,8 @@ def explain(
 
     Args:
         program: a function, source text, or the path of a Python file or notebook (a `pathlib.Path`). It runs several
-            times, each time with the same seed, and its output is not shown; a file runs in a copy of the project
-            (its folder and the working folder). If it is an exception that a backward raised under `autograder.watch()`,
+            times, each time with the same seed, and its output is not shown; a file runs in a new process, in a copy of
+            the project (its folder and the working folder). If it is an exception that a backward raised under `autograder.watch()`,
             nothing is run, and the harms are those that the watch detected.
         function: the function of the text or file to run, as in `FILE::FUNCTION`; for a notebook, the last cell to run.
         repair: whether to search for source changes that fix the program, and run each; this takes up to 20 seconds. A
@@ -201,8 +204,10 @@ def explain(
     if isinstance(program, BaseException):
         return Explanation(recording_of_error(program))
 
+    scope = Scope(check_gradients=check_gradients)
+
     def explained(factory: ProgramFactory) -> Explanation:
-        return Explanation(explain_program(factory, repair=repair, scope=Scope(check_gradients=check_gradients)))
+        return Explanation(explain_program(factory, repair=repair, scope=scope))
 
     if isinstance(program, str):
         if program.endswith((".py", ".ipynb")) and "\n" not in program:
@@ -214,10 +219,54 @@ def explain(
         return explained(factory_of_text(program, names=names, function=function))
     if not isinstance(program, os.PathLike):
         return explained(factory_of_function(program, names))
-    with tempfile.TemporaryDirectory(prefix="autograder-") as root:
-        return explained(
-            factory_of_file(program, function, CommandLine(scratch=ScratchFolder(root, os.fspath(program))))
-        )
+    return Explanation(_recording_of_file(os.fspath(program), function, repair, scope))
+
+
+_CHILD = """
+import pickle, sys
+sys.path, *given = pickle.load(sys.stdin.buffer)
+from autograder import api
+api.store_answer(*given)
+"""
+
+
+def _recording_of_file(path: str, function: str | None, repair: bool, scope: Scope) -> Recording:
+    """Return the recording of a file that runs in a new process, which guards the user's files by an audit hook.
+
+    The hook cannot be removed. A fork would hang in its first parallel operation if this process has run one (libgomp).
+    """
+    with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
+        root, answer = os.path.join(folder, "copy"), os.path.join(folder, "answer")
+        os.mkdir(root)
+        given = pickle.dumps((sys.path, answer, root, path, function, repair, scope))
+        nowhere = subprocess.DEVNULL
+        done = subprocess.run([sys.executable, "-P", "-c", _CHILD], input=given, stdout=nowhere, stderr=nowhere)
+        try:
+            with open(answer, "rb") as file:
+                found = pickle.load(file)
+        except (OSError, EOFError):
+            raise ProgramError(told_of_end(path, reason_of_end(done.returncode))) from None
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def store_answer(answer: str, root: str, path: str, function: str | None, repair: bool, scope: Scope) -> None:
+    """Write the pickled recording of a file, or the error, to the file `answer`. The process has to end afterwards.
+
+    `root` is an empty folder for the copy of the project.
+    """
+    scratch = ScratchFolder(root, path, is_guarded=True)
+    found: Recording | Exception
+    try:
+        factory = factory_of_file(path, function, CommandLine(scratch=scratch))
+        found = explain_program(factory, repair=repair, scope=scope)
+    except Exception as error:
+        if not isinstance(error, AutograderError):
+            error.add_note(traceback.format_exc())
+        found = error
+    with open(answer, "wb") as file:
+        pickle.dump(found, file)
 
 
 def load_magic(shell: Any) -> None:

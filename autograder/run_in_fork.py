@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 
 from autograder.errors import UnfinishedError
+from autograder.locale.messages import Message
 
 
 class EndedError(UnfinishedError):
@@ -53,10 +54,23 @@ def run_in_fork(work: Callable[[], int], seconds: float = math.inf) -> int:
     if not done and watch.has_ended_it:
         raise LateError(f"it was not done after {seconds:g} seconds")
     if not done:
-        raise EndedError(
-            f"signal {signal.Signals(-status).name}" if status < 0 else f"os._exit({status}) or a similar call"
-        )
+        raise EndedError(reason_of_end(status))
     return status
+
+
+def reason_of_end(status: int) -> str:
+    """Return the reason why a process ended with this exit code before its work was done."""
+    return f"signal {signal.Signals(-status).name}" if status < 0 else f"os._exit({status}) or a similar call"
+
+
+def told_of_end(program: str, reason: str) -> str:
+    """Return a sentence on a program that ended the process which was to explain it."""
+    return Message(
+        "explain.ended_process|{program}: the program ended the Python process ({reason}), so it could not be "
+        "recorded. Remove that call, or name a function that does not make it.",
+        program=program,
+        reason=reason,
+    )
 
 
 class _Watch:

@@ -22,7 +22,7 @@ from autograder.cli.run_command import CommandError, run_command
 from autograder.locale.messages import Message
 from autograder.locale.translations import translated
 from autograder.requirements import loading
-from autograder.run_in_fork import EndedError, LateError, run_in_fork
+from autograder.run_in_fork import EndedError, LateError, run_in_fork, told_of_end
 
 
 class PartialAnswer:
@@ -97,6 +97,7 @@ class ExplainRun:
             from autograder.tape.run.budget import QUIET, Budget
 
         chosen, self.ready, self.stream = self.chosen, time.monotonic(), sys.stderr
+        sys.unraisablehook = lambda _: None  # finalizers of the program's objects fail after its state was restored
         self.factory = _named_program(chosen, self.root)
         quiet = QUIET if self.stream.isatty() else LOGGED
         seconds = chosen.budget
@@ -304,12 +305,7 @@ def _watched(chosen: argparse.Namespace, here: argparse.Namespace, partial: Part
     except LateError:
         return _answered_late(chosen, partial)
     except EndedError as error:
-        raise CommandError.of(
-            "explain.ended_process|{program}: the program ended the Python process ({reason}), so it could not be "
-            "recorded. Remove that call, or name a function that does not make it.",
-            program=chosen.shown,
-            reason=str(error),
-        ) from None
+        raise CommandError(told_of_end(chosen.shown, str(error))) from None
 
 
 def _answered_late(chosen: argparse.Namespace, partial: PartialAnswer) -> int:

@@ -63,6 +63,26 @@ PROGRAMS = (
         ((".detach().requires_grad_().mean()", ".mean()"),),
     ),
     FaultyProgram(
+        "values are swapped, and gradients cleared", "gradient cleared before the step", "correct",
+        """
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            kept = [p.detach().clone() for p in model.parameters()]
+            with torch.no_grad():
+                for p in model.parameters():
+                    p.add_(0.1)
+            loss = model(torch.randn(4, 3)).pow(2).mean()
+            for p, old in zip(model.parameters(), kept):
+                p.data = old
+            loss.backward()
+            optimizer.zero_grad()
+            optimizer.step()  # fault
+        """,
+        (("    optimizer.zero_grad()\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),),
+    ),
+    FaultyProgram(
         "step_binds_the_name", "leaf lost", "raises-backward",
         """
         w = torch.zeros(2, requires_grad=True)

@@ -14,7 +14,7 @@ from autograder.locale.line_breaks import columns, join_lines, wrap_text
 from autograder.locale.translations import join_names
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording, SourceFile, Step, from_json, to_json
-from autograder.tape.recording.verdict_types import Check, Fix, Gradient, Harm, Place, Verdict
+from autograder.tape.recording.verdict_types import Check, Fix, Gradient, GraphFault, Harm, Place, Verdict
 from autograder.view import shapes
 from autograder.view.draw.markup import write_svg
 from autograder.view.playback import Playback
@@ -23,7 +23,7 @@ from autograder.view.scene.composition import lines_shown
 from autograder.view.scene.timeline import timeline_of, timeline_text
 from autograder.view.text.first_screen import changed_lines
 from autograder.view.text.gradient_values import gradient_line
-from autograder.view.text.headline import headline
+from autograder.view.text.headline import headline, title
 from autograder.view.text.naming import count_noun, join_few
 
 
@@ -305,12 +305,13 @@ def test_it_fits_where_everything_is_long_and_nothing_is_proven(recorded):
     error = msgspec.structs.replace(base.verdict.error, message=long)
     harm = msgspec.structs.replace(base.verdict.harms[0], tensor="a_long_name." * 12)
     fix = Fix("a kind", 8, "old", "\n".join(["new"] * 9), False, "changes what is computed", long)
-    shown = with_verdict(base, error=error, harms=(harm, harm_at(harm, 3)), fixes=(fix,), notes=(long,) * 3)
+    shown = with_verdict(base, error=error, harms=(harm, harm_at(harm, 3)), fixes=(fix,), notes=(long,) * 3, runs=7)
     lines = view.as_screen(shown).splitlines()
 
     assert len(lines) <= LINES
     marks = {line[0] for line in lines if line[1:6].strip().isdigit() or line[2:6].strip().isdigit()}
     assert {">", "+"} <= marks
+    assert any(line.startswith("Number of runs") and line.endswith(" 7.") for line in lines)
 
 
 def test_the_first_harm_is_told_in_a_sentence_with_its_code(recorded):
@@ -360,7 +361,7 @@ def test_how_far_off_is_a_percentage(recorded, off, true, words):
         pytest.param((Check(COPIES, "", "yes"),), "no write broke backward", id="writes alone"),
         pytest.param((Check(COPIES, "", "not asked"),), "backward was never called", id="no backward"),
         pytest.param((Check(DIFFERENCES, "", "yes"),), "the gradients are those of the loss", id="finite differences"),
-        pytest.param((Check(DIFFERENCES, "", "not known"),), "no write broke backward", id="undecided"),
+        pytest.param((Check(DIFFERENCES, "", "not known"),), "could not decide", id="undecided"),
     ],
 )
 def test_right_is_said_only_where_it_was_checked(checks, words):
@@ -369,6 +370,53 @@ def test_right_is_said_only_where_it_was_checked(checks, words):
 
     assert words in told
     assert "right" not in told
+
+
+UPDATED = (
+    "import torch",
+    "w = torch.ones((), requires_grad=True)",
+    "optimizer, w.grad = torch.optim.SGD([w]), torch.ones(())",
+    "loss = w * w",
+    "optimizer.step()",
+    "loss.backward()",
+)
+
+
+def test_the_headline_names_the_file_of_a_line():
+    """A line of another file has its name; of faults in several files, one in the program's own file comes first."""
+    faults = [GraphFault("graph cut", Place(file, line, ""), "", "") for file, line in (("sam.py", 3), ("main.py", 36))]
+
+    assert title(Verdict("correct", graph_faults=(faults[0],)), "main.py").endswith("but see sam.py, line 3")
+    assert title(Verdict("correct", graph_faults=tuple(faults)), "main.py").endswith("but see line 36")
+
+
+def test_an_update_of_a_parameter_is_not_advised_to_use_a_copy():
+    """`optimizer.step()` has to come after backward, or before the loss; for a result of exp, a copy is the advice."""
+    updated = record("\n".join(UPDATED))
+    copied = record("\n".join([*UPDATED[:3], "loss = (loss := w.exp()).add_(1)", *UPDATED[5:]]))
+
+    assert "Call backward() before line 5, or compute the loss again after it." in " ".join(
+        view.as_screen(updated).split()
+    )
+    assert "modify a copy" not in view.as_screen(updated)
+    assert "modify a copy" in view.as_screen(copied)
+
+
+def test_values_that_look_equal_are_left_out(recorded):
+    """The first elements of both gradients are zero, so that the screen could not show the difference."""
+    gradients = {"w": Gradient([0.0] * 99 + [1.0], [0.0] * 99 + [2.0], off=0.5)}
+    told = " ".join(view.as_screen(with_verdict(recorded("silently_wrong"), gradients=gradients)).split())
+
+    assert "w.grad is off by 50 %." in told
+
+
+def test_a_moved_line_is_shown_with_a_gap(recorded):
+    """The removed and the added line are equal; "…" stands for the lines between them."""
+    change = "@@ -1,3 +1,3 @@\n-o.zero_grad()\n o.step()\n+o.zero_grad()\n"
+    fault = GraphFault("cleared", Place("main.py", 1, ""), "", "", diff=f"--- main.py\n+++ main.py\n{change}")
+    shown = with_verdict(recorded("correct"), graph_faults=(fault,))
+
+    assert "  - o.zero_grad()\n  …\n  + o.zero_grad()\n" in view.as_screen(shown)
 
 
 def test_a_page_opens_with_the_timeline_and_the_fix(recorded):

@@ -15,6 +15,7 @@ from autograder.tape.internals.tensor_fields import FREED
 from autograder.tape.observe.gradient_flow import NO_GRAD
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
+from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
@@ -62,7 +63,24 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
         "backward.add_losses|Add the losses and call backward once, detach it in the loss that must not reach it, "
         "or pass retain_graph=True at {place}.", **known,
     )  # fmt: skip
+    if (write := _modified_below(state, shared)) is not None:
+        change = Message(
+            "change.freed_graph.modified|Compute it again after {line}, which modified a tensor that its graph saved, or detach it in the loss that must "
+            "not reach it.", line=line_of(write.place, shared.place.file),
+        )  # fmt: skip
     yield GraphFault(FREED_GRAPH.name, shared.place, sentence, change)
+
+
+def _modified_below(state: RunState, top: GraphNode) -> WriteEvent | None:
+    """Return the last modification of a tensor that the graph of a node saved, which a kept graph would raise an error for."""
+    nodes, below, waiting = state.graph.nodes, {top.id}, [top]
+    while waiting:
+        new = {one for one in waiting.pop().inputs if one is not None} - below
+        below |= new
+        waiting += [nodes[one] for one in new]
+    saved = [save for save in state.graph.saves if save.node.id in below]
+    modified = (one for save in saved for one in state.writes[save.writes_before :] if save.counter in one.counters)
+    return max(modified, key=lambda one: one.index, default=None)
 
 
 def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:

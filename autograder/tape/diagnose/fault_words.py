@@ -129,13 +129,11 @@ def change_of(cut: Cut, state: RunState) -> str:
 
 def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:
     """Return the name of the first tensor that has one, and the number of the others."""
-    names = list(dict.fromkeys(name for one in tensors if (name := state.name_of(one))))
-    if not names:
-        return other
-    paths = [name for name in names if not name.startswith("self.")] or names
-    if len(paths) > 1:
-        return Message("tensor.and_more|{name} and {count} more", name=paths[0], count=len(paths) - 1)
-    return paths[0]
+    names = list(dict.fromkeys(state.name_of(one) or f"leaf {one.id}" for one in tensors))
+    first = next((one for one in sorted(names, key=lambda one: one.startswith("self.")) if one[:5] != "leaf "), other)
+    if len(names) > 1 and first != other:
+        return Message("tensor.and_more|{name} and {count} more", name=first, count=len(names) - 1)
+    return first
 
 
 def tensors_of(

@@ -184,6 +184,8 @@ def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[
         meant = run_again(
             program, listener, listener.around, min(seconds, SECOND * left), most, patience=min(seconds, left)
         )
+        if plain.is_cut and len(meant.calls) == len(plain.calls) and not meant.in_backward:
+            meant.error, meant.is_cut = None, True  # the plain run did not get as far as to this error
         if keeps_leaves or not loses_gradients(gradients_of(plain), gradients_of(meant)):
             return listener, meant
         return run(most, keeps_leaves=True)

@@ -182,9 +182,10 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
             "missed."
         )
     if state.skipped:
-        yield Message(
+        yield counted_message(
+            state.skipped,
+            "note.skipped.one|{count} statement that autograd did not record is not listed.",
             "note.skipped|{count} statements that autograd did not record are not listed.",
-            count=f"{state.skipped:,}",
         )
     if len(state.finished_steps) >= STEPS:
         yield Message("note.first|Only the first {count} statements are listed one by one.", count=f"{STEPS:,}")

@@ -245,7 +245,8 @@ class GradientFlow:
         """Record the parameters that an optimizer will update, and whether gradients of a backward were lost before."""
         self.held |= {tracked.id: tracked for _, tracked in parameters}
         self.optimizer_at = self.optimizer_at or here
-        filled = [(tensor, tracked) for tensor, tracked in parameters if tracked.id in self.steps.filled]
+        objects = self.steps.filled_objects()
+        filled = [(tensor, tracked) for tensor, tracked in parameters if id(tensor) in objects]
         if filled and all(is_empty(tensor.grad) for tensor, _ in filled):
             self.cleared.append((here, [tracked for _, tracked in filled]))
         self.steps.step(optimizer, parameters, len(self.calls), here)

@@ -52,9 +52,19 @@ def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[st
             yield f"{name}.{inner}", tensor
     for inner, buffer in module.named_buffers():
         yield f"{name}.{inner}", buffer
+    for inner, plain in _unregistered(module):
+        yield f"{name}.{inner}", plain
     for attribute, value in vars(module).items():
         if not attribute.startswith("_"):
             yield from tensors_in(value, f"{name}.{attribute}", depth - 1)
+
+
+def _unregistered(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors that are plain attributes of a module or of its parts, such as `Variable(w, requires_grad=True)`."""
+    for path, part in module.named_modules():
+        for attribute, value in vars(part).items():
+            if isinstance(value, torch.Tensor):
+                yield f"{path}.{attribute}" if path else attribute, value
 
 
 def _ends(length: int) -> Iterator[int]:
@@ -132,7 +142,7 @@ def names_in(frames: list[FrameType]) -> dict[int, str]:
     inner = {id(part) for _, one in modules for part in list(one.modules())[1:]}
     for path, one in modules:
         if id(one) not in inner:
-            for inside, parameter in one.named_parameters():
+            for inside, parameter in (*one.named_parameters(), *_unregistered(one)):
                 found.setdefault(id(parameter), f"{path}.{inside}")
     below: dict[int, str] = {}
     for frame in frames:

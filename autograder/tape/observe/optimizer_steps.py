@@ -117,6 +117,10 @@ class OptimizerSteps:
             if gradient is not None and not is_empty(gradient) and _is_finite(gradient):
                 self.filled[tracked.id] = tracked
 
+    def filled_objects(self) -> set[int]:
+        """Return the `id`s of the leaves with a gradient that no step has used; `p.data = …` does not change it."""
+        return {id(one.ref()) for one in self.filled.values()}
+
     def step(
         self,
         optimizer: torch.optim.Optimizer,
@@ -128,12 +132,12 @@ class OptimizerSteps:
         now, before = [tracked for _, tracked in parameters], self._stepped.get(id(optimizer), [])
         if len(now) == len(before):
             for old, (tensor, new) in zip(before, parameters, strict=True):
-                if old is not new and old.id in self.filled and is_empty(tensor.grad):
+                if old.ref() is not tensor and old.id in self.filled and is_empty(tensor.grad):
                     self.thrown_away.append((old, new))
         self.trained |= {tracked.id for tensor, tracked in parameters if tensor.grad is not None}
         self.frozen |= {tracked.id for tensor, tracked in parameters if not tensor.requires_grad}
-        for tracked in (*now, *before):
-            self.filled.pop(tracked.id, None)
+        gone, used = {one.id for one in before}, {id(tensor) for tensor, _ in parameters}
+        self.filled = {key: one for key, one in self.filled.items() if key not in gone and id(one.ref()) not in used}
         self._stepped[id(optimizer)] = now
         if self.idle.get(id(optimizer), []) is not None:
             self._step, self._computed_at = (here, parameters, [fingerprint(tensor) for tensor, _ in parameters]), None

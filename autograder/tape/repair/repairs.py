@@ -120,9 +120,10 @@ def is_version_error(verdict: Verdict) -> bool:
 
 
 def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
-    """Return whether the modified variable was assigned from `.data`."""
-    made = bindings(program.source, program.source.of(write.root))
-    return any(one.attr == "data" for statement in made for one in every(ast.Attribute, statement.value))
+    """Return whether the modified variable was assigned from `.data`, in the last assignment above if there is one."""
+    made = bindings(program.source, program.source.of(write.root))  # last first
+    above = [one for one in made if one.lineno < write.statement.lineno][:1] or made
+    return any(one.attr == "data" for statement in above for one in every(ast.Attribute, statement.value))
 
 
 def is_under_no_grad(node: ast.AST) -> bool:

@@ -11,12 +11,18 @@ from difflib import SequenceMatcher
 
 from autograder.locale.line_breaks import columns, wrap_text
 from autograder.locale.translations import join_sentences, localized, translatable, translated
-from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Fix, Place, Verdict, kind_of_fix, note_on_change, place_of_fix
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_line
-from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where, where_each
+from autograder.view.text.harm_sentences import (
+    consequence,
+    how_far_off,
+    sentence_of_harm,
+    where,
+    where_each,
+    words_on_saves,
+)
 from autograder.view.text.headline import is_compared, short_message, title, words_on_runs
 from autograder.view.text.naming import count_noun
 from autograder.view.text.report import also_fixed, error_line
@@ -109,7 +115,7 @@ def _shorten(screen: _Screen, recording: Recording) -> None:
             screen.notes = [*screen.notes[: len(screen.notes) - over - 1], translated("  … the notes in full: --steps")]
         else:
             screen.notes = []
-            screen.closing = [screen.closing[-1].replace(translated("(every step)"), translated("(and notes)"))]
+            screen.closing[-1:] = [screen.closing[-1].replace(translated("(every step)"), translated("(and notes)"))]
     if (over := screen.over) > 0:
         screen.code = _without_context(screen.code, over)
     if (over := screen.over) > 0:
@@ -198,7 +204,7 @@ def _cut(line: str) -> str:
 def _kept_and_others(recording: Recording) -> list[str]:
     """Return the tensors that the saving operation keeps, and the places of the other harms."""
     harms = recording.verdict.harms
-    kept = words_on_node(harms[0].saved_by) if harms and harms[0].edge is not None else ""
+    kept = words_on_saves(harms[0], recording) if harms else ""
     return [*_wrapped(kept, 2), *_others(recording)]
 
 
@@ -266,10 +272,12 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
     title = translatable("Suggestion for {line}, not run:")
     if fault.was_run:
         title = translatable("Change for {line} (run: this fault is gone):")
-    changed = [line for line in fault.diff.splitlines() if line[:1] in ("+", "-") and line[:3] not in ("+++", "---")]
+    hunks = "\n".join(line for line in fault.diff.splitlines() if line[:3] not in ("+++", "---", "@@ "))
+    parts = re.split(r"(?m)^ .*\n?(?: .*\n?)*", f"{hunks}\n")
+    changed = "…\n".join(part for part in parts if part).splitlines()
     return [
         translated(title, line=where(fault.place, recording.programs[0].file)),
-        *(f"  {line[0]} {_cut(line[1:])}" for line in changed[:most]),
+        *(f"  {line[0]} {_cut(line[1:])}".rstrip() for line in changed[:most]),
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from autograder.locale.translations import join_names, join_sentences, localized, translatable, translated
+from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict, line_of
 from autograder.view.shapes import clip
@@ -182,6 +183,24 @@ def keeper(harm: Harm, recording: Recording) -> str:
     return translated("{node} in {scope}", node=harm.saved_by, scope=node.scope[-1]) if node.scope else harm.saved_by
 
 
+def words_on_saves(harm: Harm, recording: Recording) -> str:
+    """Return a sentence on the tensors that the saving operation keeps, with advice; "" without a saving operation.
+
+    For a leaf, such as a parameter that `optimizer.step()` updates, the advice is another order, not a copy.
+    """
+    edge = next((one for one in recording.saved if one.id == harm.edge), None)
+    if edge is None:
+        return ""
+    leaves = {one.id for one in recording.tensors if one.kind in ("parameter", "leaf")}
+    kept = words_on_node(harm.saved_by, advice=False)
+    if not kept or edge.tensor not in leaves or not harm.kind.endswith("counted write"):
+        return words_on_node(harm.saved_by)
+    lines = join_names(where_each(harm.mutated_at, recording.programs[0].file))
+    return translated(
+        "{kept}. Call backward() before {lines}, or compute the loss again after it.", kept=kept, lines=lines
+    )
+
+
 def consequence(harm: Harm, verdict: Verdict) -> str:
     """Return the effect on backward as a sentence; "" if the harm says enough."""
     off = how_far_off(verdict.gradients) if verdict.outcome != "raises-backward" else ""
@@ -217,7 +236,7 @@ def how_far_off(gradients: dict[str, Gradient], limit: int | None = None) -> str
     if not worst.off:
         return translated("{name}.grad is {got}; the right value is {right}{more}.", **known)
     known["off"] = percent(worst.off)
-    if worst.true is None or (limit is not None and len(known["right"]) > limit):
+    if worst.true is None or known["got"] == known["right"] or (limit is not None and len(known["right"]) > limit):
         return translated("{name}.grad is off by {off}{more}.", **known)
     return translated("{name}.grad is off by {off}: {got} where {right} is right{more}.", **known)
 

@@ -78,6 +78,8 @@ def headline(verdict: Verdict, file: str = "") -> str:
     if seen:
         line = localized(line_of(seen, file or seen.file))
         return translated("no write broke backward; but see {line}", line=line)
+    if answers.get("finite differences") == "not known":
+        return translated("no write broke backward as far as is known; finite differences could not decide")
     excerpt = verdict.excerpt
     if excerpt is not None and not excerpt.checked:
         return translated("no write broke backward; but the time was up before gradients were compared")

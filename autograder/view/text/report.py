@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from autograder.locale.translations import join_sentences, localized, translated
-from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Fix, Harm, Outcome, Problem, kind_of_fix, place_of_fix
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_line
-from autograder.view.text.harm_sentences import harmed_tensor, through, where
+from autograder.view.text.harm_sentences import harmed_tensor, through, where, words_on_saves
 from autograder.view.text.headline import about_refused, is_compared, is_refused, short_message, title, words_on_runs
 from autograder.view.text.sentences import Sentences, forecast_word
 
@@ -110,7 +109,7 @@ def _harms(recording: Recording) -> list[str]:
     harms, file = recording.verdict.harms, recording.programs[0].file
     compares_bytes = bool(recording.steps)  # a watch does not
     explanations = dict.fromkeys(translated(harm.explanation) for harm in harms if harm.explanation)
-    kept = dict.fromkeys(words_on_node(harm.saved_by) for harm in harms if harm.edge is not None)
+    kept = dict.fromkeys(words_on_saves(harm, recording) for harm in harms)
     return [*dict.fromkeys(_harm(harm, file, compares_bytes) for harm in harms), *explanations, *filter(None, kept)]
 
 

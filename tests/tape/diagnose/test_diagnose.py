@@ -102,6 +102,24 @@ def test_enlarged_rounding_errors_are_not_wrong_gradients():
     assert any("enlarged rounding errors" in note for note in verdict.notes)
 
 
+CANCELLED = """import torch
+w = torch.zeros(2, requires_grad=True)
+out = w.log_softmax(0)
+out.data.mul_(2)
+out.backward(torch.tensor([1, 2e-5 - 1]))
+"""
+
+
+def test_rounding_errors_of_a_sum_that_cancels_are_not_wrong_gradients():
+    """log-softmax subtracts softmax (1/2, after the write 1/4) times the sum of the gradients from each of them.
+
+    After a cross-entropy this sum is a rounding error, here 2e-5: the gradients differ by 5e-6. A change of an exponential
+    by 4e-5 is real.
+    """
+    assert "correct" == record(CANCELLED).verdict.outcome
+    assert "silently-wrong" == record(WRITTEN.format("h.data.mul_(1 + 4e-5)")).verdict.outcome
+
+
 DISPATCHED = """import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 

@@ -65,6 +65,25 @@ def test_an_optimizer_that_an_error_kept_from_its_step_is_none_that_is_missing()
     assert ("raises-backward", ()) == (verdict.outcome, verdict.graph_faults)
 
 
+def test_a_modified_graph_is_not_to_be_kept():
+    """The step modified the second layer's weight, so that `retain_graph=True` would only lead to the next error."""
+    source = """
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        shared = net(torch.ones(1, 2))
+        shared.sum().backward(retain_graph=kept)
+        optimizer.step()
+        shared.exp().sum().backward()
+        """
+    text = HEAD + dedent(source).lstrip("\n")
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        exec(text, {"kept": True})
+    (fault,) = verdict_of(text.replace("=kept", "=False")).graph_faults
+
+    assert "Compute it again after line 7," in fault.change
+    assert "retain_graph" not in fault.change
+
+
 def test_each_kind_is_shown():
     """Every kind of fault that is looked for has a program here."""
     from autograder.tape.diagnose.verdict import KINDS

@@ -145,6 +145,32 @@ def test_modules_in_a_list_of_a_module_have_its_path():
     assert names == set(record(LISTED).verdict.gradients)
 
 
+UNREGISTERED = """import torch
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = torch.autograd.Variable(torch.ones(2), requires_grad=True)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden = Layer()
+    def leaves(self):
+        return [p for p in [self.hidden.weights]]
+def train(net):
+    optimizer = torch.optim.SGD(net.leaves(), lr=0.1)
+    net.hidden.weights.sum().backward()
+    optimizer.step()
+models = [Net(), Net()]
+for one in models:
+    train(one)
+"""
+
+
+def test_leaves_that_modules_do_not_register_have_their_path():
+    """Plain attributes of inner modules, as in code from before parameters, are named by the outermost module."""
+    assert {"models[0].hidden.weights", "models[1].hidden.weights"} == set(record(UNREGISTERED).verdict.gradients)
+
+
 BOUND_ANEW = """import torch
 layers = [torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)]
 layers = [torch.nn.ReLU(), *layers]
@@ -196,3 +222,52 @@ def test_the_number_of_comparisons_grows_with_the_program():
             aligned(run_of(calls), run_of(calls))
         counts.append(gap.call_count)
     assert counts[1] <= 4.5 * counts[0]
+
+
+SHARED = """import torch
+from torch import nn
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, *weights):
+        ctx.save_for_backward(x, *weights)
+        return x * weights[0] * weights[1]
+    @staticmethod
+    def backward(ctx, grad):
+        x, one, other = ctx.saved_tensors
+        return grad * one * other, grad * x * other, grad * x * one
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.ModuleList([nn.PReLU(), nn.PReLU()])
+    def forward(self, x):
+        return Product.apply(x, *self.inner.parameters())
+net = Net()
+x = torch.ones(1, requires_grad=True).exp()
+loss = net(x)
+x.data.zero_()
+loss.backward()
+"""
+
+
+def test_function_with_parameters_of_several_layers_belongs_to_their_module():
+    """`net.inner` holds both layers whose weights the Function gets; neither layer alone is named."""
+    recording = record(SHARED)
+    assert "ProductBackward of net.inner" == keeper(recording.verdict.harms[0], recording)
+
+
+REPLACED = """import torch
+class Patched(torch.nn.Linear):
+    def named_parameters(self, *given, **named):
+        yield "weight", property()
+net = Patched(2, 1)
+h = net(torch.ones(1, 2)).exp()
+h.data.zero_()
+h.sum().backward()
+"""
+
+
+def test_parameters_that_are_not_tensors_have_no_name():
+    """Modules of the library `higher` (0.2) list other objects; the line that modifies `h` is found as without them."""
+    verdict = record(REPLACED).verdict
+    assert ("silently-wrong", [7]) == (verdict.outcome, [place.line for place in verdict.harms[0].mutated_at])
+    assert not any("stopped" in note for note in verdict.notes)

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
+import torch
 from msgspec import structs
 
 from autograder.tape.diagnose import excerpt
@@ -376,3 +377,22 @@ def test_that_the_time_was_up_says_nothing_of_finite_differences():
 
     assert note is not None
     assert note.startswith("The time limit was reached")
+
+
+LATE_ERROR = """import time
+import torch
+w = torch.ones(3, requires_grad=True)
+w.sum().backward()
+if not hasattr(torch, "has_waited"):
+    torch.has_waited = True
+    time.sleep(60)
+raise ValueError("no data")
+"""
+
+
+def test_an_error_that_only_a_later_run_reaches_is_not_one_of_the_comparison(monkeypatch):
+    """The first run is stopped before line 8, later runs are faster; the gradients up to there are compared."""
+    monkeypatch.setattr(torch, "has_waited", False, raising=False)
+    del torch.has_waited
+    verdict = explain_program(factory_of_text(LATE_ERROR), budget=Budget(15)).verdict
+    assert ("correct", 1, 1) == (verdict.outcome, verdict.excerpt.calls, verdict.excerpt.checked)

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import torch
 
 import autograder
 from autograder.cli import main
@@ -16,6 +17,7 @@ from autograder.tape.run.programs import scratch_folder
 from autograder.tape.run.programs.command_line import CommandLine
 from autograder.tape.run.programs.program import from_file
 from autograder.tape.run.programs.scratch_folder import ScratchFolder, look_at
+from autograder.tape.run.programs.source_text import ProgramError
 
 WRITES = """
 import os
@@ -117,14 +119,12 @@ def test_a_large_file_is_a_link_and_a_write_into_it_is_told(project, tmp_path, m
 def test_a_folder_with_too_many_files_is_not_copied(project, tmp_path, monkeypatch):
     """The program runs in the folder itself, and one sentence says so."""
     monkeypatch.setattr(scratch_folder, "MOST_FILES", 2)
-    (project / "train.py").write_text(
-        "import torch\nopen('here.txt', 'w').close()\ntorch.ones(1, requires_grad=True).backward()\n"
-    )
-    found = autograder.explain(Path("train.py"))
+    (project / "train.py").write_text("open('here.txt', 'w').close()\n")
+    program, scratch = copied(tmp_path / "root")
+    run_once(program)
 
-    assert "correct" == found.outcome
     assert (project / "here.txt").exists()
-    assert any("was not copied completely" in note for note in found.notes)
+    assert any("was not copied completely" in note for note in scratch.notes())
 
 
 def test_hidden_folders_and_environments_are_links(project, tmp_path):
@@ -159,6 +159,19 @@ def test_a_program_that_removes_its_own_folder_removes_the_copy(project, capfd):
     assert main(["explain", "train.py", "--no-repair"]) == 1
     assert listing(project) == before
     assert f"No such file or directory: '{project}/gone.txt'" in " ".join(capfd.readouterr().out.split())
+
+
+@pytest.mark.parametrize("end", ["os._exit(3)", "os.abort()"])
+def test_a_program_that_ends_the_process_does_not_end_the_notebook(project, end):
+    """`explain` of a path raises an error with the reason, and does not hang after parallel operations of the caller."""
+    torch.ones(300, 300) @ torch.ones(300, 300)
+    (project / "train.py").write_text(f"{TRAINS}assert torch.ones(300, 300).mm(torch.ones(300, 300)).max() == 300\n")
+    assert "correct" == autograder.explain(Path("train.py")).outcome
+    (project / "train.py").write_text(f"import os\n{end}\n")
+    with pytest.raises(
+        ProgramError, match=r"train.py: the program ended the Python process \((signal SIGABRT|os._exit\(3\))"
+    ):
+        autograder.explain(Path("train.py"))
 
 
 TRAINS = "import torch\nh = torch.ones(3, requires_grad=True).exp()\nh.sum().backward()\n"
@@ -206,7 +219,10 @@ def test_a_removal_outside_of_the_project_is_refused(project, capfd, wrapped):
     assert main(["explain", "train.py"]) == 2
     line = 5 if wrapped == "{}" else 6
     read = project.parent / "beside/read.txt"
-    assert f"train.py, line {line}: the program removes {read}, which is outside of" in capfd.readouterr().err
+    told = f"train.py, line {line}: the program removes {read}, which is outside of"
+    assert told in capfd.readouterr().err
+    with pytest.raises(ProgramError, match=re.escape(told)):
+        autograder.explain(Path("train.py"))
     assert read.exists()
 
 
