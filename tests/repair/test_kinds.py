@@ -98,6 +98,13 @@ def test_a_write_that_takes_no_part_is_not_warned():
     assert () == find_repairs(factory_of_text(CARRIED, "text.py"), verdict).warnings
 
 
+def test_an_alias_is_the_one_of_the_line_above():
+    """`d` is an array when line 6 modifies it; the assignment from `.data` comes later."""
+    source = HEAD + "y = (h * h).sum()\nd = h.detach().numpy()\nd *= 2\ny.backward()\nd = h.data\n"
+    found = find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict)
+    assert not any(".data" in warning for warning in found.warnings)
+
+
 def test_harmless_use_is_not_warned():
     """A correct program is not lectured for its `.data`."""
     source = HEAD + "h.data.clamp_(0)\n(h * h).sum().backward()\n"

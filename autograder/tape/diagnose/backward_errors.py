@@ -65,8 +65,8 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     )  # fmt: skip
     if (write := _modified_below(state, shared)) is not None:
         change = Message(
-            "change.freed_graph.modified|Compute it again after {line}, which modified a tensor that its graph saved, or detach it in the loss that must "
-            "not reach it.", line=line_of(write.place, shared.place.file),
+            "change.freed_graph.modified|Compute it again after {line}, which modified a tensor that its graph saved, or "
+            "detach it in the loss that must not reach it.", line=line_of(write.place, shared.place.file),
         )  # fmt: skip
     yield GraphFault(FREED_GRAPH.name, shared.place, sentence, change)
 

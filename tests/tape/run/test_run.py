@@ -323,3 +323,15 @@ def test_a_lecture_is_explained_as_it_is(tmp_path):
     assert any("cell 3, line 3" in note for note in found["notes"])
     autograder("explain", path.name, "--apply", cwd=tmp_path)
     assert "%time a = a + 1\n" in json.loads(path.read_text())["cells"][2]["source"]
+
+
+def test_a_graph_fault_is_named_with_its_cell(tmp_path):
+    """The gradient of `w` is never cleared: a note on the line has its place in the notebook."""
+    path = tmp_path / "faulty.ipynb"
+    path.write_text(notebook(
+        "import torch\nw = torch.ones(2, requires_grad=True)",
+        "o = torch.optim.SGD([w])\nfor _ in range(3): w.square().sum().backward(); o.step()",
+    ))  # fmt: skip
+    found = json.loads(autograder("explain", path.name, "--json", cwd=tmp_path).stdout)
+    (line,) = {fault["place"]["line"] for fault in found["graph_faults"]}
+    assert any(f"line {line} = cell 2, line 2" in note for note in found["notes"])
