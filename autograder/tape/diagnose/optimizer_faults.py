@@ -299,7 +299,8 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
         leaves.setdefault(place, {})[tracked.id] = tracked
     for place, those in leaves.items():
         names = name_of(state, those.values(), "a leaf")
-        clear = "optimizer.zero_grad()" if flow.optimizer_at else f"{names.partition(' ')[0]}.grad = None"
+        steps = [flow.updated_at[number].text for number in those if number in flow.updated_at]
+        clear = f"{_optimizer_in(steps[0])}.zero_grad()" if steps else f"{names.partition(' ')[0]}.grad = None"
         yield GraphFault(
             SPENT.name,
             place,
@@ -310,6 +311,12 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
             ),
             Message("optimizer.clear_after|Clear it after each update: `{code}`.", code=clear),
         )
+
+
+def _optimizer_in(text: str) -> str:
+    """Return the optimizer of `o.step()` or `scaler.step(o)`, or "optimizer" for another text."""
+    found = re.search(r"([\w.]+)\.step\(([\w.]*)", text)
+    return "optimizer" if found is None else found[2] if found[2] and "scaler" in found[1].lower() else found[1]
 
 
 def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:

@@ -106,6 +106,7 @@ class GradientFlow:
         self.reached: dict[int, TrackedTensor] = {}
         self.held: dict[int, TrackedTensor] = {}
         self.optimizer_at: Place | None = None
+        self.updated_at: dict[int, Place] = {}
         self.missing: list[tuple[Place, TrackedTensor]] = []
         self.used_twice: list[tuple[Place, TrackedTensor]] = []
         self._of_value: dict[int, Cut] = {}
@@ -245,6 +246,7 @@ class GradientFlow:
         """Record the parameters that an optimizer will update, and whether gradients of a backward were lost before."""
         self.held |= {tracked.id: tracked for _, tracked in parameters}
         self.optimizer_at = self.optimizer_at or here
+        self.updated_at |= {tracked.id: here for _, tracked in parameters}
         objects = self.steps.filled_objects()
         filled = [(tensor, tracked) for tensor, tracked in parameters if id(tensor) in objects]
         if filled and all(is_empty(tensor.grad) for tensor, _ in filled):

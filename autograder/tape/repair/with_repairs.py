@@ -12,6 +12,7 @@ from autograder.errors import message_of
 from autograder.locale.messages import CLAUSES, Message, join_messages
 from autograder.tape.diagnose.cell_recording import record_cell
 from autograder.tape.diagnose.excerpt import WHOLE, Scope
+from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.diagnose.unknown_outcome import is_foreign_error
 from autograder.tape.recording.schema import Recording
@@ -142,8 +143,9 @@ def _with_cells(factory: ProgramFactory, recording: Recording) -> Recording:
 def _is_beyond_search(recording: Recording) -> bool:
     """Return whether no change of the modifications can help: the error has another cause, or a gradient without a harm is wrong."""
     verdict = recording.verdict
+    is_unused = not verdict.harms and any(fault.kind == UNUSED_TARGET.name for fault in verdict.graph_faults)
     is_of_a_formula = verdict.outcome == "silently-wrong" and slopes_differ(verdict) and not verdict.harms
-    return is_of_a_formula or is_foreign_error(recording)
+    return is_unused or is_of_a_formula or is_foreign_error(recording)
 
 
 def with_changes(

@@ -6,8 +6,10 @@ from textwrap import dedent
 
 import pytest
 
-from autograder.tape import record, record_file
+from autograder.tape import explain_program, record, record_file
 from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.repair import with_repairs
+from autograder.tape.repair.trial.program_factory import factory_of_text
 from tests.tape.graph_fault_programs import HEAD, PROGRAMS, RIGHT, FaultyProgram
 
 EACH = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
@@ -82,6 +84,50 @@ def test_a_modified_graph_is_not_to_be_kept():
 
     assert "Compute it again after line 7," in fault.change
     assert "retain_graph" not in fault.change
+
+
+def test_a_target_outside_of_the_graph_starts_no_search_for_writes(monkeypatch):
+    """No change of an in-place operation adds a tensor to the graph, so none is tried."""
+    source = """
+        x = torch.rand(4, 2, requires_grad=True)
+        y = nn.Linear(2, 1)(x).tanh()
+        def slope(of):
+            return torch.autograd.grad(of.sum(), x)[0]
+        loss = slope(y.detach().requires_grad_()).sum()
+        """
+    monkeypatch.setattr(with_repairs, "find_repairs", None)
+    verdict = explain_program(factory_of_text(HEAD + dedent(source).lstrip("\n"))).verdict
+
+    assert ("raises-backward", ["target not in the graph"]) == (
+        verdict.outcome,
+        [one.kind for one in verdict.graph_faults],
+    )
+
+
+@pytest.mark.parametrize(
+    ("update", "code"),
+    [
+        ("w.data -= w.grad", "w.grad = None"),
+        ("trainer.opt.step()", "trainer.opt.zero_grad()"),
+        ("scaler.step(trainer.opt)", "trainer.opt.zero_grad()"),
+    ],
+)
+def test_the_call_that_clears_is_one_of_the_program(update, code):
+    """`w` is updated by hand or by its own optimizer; the other optimizer, which the program calls `other`, is not named."""
+    source = f"""
+        from types import SimpleNamespace
+        v, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        other = torch.optim.SGD([v], lr=0.1)
+        trainer = SimpleNamespace(opt=torch.optim.SGD([w], lr=0.1))
+        scaler = torch.amp.GradScaler("cpu", enabled=False)
+        for _ in range(3):
+            other.zero_grad()
+            (v * w).sum().backward()
+            other.step()
+            {update}
+        """
+    (fault,) = verdict_of(HEAD + dedent(source).lstrip("\n")).graph_faults
+    assert f"`{code}`" in fault.change
 
 
 def test_each_kind_is_shown():
