@@ -419,6 +419,15 @@ def test_a_moved_line_is_shown_with_a_gap(recorded):
     assert "  - o.zero_grad()\n  …\n  + o.zero_grad()\n" in view.as_screen(shown)
 
 
+def test_a_change_of_a_notebook_is_shown_as_code(recorded):
+    """The patch is one of the file, whose lines are strings of JSON."""
+    change = '@@ -1,1 +1,1 @@\n-    "x = \\"a\\"\\n",\n+    "x = 1\\n"\n'
+    fault = GraphFault("cut", Place("main.ipynb", 1, ""), "", "", diff=f"--- main.ipynb\n+++ main.ipynb\n{change}")
+    shown = with_verdict(recorded("correct"), graph_faults=(fault,))
+
+    assert '  - x = "a"\n  + x = 1\n' in view.as_screen(shown)
+
+
 def test_a_page_opens_with_the_timeline_and_the_fix(recorded):
     """A page and a notebook's saved output begin with the cause; the fix follows the lines. Before a prediction neither is there."""
     base = recorded("raises_backward")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
@@ -277,8 +278,16 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
     changed = "…\n".join(part for part in parts if part).splitlines()
     return [
         translated(title, line=where(fault.place, recording.programs[0].file)),
-        *(f"  {line[0]} {_cut(line[1:])}".rstrip() for line in changed[:most]),
+        *(f"  {line[0]} {_cut(_code_in(line[1:]))}".rstrip() for line in changed[:most]),
     ]
+
+
+def _code_in(line: str) -> str:
+    """Return the code of a line of a notebook's patch, which is a string of JSON; other lines as they are."""
+    try:
+        return str(json.loads(line.strip().removesuffix(","))) if line.lstrip().startswith('"') else line
+    except ValueError:
+        return line
 
 
 def _repair_title(verdict: Verdict) -> list[str]:
