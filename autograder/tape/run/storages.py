@@ -183,10 +183,3 @@ class Memories:
         if size:
             self.at[address] = memory
         return memory
-
-    def covering(self, address: int) -> Memory | None:
-        """Return the storage that a raw address points into, or None."""
-        known = self.at.get(address)
-        if known is None:
-            known = next((m for m in self.at.values() if m.address <= address < m.address + m.size), None)
-        return known if known is not None and known.alive() else None
