@@ -209,6 +209,8 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     if excerpt.last > excerpt.first:
         known = {"first": excerpt.first, "last": excerpt.last}
         shown = Message("excerpt.calls_shown|numbers {first} to {last} are recorded line by line.", **known)
+    if is_out_of_time(evidence.observed.error):
+        shown = Message("excerpt.none_shown|no call is recorded line by line.")
     if excerpt.checked == excerpt.calls > 1:
         yield Message("excerpt.all_compared|{calls}. All gradients were compared; {shown}", calls=calls, shown=shown)
         return

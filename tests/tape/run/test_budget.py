@@ -9,7 +9,7 @@ import pytest
 import torch
 from msgspec import structs
 
-from autograder.tape.diagnose import excerpt
+from autograder.tape.diagnose import excerpt, record
 from autograder.tape.diagnose.excerpt import FEW, Scope
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError, refuse_uncompared
@@ -20,7 +20,7 @@ from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.with_repairs import explain_program
 from autograder.tape.run.budget import QUIET, Budget
 from autograder.tape.run.engine import LastCall
-from autograder.tape.run.finished_run import Run
+from autograder.tape.run.finished_run import Run, time_was_up
 from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import from_source
 from autograder.tape.run.programs.source_text import ProgramError
@@ -396,3 +396,14 @@ def test_an_error_that_only_a_later_run_reaches_is_not_one_of_the_comparison(mon
     del torch.has_waited
     verdict = explain_program(factory_of_text(LATE_ERROR), budget=Budget(15)).verdict
     assert ("correct", 1, 1) == (verdict.outcome, verdict.excerpt.calls, verdict.excerpt.checked)
+
+
+def test_a_recording_without_time_lists_no_call(monkeypatch):
+    """The notes agree: no backward call was recorded, and none is said to be."""
+    monkeypatch.setattr(record, "_observe", lambda program, *_: (Observer(program), Run(error=time_was_up())))
+    source = LATE.format(start=0, pause=0, write="h.sum()").replace("range(50)", "range(3)")
+    notes = " ".join(record_program(from_source(source), scope=Scope(shown=0)).verdict.notes)
+
+    assert "before a backward call was recorded" in notes
+    assert "no call is recorded line by line" in notes
+    assert "call number 1 is recorded" not in notes
