@@ -239,6 +239,4 @@ def words_of(tree: ast.AST) -> set[str]:
 
 def _as_program(source: str) -> Program:
     none: frozenset[int] = frozenset()
-    return Program(
-        "mutant", "mutant", textwrap.dedent(source), "correct", none, none, None, None, False, False, "", None
-    )
+    return Program("mutant", textwrap.dedent(source), "correct", none, none, None, None, False, False, "", None)

@@ -90,5 +90,5 @@ def test_a_lesson_runs_in_chinese(lesson: Path, kind: str, tmp_path: Path) -> No
         for exercise in exercises(source):  # a wrong prediction is shown, and not as an error
             if exercise.id in wrong and any(questions_of(exercise.check)):
                 del expected[exercise.id]
-    assert expected == errors(notebook)
+    assert expected == errors(notebook.cells)
     assert all(CHINESE.search(message) for message in messages(notebook))
