@@ -275,3 +275,9 @@ def test_the_code_is_clean(command):
     """Linter, formatter, type checker and spell checker find nothing."""
     done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
     assert 0 == done.returncode, (done.stdout + done.stderr)[-3000:]
+
+
+def test_records_are_structs_or_frozen_dataclasses():
+    """A named tuple also compares and unpacks as a plain tuple, which hides the meaning of its fields."""
+    sources = (ROOT / "autograder").rglob("*.py")
+    assert [] == [str(path) for path in sources if "(NamedTuple)" in path.read_text("utf-8")]

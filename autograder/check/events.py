@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
@@ -97,7 +96,8 @@ def show_passed(exercise: str, detail: str = "") -> None:
         listener(exercise)
 
 
-class Passed(NamedTuple):
+@dataclass(frozen=True)
+class Passed:
     """The line for a correct exercise, and what the check compared; green in a notebook.
 
     Attributes:

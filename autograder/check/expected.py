@@ -6,7 +6,8 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 import torch
@@ -25,7 +26,8 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import NamedLine, Place
 
 
-class Held(NamedTuple):
+@dataclass(frozen=True)
+class Held:
     """The values of a name from a line on, as the recording formats them."""
 
     values: str
@@ -149,7 +151,8 @@ class Reference:
         return msgspec.structs.replace(report, after=report.after | left)
 
 
-class Expected(NamedTuple):
+@dataclass(frozen=True)
+class Expected:
     """One trial: the call, the values that it must return and leave in memory, and the right gradients.
 
     Attributes:
@@ -213,8 +216,8 @@ class Trials:
         drawn = trial(self._reference, self._inputs, generator or self._generator, training, self._decisive)
         original = functools.cache(functools.partial(record_original, self._given, drawn.call))
         memory = drawn.through_memory
-        memory = memory and memory._replace(original=original, lines=self._lines)
-        return drawn._replace(original=original, lines=self._lines, through_memory=memory)
+        memory = memory and replace(memory, original=original, lines=self._lines)
+        return replace(drawn, original=original, lines=self._lines, through_memory=memory)
 
     @functools.cached_property
     def _lines(self) -> tuple[str, ...]:
@@ -256,7 +259,7 @@ def trial(
     if not pulled:
         return found
     both = msgspec.structs.replace(call, memory_cotangents=pulled)
-    return found._replace(through_memory=found._replace(call=both, gradients=_gradients(reference, both)))
+    return replace(found, through_memory=replace(found, call=both, gradients=_gradients(reference, both)))
 
 
 def _written(call: Call, values: Report) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from autograder.check.attempt_picture import Attempt
 from autograder.check.message import Incorrect, Unfinished, message
@@ -10,7 +11,8 @@ from autograder.check.subject.call_report import CallProblem, ProgramText
 from autograder.locale.translations import translatable, translated
 
 
-class Meaning(NamedTuple):
+@dataclass(frozen=True)
+class Meaning:
     """The meaning of an exception; `look_at` is set if the line that raised is not the place to look at."""
 
     verdict: str
@@ -54,8 +56,9 @@ USED_AGAIN = Meaning(
     translatable("a graph is used again after backward has freed it"),
     translatable("a graph whose saved tensors are still there"),
 )
-CALLERS_BACKWARD = USED_AGAIN._replace(
-    look_at=translatable("a backward inside your own code: the caller runs backward from what the function returns")
+CALLERS_BACKWARD = replace(
+    USED_AGAIN,
+    look_at=translatable("a backward inside your own code: the caller runs backward from what the function returns"),
 )
 NO_GRAD = Meaning(
     translatable("a .grad is None"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
@@ -53,7 +53,8 @@ def card(mark: str, color: str, verdict: str, rows: list[tuple[str, str]], detai
     return f'<div style="{CARD}; border-left: 4px solid {color}"><div>{head}</div>{shown}</div>'
 
 
-class ShownMessage(NamedTuple):
+@dataclass(frozen=True)
+class ShownMessage:
     """The four lines of a verdict, as text and as a card.
 
     Attributes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from nbgrader.api import (
     Assignment,
@@ -25,7 +26,8 @@ class NotGradedError(InputError):
     """The assignment has not been graded yet."""
 
 
-class ClassGrades(NamedTuple):
+@dataclass(frozen=True)
+class ClassGrades:
     """The grades of one assignment.
 
     Attributes:

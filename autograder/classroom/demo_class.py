@@ -12,8 +12,9 @@ import math
 import random
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import nbformat
 
@@ -123,7 +124,8 @@ class DemoError(InputError):
     """The class cannot be created in this folder."""
 
 
-class DemoStudent(NamedTuple):
+@dataclass(frozen=True)
+class DemoStudent:
     """A generated student: a name, Canvas' number, and the ability in standard deviations."""
 
     last: str
@@ -139,7 +141,8 @@ class DemoStudent(NamedTuple):
         return f"{name}{late}_{self.number}_{90_000 + self.number}_{LESSON}.ipynb"
 
 
-class DemoQuestion(NamedTuple):
+@dataclass(frozen=True)
+class DemoQuestion:
     """An exercise, a prediction or the written answer, its difficulty, and the right prediction ("" for the others)."""
 
     exercise: AuthorExercise

@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from autograder.classroom.harness_zip import files_below, locked_requirements
 from autograder.classroom.worksheet import zip_of
 from autograder.errors import InputError, printable
-from autograder.locale.translated_templates import translated_templates
+from autograder.locale.translations import translated_templates
 from autograder.requirements import require_clone
 
 PAGE, REQUIREMENTS, GLOSSARY = "open-me-first.html", "requirements.txt", "start/glossary.ipynb"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from nbgrader.api import Assignment, Student
 
@@ -64,7 +64,8 @@ STUDENT = (
 )
 
 
-class _Named(NamedTuple):
+@dataclass(frozen=True)
+class _Named:
     """A name in the file, and the setting that contains it."""
 
     setting: str
@@ -104,7 +105,7 @@ def _refuse_unknown(path: Path, named: list[_Named], known: Iterator[Iterable[st
     while missing := [one for one in named if one.name not in seen]:
         more = next(known, None)
         if more is None:
-            setting, name = missing[0]
+            setting, name = missing[0].setting, missing[0].name
             near = difflib.get_close_matches(name, sorted(seen), n=1)
             meant = f" (is “{printable(near[0])}” meant?)" if near else ""
             raise PolicyError(

@@ -9,8 +9,8 @@ import io
 import re
 import secrets
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from nbgrader.api import Comment, Grade
@@ -116,7 +116,7 @@ COLUMNS = ("answer", "question", "of", "text", "points", "comment")
 SHORT = re.compile(r"#(\w+)")
 
 
-class Mark(NamedTuple):
+class Mark(msgspec.Struct, frozen=True, array_like=True):
     """The points (None if not graded yet) and the comment that a grader gave an answer."""
 
     points: float | None
@@ -217,7 +217,8 @@ class ReadingState(msgspec.Struct):
     marks: dict[str, Mark] = {}
 
 
-class SecondReading(NamedTuple):
+@dataclass(frozen=True)
+class SecondReading:
     """The agreement of two graders: the number of answers that both graded, of equal points, and the mean difference in points."""
 
     answers: int
@@ -225,7 +226,8 @@ class SecondReading(NamedTuple):
     mean_difference: float
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True)
+class Reading:
     """The result of `read`.
 
     Attributes:
@@ -306,7 +308,7 @@ def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list
     if new:
         with only_client(classroom.gradebook, classroom.assignment), opened_answers(classroom) as give:
             for code, mark in new.items():
-                give(known[code], *mark)
+                give(known[code], mark.points, mark.comment)
     return len(new)
 
 

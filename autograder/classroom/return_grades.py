@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from autograder.classroom.class_grades import ClassGrades, read_class_grades
 from autograder.classroom.hand_in_record import CollectedHandIn, read_record
@@ -106,7 +107,8 @@ EXACT = 1e-9  # differences that sums of decimals have
 Scale = float | Literal["platform"] | None
 
 
-class ReturnedGrades(NamedTuple):
+@dataclass(frozen=True)
+class ReturnedGrades:
     """The result of `return`.
 
     Attributes:

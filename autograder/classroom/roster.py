@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from autograder.classroom.table_file import TableError, TableFile, read_table
 from autograder.classroom.written_time import looks_like_time, parse_time
@@ -38,7 +38,8 @@ LONGEST_ID = 100
 MOODLES_FEWEST, MOODLES_USUAL = 5, 7  # columns of a worksheet; some sites remove a few
 
 
-class Person(NamedTuple):
+@dataclass(frozen=True)
+class Person:
     """One student.
 
     Attributes:
@@ -221,7 +222,7 @@ def _with_ids(people: list[Person], table: TableFile) -> list[Person]:
     for kind in IDS:
         ids = [_id(person, kind) for person in people]
         if all(map(is_student_id, ids)) and len(set(map(same_word, ids))) == len(ids):
-            return [person._replace(student=one) for person, one in zip(people, ids, strict=True)]
+            return [replace(person, student=one) for person, one in zip(people, ids, strict=True)]
         if kind == "student" and any(ids):
             wrong = next((one for one in ids if not is_student_id(one)), "")
             raise TableError(f"{table.name}: {printable(wrong)} cannot be the name of a student's folder")

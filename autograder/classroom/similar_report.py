@@ -10,9 +10,9 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import jinja2
 from copydetect.utils import filter_code, get_document_fingerprints
@@ -24,7 +24,7 @@ from autograder.course.author_cells import AuthorError, exercises
 from autograder.course.canonical import read
 from autograder.errors import InputError, printable
 from autograder.grade.batch.classroom import Classroom, open_class
-from autograder.locale.translated_templates import translated_templates
+from autograder.locale.translations import translated_templates
 
 LENGTH = 16  # characters of a fingerprint, in which names are single letters: a short statement
 WINDOW = 1  # use every fingerprint: copydetect selects some by Python's hash, which differs between runs
@@ -36,13 +36,15 @@ LEAST_SHARE = 0.6
 LEAST_LINES = 3
 
 
-class Fingerprints(NamedTuple):
+@dataclass(frozen=True)
+class Fingerprints:
     """The fingerprints of one answer, each with the number of its line."""
 
     lines: dict[int, int]
 
 
-class SimilarPair(NamedTuple):
+@dataclass(frozen=True)
+class SimilarPair:
     """Two students whose answers share rare code.
 
     Attributes:
@@ -152,7 +154,8 @@ class NothingToCompareError(InputError):
     """Fewer than two students have a graded notebook."""
 
 
-class SimilarReport(NamedTuple):
+@dataclass(frozen=True)
+class SimilarReport:
     """The result of the comparison.
 
     Attributes:
@@ -169,7 +172,7 @@ class SimilarReport(NamedTuple):
     pairs: list[SimilarPair]
     answers: dict[str, str]
     names: dict[str, str]
-    variants: dict[str, list[str]] = {}
+    variants: dict[str, list[str]] = field(default_factory=dict)
 
 
 def similar_report(assignment: str, course: Path) -> SimilarReport:

@@ -6,9 +6,9 @@ import codecs
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from autograder.errors import InputError, printable
 
@@ -21,7 +21,8 @@ class TableError(InputError):
     """A CSV file cannot be used; the message contains the file, and the row or column."""
 
 
-class Cell(NamedTuple):
+@dataclass(frozen=True)
+class Cell:
     """One cell of the text.
 
     Attributes:

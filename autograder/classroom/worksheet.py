@@ -9,7 +9,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from autograder.classroom.collect.hand_in_files import like_name
 from autograder.classroom.table_file import TableError, TableFile
@@ -48,7 +48,8 @@ def zip_of(files: Mapping[str, bytes]) -> bytes:
 LONGEST_LIST = 8
 
 
-class GradeColumn(NamedTuple):
+@dataclass(frozen=True)
+class GradeColumn:
     """The column of an assignment's grades in a worksheet.
 
     Attributes:
@@ -71,7 +72,8 @@ class GradeColumn(NamedTuple):
         return text.replace(".", ",") if "," in self.max_points and "." not in self.max_points else text
 
 
-class WorksheetForm(NamedTuple):
+@dataclass(frozen=True)
+class WorksheetForm:
     """The reader for one platform's worksheet.
 
     Attributes:

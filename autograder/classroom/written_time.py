@@ -9,9 +9,9 @@ import unicodedata
 import zoneinfo
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from autograder.errors import InputError
 from autograder.grade.submission_time import YEAR, read_time
@@ -67,7 +67,8 @@ def course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
     return zoneinfo.ZoneInfo(policy.timezone)
 
 
-class TimeWords(NamedTuple):
+@dataclass(frozen=True)
+class TimeWords:
     """The words of all languages: the numbers of months and weekdays; a word may have different numbers in two languages."""
 
     months: dict[str, set[int]]
@@ -98,11 +99,12 @@ def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
     if clock is None or year is None:
         return None
     rest, known = f"{text[: clock.start()]} {text[clock.end() :]}", _time_words()
+    tables = (known.months, known.days, known.afternoon)
     numbers, words = [int(number) for number in re.findall(r"\d+", rest)], _words(rest)
-    fillers = {word for word in words if not any(word in table for table in known)}
+    fillers = {word for word in words if not any(word in table for table in tables)}
     if any(len(word) > LONGEST_FILLER for word in fillers) or fillers & set(_words(text[clock.end() :])):
         return None  # a word after the hour may mean the afternoon
-    months, days, later = ({one for word in words for one in table.get(word, ())} for table in known)
+    months, days, later = ({one for word in words for one in table.get(word, ())} for table in tables)
     if len(numbers) == 3 and numbers[0] == int(year[0]):
         months = {numbers.pop(1)}  # the order year, month, day, as in Chinese
     numbers.remove(int(year[0]))

@@ -14,8 +14,9 @@ import threading
 import time
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 AGAIN = "and run the command again; it continues from here."
 
@@ -71,7 +72,8 @@ NEEDED_BYTES = 4 * 10**9
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 
 
-class Lock(NamedTuple):
+@dataclass(frozen=True)
+class Lock:
     """The packages of the environment, from requirements/.
 
     Attributes:

@@ -8,8 +8,8 @@ import platform
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from autograder.grade.sandbox.isolation import IMPORT_ROOT, LEVELS, STRONGEST
 from autograder.grade.sandbox.launch import ProcessGroup
@@ -54,7 +54,8 @@ ADVICE = {
 }
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True)
+class Finding:
     """One line of the report; `advice` describes how to install a missing part, and is "" otherwise."""
 
     what: str
@@ -71,7 +72,7 @@ def examine() -> list[Finding]:
 
 def _torch() -> Finding:
     advice = torch_advice()
-    return _package("torch", "pip install torch")._replace(advice=advice and f"autograder needs {advice}")
+    return replace(_package("torch", "pip install torch"), advice=advice and f"autograder needs {advice}")
 
 
 def _package(name: str, command: str) -> Finding:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import nbclient
 from nbformat import NotebookNode
@@ -20,7 +21,8 @@ SECONDS_A_CELL = 60
 Status = Literal["correct", "incorrect", "not attempted"]
 
 
-class ExerciseResult(NamedTuple):
+@dataclass(frozen=True)
+class ExerciseResult:
     """The verdict of one grade cell: the exercise's id, the points, and the message if it did not pass."""
 
     exercise: str

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from autograder.errors import InputError
 
@@ -23,7 +26,8 @@ ASKS = ("predicted", "predicted_value", "culprit")
 """The functions that compare a student's variable with the behavior of a program."""
 
 
-class Answer(NamedTuple):
+@dataclass(frozen=True)
+class Answer:
     """One author's cell: its kind, its name from the first line, and the phrase that its message must contain ("" if it is right)."""
 
     kind: str
@@ -32,7 +36,8 @@ class Answer(NamedTuple):
     source: str
 
 
-class AuthorExercise(NamedTuple):
+@dataclass(frozen=True)
+class AuthorExercise:
     """One exercise of a source notebook: the student's stub, the check cell below its programs, and the author's answers."""
 
     id: str
@@ -45,7 +50,8 @@ class AuthorExercise(NamedTuple):
         return [answer for answer in self.answers if answer.kind in kinds]
 
 
-class Question(NamedTuple):
+@dataclass(frozen=True)
+class Question:
     """One question of a check: the function that asks it, the student's variable, and the source of the program."""
 
     asks: str
@@ -53,7 +59,7 @@ class Question(NamedTuple):
     program: str
 
 
-class Explanation(NamedTuple):
+class Explanation(msgspec.Struct, frozen=True, array_like=True):
     """One explanation.
 
     Attributes:

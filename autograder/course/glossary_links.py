@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import copy
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from nbformat import NotebookNode
 
@@ -54,7 +54,8 @@ LINK = re.compile(rf"\[([^\]]+)\](?=\({re.escape(GLOSSARY)}#){TARGET}")
 STRESSED = re.compile(rf"{OPAQUE}|{CODE}|(?P<stress>\*\*?)(?P<inside>[^*\s][^*\n]*)(?P=stress)", re.MULTILINE)
 
 
-class Term(NamedTuple):
+@dataclass(frozen=True)
+class Term:
     """One entry of the glossary.
 
     Attributes:

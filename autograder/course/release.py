@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from nbformat import NotebookNode
 from nbgrader.apps import NbGraderAPI
 from traitlets.config.loader import Config, PyFileConfigLoader
@@ -141,10 +142,13 @@ def _explanations() -> dict[str, str]:
     for path in lessons(SOLUTIONS):
         phrases = [phrase for choice in changes.get(path.stem, NOTHING).choices for phrase in choice.replace]
         found[path.stem] = [
-            told._replace(varies=any(phrase in told.text for phrase in phrases)) for told in explanations_of(read(path))
+            msgspec.structs.replace(told, varies=any(phrase in told.text for phrase in phrases))
+            for told in explanations_of(read(path))
         ]
     return {
-        f"{name}.json": json.dumps(told, ensure_ascii=False, indent=1) + "\n" for name, told in found.items() if told
+        f"{name}.json": json.dumps(msgspec.to_builtins(told), ensure_ascii=False, indent=1) + "\n"
+        for name, told in found.items()
+        if told
     }
 
 

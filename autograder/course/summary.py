@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import NamedTuple
 
 import torch
 from IPython.display import display
@@ -56,7 +56,8 @@ STYLE = """<style>
 </style>"""
 
 
-class Outcome(NamedTuple):
+@dataclass(frozen=True)
+class Outcome:
     """One small program, its outcome, and the evidence for it: the beginning of the error message, or the gradient."""
 
     lines: tuple[str, ...]

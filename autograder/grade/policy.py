@@ -12,8 +12,9 @@ import re
 import tomllib
 import zoneinfo
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 from nbgrader.api import SubmittedAssignment, SubmittedNotebook
@@ -212,7 +213,8 @@ def _check_rule(name: str, rule: LateRule) -> None:
         raise ValueError(f"{name}: percentages must be from 0 to 100, and hours and minutes must not be negative")
 
 
-class CourseTotal(NamedTuple):
+@dataclass(frozen=True)
+class CourseTotal:
     """A student's points, the maximum of the assignments that count, and the assignments that do not count."""
 
     points: float

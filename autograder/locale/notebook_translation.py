@@ -7,7 +7,7 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from nbformat import NotebookNode
 from nbgrader.utils import compute_checksum
@@ -27,7 +27,8 @@ UNWRITTEN = "YOUR ANSWER HERE"
 """nbgrader's placeholder for a written answer; nbgrader counts any other text as an attempt (0.9.6, `ClearSolutions.text_stub`)."""
 
 
-class _Comment(NamedTuple):
+@dataclass(frozen=True)
+class _Comment:
     """A comment, or a block of full-line comments: its position, and its text without the signs."""
 
     row: int
@@ -134,7 +135,7 @@ def _comments(source: str) -> list[_Comment]:
             and last.row + len(last.lines) == row
             and _stands_alone(source, last)
         ):
-            found[-1] = last._replace(lines=(*last.lines, line))
+            found[-1] = replace(last, lines=(*last.lines, line))
         else:
             found.append(_Comment(row, column, (line,)))
     return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import importlib.util
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from autograder.errors import InputError
 from autograder.locale.languages import LANGUAGES, SOURCE, language
@@ -15,13 +16,15 @@ from autograder.locale.messages import Message
 from autograder.locale.stored_messages import StoredMessage, restored
 
 if TYPE_CHECKING:
+    import jinja2
     from babel.messages import Catalog
     from babel.messages.catalog import Message as CatalogMessage
 
 FOLDER = Path(__file__).parent
 
 
-class Completeness(NamedTuple):
+@dataclass(frozen=True)
+class Completeness:
     """The number of a language's texts and of those translated; fuzzy ones were translated from an older text."""
 
     texts: int
@@ -141,3 +144,17 @@ def read_po(file: Path) -> Catalog:
 
     with file.open("rb") as stream:
         return parse(stream)
+
+
+def translated_templates(folder: Path, **options: Any) -> jinja2.Environment:
+    """Return a folder's Jinja templates; values are escaped, and `_( … )` translates a text into the current language.
+
+    Args:
+        folder: the folder of the templates.
+        options: further options of Jinja's environment.
+    """
+    import jinja2  # here because most texts are not in templates
+
+    templates = jinja2.Environment(loader=jinja2.FileSystemLoader(folder), autoescape=True, trim_blocks=True, **options)
+    templates.globals["_"] = translated
+    return templates

@@ -11,7 +11,8 @@ the fields of a key; in a drawing and in JSON, a key is an opaque text.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,7 +22,8 @@ Part = Literal["node", "tensor", "fold", "outside", "saved", "alias", "memory", 
 Label = Literal["", "name", "values", "version", "versions", "change", "note"]
 
 
-class Key(NamedTuple):
+@dataclass(frozen=True)
+class Key:
     """One part of the picture, or one text inside it.
 
     Attributes:
@@ -47,7 +49,7 @@ class Key(NamedTuple):
 
     def text(self, label: Label) -> Key:
         """Return the key of a text inside this part."""
-        return self._replace(label=label)
+        return replace(self, label=label)
 
 
 Shape = list[Any]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.classroom.collect.download import Download, DownloadedFile, DownloadError, open_download
-from autograder.classroom.collect.hand_in_files import NotebookShape, find_notebooks, like_name
+from autograder.classroom.collect.hand_in_files import FoundNotebook, NotebookShape, find_notebooks, like_name
 from autograder.classroom.platforms.registry import PLATFORMS, platform_of
 from autograder.classroom.table_file import TableError, TableFile, read_table
 from tests.classroom import downloads
@@ -177,7 +177,7 @@ def test_like_names_are_recognised(name):
 @pytest.mark.parametrize("name", ["homework.ipynb", "final version.ipynb", "Untitled.ipynb", "hw.txt", "hw.json", "hw"])
 def test_a_renamed_notebook_is_recognised_by_its_cells(name):
     """No name helps, more than half of the cells do."""
-    assert (name, "by its cells") == find_notebooks(files(name), SHAPES, {}).found["first"]
+    assert FoundNotebook(name, "by its cells") == find_notebooks(files(name), SHAPES, {}).found["first"]
 
 
 def test_the_name_of_one_and_the_cells_of_another(tmp_path):
@@ -210,7 +210,8 @@ def test_texts_and_data_are_no_notebooks():
         ("data.json", b"[1]"),
         ("plot.png", b"\x89PNG"),
     ):
-        assert ({}, {}) == find_notebooks(files(name, data=data), SHAPES, {})[:2]
+        notebooks = find_notebooks(files(name, data=data), SHAPES, {})
+        assert ({}, {}) == (notebooks.found, notebooks.unknown)
 
 
 def test_of_several_copies_the_latest_counts():

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from autograder import cli
 from autograder.classroom.class_grades import NotGradedError
 from autograder.classroom.report.class_report import cronbach_alpha, item_statistics
-from autograder.classroom.report.report_page import histogram, report_html, whole_report
+from autograder.classroom.report.report_page import histogram, whole_report
 from autograder.classroom.report.report_page import report as notebook_report
 from autograder.classroom.report.wrong_answers import (
     GivenAnswer,
@@ -194,7 +194,7 @@ def test_a_notebook_shows_the_page_in_a_frame(simulated):
     shown = notebook_report("simul", folder)
     frame = BeautifulSoup(shown._repr_html_(), "html.parser").iframe
     assert not frame["sandbox"]
-    assert report_html(*shown.whole) == frame["srcdoc"]
+    assert shown.whole.as_html() == frame["srcdoc"]
     first, second, *_ = repr(shown).splitlines()
     assert first.startswith("simulated: 400 students, mean")
     assert second.split(maxsplit=1) == [str(whole.named[0].students), whole.named[0].belief]
@@ -210,7 +210,7 @@ def test_the_page_fits_a_screen(simulated, browser, width, scheme):
     """Nothing overflows to the right, on a telephone either; text and background differ in both color schemes."""
     folder, _, _ = simulated
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    page.set_content(report_html(*whole_report(ASSIGNMENT, folder)))
+    page.set_content(whole_report(ASSIGNMENT, folder).as_html())
     assert width >= page.evaluate("document.documentElement.scrollWidth")
     ink, paper = page.evaluate(
         "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
@@ -225,7 +225,7 @@ def test_on_paper_every_example_is_seen(simulated, browser):
     """Printing opens folded parts, and the names begin on a new page."""
     folder, _, _ = simulated
     page = browser.new_page(viewport={"width": 900, "height": 800})
-    page.set_content(report_html(*whole_report(ASSIGNMENT, folder)))
+    page.set_content(whole_report(ASSIGNMENT, folder).as_html())
     hidden = "[...document.querySelectorAll('details pre')].filter(one => !one.checkVisibility({contentVisibilityAuto: true})).length"
     assert page.evaluate(hidden) > 0
     page.emulate_media(media="print")

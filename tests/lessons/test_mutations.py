@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -118,6 +119,6 @@ def test_a_check_that_looks_at_values_only_is_found_weak():
     imports, all_exercises = LESSONS["02_mutating_a_saved_tensor"]
     exercise = next(exercise for exercise in all_exercises if exercise.id == "shifted_exp")
     judge = Judge(exercise, imports)
-    blind = exercise._replace(check=exercise.check.replace('w=leaf("n", 2)', 'w=constant("n", 2)'))
+    blind = replace(exercise, check=exercise.check.replace('w=leaf("n", 2)', 'w=constant("n", 2)'))
     survivors = [result.mutant for result in tried(blind, judge) if not result.refused]
     assert any(mutant.edit.startswith("detaches") and not judge.is_right(mutant.source) for mutant in survivors)

@@ -31,7 +31,8 @@ def main() -> None:
             if old.stem not in fresh:
                 old.unlink()
         readme_file(spoken).write_text(readme_in(spoken), "utf-8")
-        print("{}: {} texts, {} translated, {} fuzzy".format(spoken, *completeness(spoken)))
+        done = completeness(spoken)
+        print(f"{spoken}: {done.texts} texts, {done.translated} translated, {done.fuzzy} fuzzy")
 
 
 def update(file: Path, template: Catalog, spoken: str) -> None:

@@ -9,7 +9,8 @@ import random
 import secrets
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -26,7 +27,8 @@ class UndecisiveInputs(InputError):
     """No draw satisfied `decisive` of the check cell: a mistake of the author, not of the student."""
 
 
-class TensorInput(NamedTuple):
+@dataclass(frozen=True)
+class TensorInput:
     """The distribution of one tensor argument: uniform between low and high, in float64 or as integers.
 
     Attributes:

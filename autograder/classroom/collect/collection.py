@@ -6,8 +6,8 @@ import datetime
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from rich.console import Console
@@ -41,7 +41,8 @@ class CollectError(UnfinishedError):
     """A submission cannot be written. Files that were placed stay, and the same command continues."""
 
 
-class CollectedLine(NamedTuple):
+@dataclass(frozen=True)
+class CollectedLine:
     """One student's line of the report.
 
     Attributes:
@@ -57,7 +58,8 @@ class CollectedLine(NamedTuple):
     remarks: tuple[str, ...]
 
 
-class Collection(NamedTuple):
+@dataclass(frozen=True)
+class Collection:
     """The result of `collect`.
 
     Attributes:
@@ -187,7 +189,7 @@ class _Desk:
         self._ask(last)
         if last.work.hand_in.late and work.handed_in is None:
             question = question_of(last, "it was late, and the download does not say by how much")
-            self.questions.append(question._replace(submission=_number(last)))
+            self.questions.append(replace(question, submission=_number(last)))
         return CollectedLine(student, last.person.name, placing, tuple(_remarks(last, reason, len(others))))
 
     def _ask(self, claim: Claim) -> None:
@@ -285,11 +287,9 @@ def _remarks(claim: Claim, reason: str, others: int = 0) -> Iterator[str]:
 
 def as_json(collection: Collection) -> str:
     """Return the collection as one JSON object."""
-    return json.dumps({"version": 1} | msgspec.to_builtins(collection._asdict(), enc_hook=_plain), indent=2)
-
-
-def _plain(value: object) -> object:
-    return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else str(value)
+    fields = msgspec.to_builtins(collection, enc_hook=str)
+    rows = {name: [list(row.values()) for row in fields[name]] for name in ("lines", "missing", "earlier", "questions")}
+    return json.dumps({"version": 1} | fields | rows, indent=2)
 
 
 LONGEST_LIST = 20

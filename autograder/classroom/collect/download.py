@@ -10,15 +10,16 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from autograder.errors import InputError, printable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 
 
-class DownloadedHandIn(NamedTuple):
+@dataclass(frozen=True)
+class DownloadedHandIn:
     """One submission of one person, or of several who submitted together.
 
     Attributes:
@@ -44,7 +45,8 @@ class DownloadedHandIn(NamedTuple):
     upload_name: str = ""
 
 
-class Platform(NamedTuple):
+@dataclass(frozen=True)
+class Platform:
     """The format of one platform's download.
 
     Attributes:
@@ -69,7 +71,8 @@ class DownloadError(InputError):
     """A download, or a file in it, cannot be read; the message gives the reason."""
 
 
-class DownloadedFile(NamedTuple):
+@dataclass(frozen=True)
+class DownloadedFile:
     """One file of a download.
 
     Attributes:
@@ -82,7 +85,8 @@ class DownloadedFile(NamedTuple):
     read: Callable[[int], bytes]
 
 
-class Download(NamedTuple):
+@dataclass(frozen=True)
+class Download:
     """All readable files, and a note for each file that was left out."""
 
     files: list[DownloadedFile]

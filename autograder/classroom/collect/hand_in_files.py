@@ -6,8 +6,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from autograder.classroom.collect.download import DownloadedFile, DownloadedHandIn, DownloadError, is_archive, unpacked
 from autograder.errors import printable
@@ -19,21 +19,24 @@ ADDED = re.compile(r"^(?:copy of )+|(?: \(\d+\)| - copy(?: \(\d+\))?|[ -]copy ?\
 ADDED_EXTENSIONS = (".txt", ".json", ".html", ".htm", ".py", ".zip", ".download")
 
 
-class NotebookShape(NamedTuple):
+@dataclass(frozen=True)
+class NotebookShape:
     """A notebook of the assignment: its name, and nbgrader's ids of its cells."""
 
     name: str
     cells: frozenset[str]
 
 
-class FoundNotebook(NamedTuple):
+@dataclass(frozen=True)
+class FoundNotebook:
     """A submitted notebook: its path, and how it was recognized; "" if by its exact name."""
 
     path: str
     how: str
 
 
-class FoundNotebooks(NamedTuple):
+@dataclass(frozen=True)
+class FoundNotebooks:
     """The notebooks among some files.
 
     Attributes:
@@ -194,7 +197,8 @@ BUDGET = LIMITS.attachment_bytes + LARGEST_NOTEBOOK
 OTHER_ARCHIVES = (".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 
 
-class ReadableHandIn(NamedTuple):
+@dataclass(frozen=True)
+class ReadableHandIn:
     """A submission whose files are listed but not read yet.
 
     Attributes:

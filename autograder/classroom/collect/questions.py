@@ -7,8 +7,8 @@ import datetime
 import io
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from autograder.classroom.collect.download import DownloadedHandIn
 from autograder.classroom.collect.hand_in_files import ReadableHandIn
@@ -24,7 +24,8 @@ COLUMNS = ("hand_in", "file", "person", "why", "student", "notebook", "handed_in
 NONE = "-"  # the answer for "ignore this submission", or "not a notebook"
 
 
-class MatchQuestion(NamedTuple):
+@dataclass(frozen=True)
+class MatchQuestion:
     """One row: a submission, why it could not be matched, and the columns that a teacher fills in.
 
     Attributes:
@@ -48,7 +49,8 @@ class MatchQuestion(NamedTuple):
     submission: str = ""
 
 
-class Answers(NamedTuple):
+@dataclass(frozen=True)
+class Answers:
     """The answers of a teacher: students by the person's key, notebooks by the file's path, times by key and submission."""
 
     students: dict[str, str]
@@ -101,7 +103,7 @@ def write_questions(folder: Path, questions: list[MatchQuestion], answers: Answe
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
-    table.writerows([harmless_cell(value) for value in row] for row in rows)
+    table.writerows([harmless_cell(getattr(row, column)) for column in COLUMNS] for row in rows)
     replace_file(path, b"\xef\xbb\xbf" + text.getvalue().encode())  # begins with a byte order mark, for spreadsheets
     return path if questions else None
 
@@ -126,7 +128,8 @@ BY_NAME = ("words", "joined")
 WITHOUT_ROSTER = ("student", "login", "number", "email", "canvas", "anonymous")
 
 
-class Match(NamedTuple):
+@dataclass(frozen=True)
+class Match:
     """A person and how they were identified; or None and the reason why the person is unknown."""
 
     person: Person | None
@@ -193,7 +196,8 @@ def _named_by_platform(identity: dict[str, str], hand_in: DownloadedHandIn) -> M
     return Match(Person(student, hand_in.name, identity), how)
 
 
-class Claim(NamedTuple):
+@dataclass(frozen=True)
+class Claim:
     """A submission of a known student, with the way in which the student was identified."""
 
     person: Person
@@ -210,11 +214,11 @@ def claims_of(
     for work in works:
         if answers.students.get(work.hand_in.key) == NONE:
             continue
-        for person, how in match_people(work.hand_in, roster, answers.students):
-            if person is None:
-                questions.append(MatchQuestion(work.hand_in.key, "", work.hand_in.name, how))
+        for match in match_people(work.hand_in, roster, answers.students):
+            if match.person is None:
+                questions.append(MatchQuestion(work.hand_in.key, "", work.hand_in.name, match.how))
             else:
-                claims[person.student].append(Claim(person, how, work))
+                claims[match.person.student].append(Claim(match.person, match.how, work))
     for student, claim, person in list(_shared(claims, roster)):
         claims[student].append(Claim(person, f"submitted by {claim.person.student} for the group", claim.work))
     return _without_doubts(claims, questions)

@@ -7,8 +7,9 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from autograder.classroom.hand_in_record import CollectedHandIn
 from autograder.grade.batch.classroom import Classroom
@@ -39,7 +40,8 @@ Placing = Literal[
 IsInTime = Callable[[str, datetime.datetime | None, bool], bool]
 
 
-class HandInFiles(NamedTuple):
+@dataclass(frozen=True)
+class HandInFiles:
     """A submission in memory: its files by path in the student's folder, its time, and the platform's number."""
 
     files: dict[str, bytes]
@@ -100,7 +102,7 @@ def _place(
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     present = _present(classroom, student, known)
-    present = present._replace(in_time=is_in_time(student, present.handed_in, bool(known and known.late)))
+    present = replace(present, in_time=is_in_time(student, present.handed_in, bool(known and known.late)))
     if present.files == work.files:
         _stamp(folder, work.handed_in or present.handed_in)
         return "as before", ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 
 import msgspec
 
@@ -70,7 +71,7 @@ def change_since(classroom: Classroom, report: ClassReport) -> AssignmentChange 
     place = names.index(report.assignment)
     if not place:
         return None
-    before, now = (read_class_grades(classroom._replace(assignment=name)) for name in names[place - 1 : place + 1])
+    before, now = (read_class_grades(replace(classroom, assignment=name)) for name in names[place - 1 : place + 1])
     left = checked_policy(classroom).left
     shares = _shares(before, left), _shares(now, left)
     people = read_record(classroom.folder, report.assignment)
@@ -94,7 +95,7 @@ def change_since(classroom: Classroom, report: ClassReport) -> AssignmentChange 
 def course_lines(classroom: Classroom) -> list[CourseLine]:
     """Return a line for each student over all graded assignments, computed with the course's policy."""
     policy = checked_policy(classroom)
-    grades = {name: read_class_grades(classroom._replace(assignment=name)) for name in graded_assignments(classroom)}
+    grades = {name: read_class_grades(replace(classroom, assignment=name)) for name in graded_assignments(classroom)}
     listed = listed_students(classroom)
     graded = {student for one in grades.values() for student in one.scores}
     students = sorted((listed.keys() | graded) - {*policy.left})

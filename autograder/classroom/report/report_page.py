@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 import msgspec
@@ -32,8 +33,7 @@ from autograder.errors import InputError, html_with_code, printable
 from autograder.grade.batch.classroom import Classroom, course_folder, open_class
 from autograder.grade.batch.course_config import read_course
 from autograder.locale.languages import language
-from autograder.locale.translated_templates import translated_templates
-from autograder.locale.translations import translated
+from autograder.locale.translations import translated, translated_templates
 
 TEMPLATES = Path(__file__).parent / "template"
 BARS = 10
@@ -41,7 +41,8 @@ MOST_GROUPS = 6  # groups of wrong answers shown for one exercise; the others ar
 LONGEST_CODE = 40  # lines of an example
 
 
-class HistogramBar(NamedTuple):
+@dataclass(frozen=True)
+class HistogramBar:
     """A bar of the histogram of scores.
 
     Attributes:
@@ -156,7 +157,7 @@ class ReportOnClass:
 
     def save(self, path: str | Path) -> None:
         """Write the page, which does not use the network."""
-        Path(path).write_text(report_html(*self.whole), "utf-8")
+        Path(path).write_text(self.whole.as_html(), "utf-8")
 
     def __repr__(self) -> str:
         about = self.whole.report
@@ -168,7 +169,7 @@ class ReportOnClass:
 
     def _repr_html_(self) -> str:
         # A frame isolates the styles of the page and the notebook, and prevents scripts in the page.
-        return FRAME.format(page=escape(report_html(*self.whole)), title=escape(self.whole.report.assignment))
+        return FRAME.format(page=escape(self.whole.as_html()), title=escape(self.whole.report.assignment))
 
 
 def report(assignment: str, course: str | Path | None = None) -> ReportOnClass:
@@ -192,12 +193,17 @@ class ReportError(InputError):
     """The page cannot be written."""
 
 
-class WholeReport(NamedTuple):
+@dataclass(frozen=True)
+class WholeReport:
     """The report on an assignment, the change since the previous one, and with `all` a line for each student."""
 
     report: ClassReport
     change: AssignmentChange | None
     course: list[CourseLine]
+
+    def as_html(self) -> str:
+        """Return the page."""
+        return report_html(self.report, self.change, self.course)
 
 
 def whole_report(assignment: str, course: Path) -> WholeReport:
@@ -227,11 +233,11 @@ def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bo
     target = out if out or as_json else Path(f"report-{whole.report.assignment}.html")
     if target is not None:
         try:
-            replace_file(target, report_html(*whole).encode())
+            replace_file(target, whole.as_html().encode())
         except OSError as error:
             raise ReportError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
     if as_json:
-        return json.dumps({"version": 1} | msgspec.to_builtins(whole._asdict()), indent=2)
+        return json.dumps({"version": 1} | msgspec.to_builtins(whole), indent=2)
     return translated("{count} students; the page is {file}", count=len(whole.report.scores), file=target)
 
 

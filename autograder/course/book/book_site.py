@@ -19,8 +19,7 @@ from autograder.course.catalogue import Lesson
 from autograder.errors import html_with_code
 from autograder.locale.languages import SOURCE, language
 from autograder.locale.line_breaks import columns
-from autograder.locale.translated_templates import translated_templates
-from autograder.locale.translations import translated
+from autograder.locale.translations import translated, translated_templates
 from autograder.tape.atlas.answers import whole_table
 from autograder.tape.atlas.atlas_text import load_atlas, sentence
 from autograder.tape.recording.verdict_types import OUTCOMES

@@ -285,7 +285,7 @@ def _record_check(shell: BookShell, exercise: str, check: str, stub: str, progra
 
 def _record_question(shell: BookShell, question: Question, hint: str) -> QuestionBlock:
     """Return a question of a check, after trying every answer to it."""
-    decorator, name, source = question
+    decorator, name, source = question.asks, question.name, question.program
     answers = _answers_to(shell, decorator, source)
     shell.run(source)  # in a cell of its own, because a picture shows the whole cell of a program
     check = f'{decorator}("{name}", {ast.parse(source).body[0].name})'  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import html
 import os
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from IPython.display import display
 
@@ -77,7 +77,8 @@ def second_way(exercise: AuthorExercise, form: str | None) -> Answer | None:
     return next((one for one in exercise.of_kind("right", "answer") if _form(one, exercise.id) != form), None)
 
 
-class ShownExplanation(NamedTuple):
+@dataclass(frozen=True)
+class ShownExplanation:
     """An explanation in Markdown, in the reader's language; Markdown in a card in a notebook, text elsewhere."""
 
     text: str
@@ -96,7 +97,8 @@ class ShownExplanation(NamedTuple):
         return markdown_in_language(self.text, language())
 
 
-class Reason(NamedTuple):
+@dataclass(frozen=True)
+class Reason:
     """The reason why the model answer is right, and another right answer; HTML in a notebook, text elsewhere."""
 
     reason: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS
@@ -15,7 +15,8 @@ PAGE = NOTEBOOKS / "start" / "errors.ipynb"
 TABLE = "## Which message, which lesson"
 
 
-class ErrorRow(NamedTuple):
+@dataclass(frozen=True)
+class ErrorRow:
     """One row of the table: parts of messages, the cause, the first thing to look at, and the lessons."""
 
     parts: tuple[str, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -92,7 +93,7 @@ def _sized(value: Any, sizes: dict[str, int]) -> Any:
     if not isinstance(value, TensorInput):
         return value
     shape = [sizes.setdefault(size, 2 + len(sizes) % 2) if isinstance(size, str) else size for size in value.shape]
-    return value._replace(shape=tuple(shape))
+    return replace(value, shape=tuple(shape))
 
 
 def _tensor_lines(name: str, drawn: TensorInput, values: torch.Tensor) -> Iterator[str]:

@@ -6,8 +6,8 @@ import html
 import json
 import os
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from IPython.display import display
@@ -142,7 +142,8 @@ def show_belief(prediction: str, choice: str) -> None:
         store.add_belief(belief)
 
 
-class Note(NamedTuple):
+@dataclass(frozen=True)
+class Note:
     """The misconception behind a wrong prediction; a card in a notebook, text elsewhere."""
 
     text: str

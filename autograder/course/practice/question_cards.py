@@ -7,9 +7,10 @@ import html
 import textwrap
 import tomllib
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import ipywidgets
 import msgspec
@@ -73,7 +74,8 @@ def run_item(text: str) -> Recording:
     return record(IMPORTS + text, function="program")
 
 
-class PracticeQuestion(NamedTuple):
+@dataclass(frozen=True)
+class PracticeQuestion:
     """An item, and the form of its program that is shown."""
 
     item: PracticeItem

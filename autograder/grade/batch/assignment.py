@@ -11,8 +11,9 @@ import hashlib
 import itertools
 import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 from nbformat import NotebookNode
@@ -57,7 +58,8 @@ from autograder.grade.where.local_processes import LocalBackend
 from autograder.grade.wire.limits import Limits
 
 
-class Shown(NamedTuple):
+@dataclass(frozen=True)
+class Shown:
     """Functions that report the progress of a run."""
 
     progress: Callable[[BatchProgress], None] = ignore_step  # called after each submission
@@ -440,7 +442,10 @@ def named_answers(source: AssignmentSource, notebook: NotebookNode) -> list[Name
         following = itertools.takewhile(lambda cell: not _is_answer(cell), source.cells[place:])
         tests = tuple(cell.id for cell in following if cell in source.tests)
         if before and tests:
-            found += [NamedAnswer(*answer, before.id, tests) for answer in exercise.of_kind("right", "wrong")]
+            found += [
+                NamedAnswer(one.kind, one.name, one.phrase, one.source, before.id, tests)
+                for one in exercise.of_kind("right", "wrong")
+            ]
     return found
 
 

@@ -10,7 +10,6 @@ import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import NamedTuple
 
 from nbgrader.api import Gradebook, MissingEntry, Student
 from nbgrader.coursedir import CourseDirectory
@@ -58,7 +57,8 @@ class SubmissionTime:
     problem: str | None = None
 
 
-class Classroom(NamedTuple):
+@dataclass(frozen=True)
+class Classroom:
     """One assignment of a class."""
 
     folder: Path  # root folder of the course

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -46,7 +47,7 @@ def _copy(classroom: Classroom, folder: Path) -> Classroom:
         with opened_gradebook(classroom):  # reports a problem with the gradebook in one sentence
             _copy_tables(classroom.gradebook, f"sqlite:///{gradebook}")
     steps = classroom.steps | {"autograded": folder / "autograded", "feedback": folder / "feedback"}
-    trial = classroom._replace(gradebook=f"sqlite:///{gradebook}", steps=steps)
+    trial = replace(classroom, gradebook=f"sqlite:///{gradebook}", steps=steps)
     for student in classroom.students():
         if classroom.autograded(student).is_dir():  # a student whose folder is missing is graded again
             trial.autograded(student).mkdir(parents=True)

@@ -30,8 +30,7 @@ from autograder.grade.clean.harmless_html import FORMATS, harmless_page, raster_
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
 from autograder.locale.languages import language, language_of, speaking
 from autograder.locale.stored_messages import read_stored
-from autograder.locale.translated_templates import translated_templates
-from autograder.locale.translations import localized, translatable, translated
+from autograder.locale.translations import localized, translatable, translated, translated_templates
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 VERDICTS = {"Incorrect", "NotAnOutcome", "NotAttempted", "Missing", "Unreachable", "Ended", "HiddenTest"}

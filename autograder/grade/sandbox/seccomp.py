@@ -9,12 +9,13 @@ import ctypes
 import errno
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from autograder.errors import SetupError
 
 
-class ForbiddenCalls(NamedTuple):
+@dataclass(frozen=True)
+class ForbiddenCalls:
     """System calls that are denied for one reason.
 
     Attributes:
@@ -28,7 +29,8 @@ class ForbiddenCalls(NamedTuple):
     error: int = errno.EPERM
 
 
-class ForbiddenArgument(NamedTuple):
+@dataclass(frozen=True)
+class ForbiddenArgument:
     """A system call that is denied if one argument has certain bits or values.
 
     Attributes:

@@ -14,7 +14,8 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, NoReturn
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 from ipykernel.jsonutil import encode_images, json_clean
 from IPython.core.displayhook import DisplayHook
@@ -39,7 +40,8 @@ class CellTimeoutError(BaseException):
     """A cell exceeded its time limit. It is not an `Exception`, so that `except Exception` in a student's loop does not catch it."""
 
 
-class CellRun(NamedTuple):
+@dataclass(frozen=True)
+class CellRun:
     """The result of one cell.
 
     Attributes:

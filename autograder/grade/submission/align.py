@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import msgspec
 from nbformat import NotebookNode
@@ -21,7 +21,8 @@ LONGEST_ANSWER = 100_000
 """The maximum number of characters of an answer that is gathered from cells which the student added."""
 
 
-class AlignedCell(NamedTuple):
+@dataclass(frozen=True)
+class AlignedCell:
     """One cell to run.
 
     Attributes:
@@ -33,6 +34,12 @@ class AlignedCell(NamedTuple):
     cell: NotebookNode
     source: SourceCell | None
     put_back: bool = False
+
+
+def cells_with_sources(aligned: Iterable[AlignedCell]) -> Iterator[tuple[NotebookNode, SourceCell | None]]:
+    """Yield each cell with the source's cell of the same id."""
+    for one in aligned:
+        yield one.cell, one.source
 
 
 def align(source: AssignmentSource, cells: list[NotebookNode]) -> list[AlignedCell]:

@@ -9,7 +9,6 @@ import functools
 import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from autograder.check.subject.learner_code import normal_form_of, words_of
 from autograder.grade.sandbox.shell import Transformers
@@ -260,7 +259,8 @@ def definitions(text: str, without: frozenset[str] = frozenset()) -> str:
     return ast.unparse(ast.Module(kept, []))
 
 
-class _StatementNames(NamedTuple):
+@dataclass(frozen=True)
+class _StatementNames:
     """The names that a statement at the top level of a cell may bind, and every name and attribute in it."""
 
     binds: frozenset[str]

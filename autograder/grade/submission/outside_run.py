@@ -21,6 +21,7 @@ from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.call_report import ProgramText
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.sandbox.student_functions import described_function
+from autograder.grade.submission.align import cells_with_sources
 from autograder.grade.submission.cell_analysis import SubmissionText, cell_names
 from autograder.grade.submission.cell_planner import PlannedCell, SourcePlans, cell_seed
 from autograder.grade.submission.notebook_grade import CellGrade, Status
@@ -129,7 +130,7 @@ class OutsideRun:
         """Run everything, and store the grades and outputs in the run."""
         kinds = self._work.plan.kinds
         with contextlib.ExitStack() as stack:
-            for cell, own, _ in self._run.cells:
+            for cell, own in cells_with_sources(self._run.cells):
                 if own is not None and own.kind == "test":
                     self._bound_by_tests |= cell_names(own.text).binds
                     self._add_cell(cell, self._work.source.for_students(own), keeps_outputs=False)

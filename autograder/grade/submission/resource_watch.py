@@ -8,8 +8,8 @@ import math
 import os
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
 
@@ -20,7 +20,8 @@ from autograder.locale.messages import Message
 SHARED_MAPPING = "/dev/zero (deleted)"  # the kernel's name for shared memory without a file
 
 
-class ProcessUsage(NamedTuple):
+@dataclass(frozen=True)
+class ProcessUsage:
     """The resource usage of one process.
 
     Attributes:
@@ -155,7 +156,8 @@ LONGEST_TURN = 3.0  # maximum number of seconds for which a process may wait for
 MOST_SOCKETS = 256  # each may use half a megabyte that does not belong to a process
 
 
-class Deadline(NamedTuple):
+@dataclass(frozen=True)
+class Deadline:
     """The times at which the submission is interrupted, and at which it is killed, on its own clock."""
 
     told: float
@@ -261,7 +263,7 @@ class ResourceWatch:
     def _late(self, family: list[psutil.Process], holders: list[int]) -> str:
         now = self.clock()
         if now > self._deadline.told:
-            self._deadline = self._deadline._replace(told=math.inf)
+            self._deadline = replace(self._deadline, told=math.inf)
             for process in family:
                 with contextlib.suppress(psutil.Error):
                     if process.ppid() == (holders[-1] if holders else self._server.pid):

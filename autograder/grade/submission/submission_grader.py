@@ -16,7 +16,7 @@ from dataclasses import replace
 from nbformat import NotebookNode, v4
 
 from autograder.grade.sandbox.shell import make_shell
-from autograder.grade.submission.align import align
+from autograder.grade.submission.align import align, cells_with_sources
 from autograder.grade.submission.cell_planner import CellPlanner, SourcePlans, cell_seed
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.outside_run import OutsideRun, Work
@@ -43,7 +43,7 @@ def run_in_process(run: SubmissionRun, worker: WorkerClient, tests: Collection[s
     """
     beside = run.source.with_binders(tests)
     hidden = shows_hidden_text(run.source, tests)
-    cells = [(cell, own) for cell, own, _ in run.cells if cell.cell_type == "code"]
+    cells = [(cell, own) for cell, own in cells_with_sources(run.cells) if cell.cell_type == "code"]
     texts = [(cell, _text(run.source, cell, own, beside)) for cell, own in cells]
     for (cell, own), answer in zip(cells, run.run_cells(texts, worker), strict=True):
         if own is not None and own.kind == "test" and own.id in tests and answer is not None:

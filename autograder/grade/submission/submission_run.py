@@ -13,7 +13,7 @@ from nbgrader import utils
 
 from autograder.check.message import Incorrect
 from autograder.grade.clean.harmless_cells import Drawings, harmless_cell
-from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
+from autograder.grade.submission.align import PUT_BACK, AlignedCell, align, cells_with_sources
 from autograder.grade.submission.cell_analysis import statements
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.server_client import (
@@ -90,9 +90,9 @@ class SubmissionRun:
     def take_over(self, other: SubmissionRun, tests: Collection[str]) -> None:
         """Copy the grades and outputs of some tests from another run of the same submission."""
         self.ended = self.ended or other.ended
-        for (cell, own, _), (there, _, _) in zip(self.cells, other.cells, strict=True):
+        for (cell, own), there in zip(cells_with_sources(self.cells), other.cells, strict=True):
             if own is not None and own.id in tests:
-                cell.outputs = there.outputs
+                cell.outputs = there.cell.outputs
                 self.grades[own.id] = other.grades.get(own.id) or _not_run(own, other.ended)
 
     def leave_to_a_person(self, test: str, reason: str) -> None:
@@ -107,10 +107,10 @@ class SubmissionRun:
             seconds: the duration of grading.
             any_prediction: whether a wrong prediction earns its points.
         """
-        for _, own, _ in self.cells:
+        for _, own in cells_with_sources(self.cells):
             if own is not None and own.kind == "test" and own.id not in self.grades:
                 self.grades[own.id] = _not_run(own, self.ended)
-        for cell, own, _ in self.cells:
+        for cell, own in cells_with_sources(self.cells):
             if own is not None and own.kind in ("manual", "task"):
                 self.grades[own.id] = _by_a_person(cell, own)
             if own is not None and own.kind == "test":
@@ -122,15 +122,21 @@ class SubmissionRun:
                 if grade.status == "for a person" and not grade.hidden:
                     shown["reason"] = grade.reason[:]
                 cell.metadata["autograder"] = {**cell.metadata.get("autograder", {}), **shown}
-        said = (output.get("evalue") for cell, _, _ in self.cells for output in cell.get("outputs", []))
+        said = (
+            output.get("evalue") for cell, _ in cells_with_sources(self.cells) for output in cell.get("outputs", [])
+        )
         about = {"ended": self.ended[:]} if self.ended else {}
         known = stored(self.ended, *(grade.reason for grade in self.grades.values()), *said)
         whole = NotebookGrade(
             cells={cell.id: self.grades[cell.id] for cell in self.source.graded},
-            comments={own.id: _comment(cell) for cell, own, _ in self.cells if own and _has_comment(cell)},
+            comments={
+                own.id: _comment(cell) for cell, own in cells_with_sources(self.cells) if own and _has_comment(cell)
+            },
             notebook=_notebook_text(self.source, self.cells, about, known),
             ended=self.ended or "",
-            notes=tuple(f"{own.id}: {PUT_BACK}" for _, own, put_back in self.cells if own and put_back),
+            notes=tuple(
+                f"{own.id}: {PUT_BACK}" for aligned in self.cells if (own := aligned.source) and aligned.put_back
+            ),
             seconds=seconds,
         )
         return _without_messages(whole)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -56,7 +56,8 @@ class CheckedFunction:
         return self.place.line > 0
 
 
-class _Call(NamedTuple):
+@dataclass(frozen=True)
+class _Call:
     function: type[torch.autograd.Function]
     arguments: tuple[Any, ...]
 

@@ -12,8 +12,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from importlib.machinery import ExtensionFileLoader
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -173,7 +174,8 @@ def _calendar(kind: type[datetime.date], readings: Readings) -> type:
 SEED = 0
 
 
-class Printed(NamedTuple):
+@dataclass(frozen=True)
+class Printed:
     """The output of a program so far."""
 
     output: io.StringIO

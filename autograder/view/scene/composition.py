@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import msgspec
 
@@ -35,7 +35,8 @@ NUMBER, BARS, ROW, HEAD, LONGEST = 94, 130, 24, 34, 30
 """In pixels, the width of a column of numbers, the width of the bars, the height of a row and of the heading; columns of a name."""
 
 
-class Axis(NamedTuple):
+@dataclass(frozen=True)
+class Axis:
     """The axis of one leaf's bars: the x of zero in pixels, and pixels per unit of the gradient."""
 
     zero: float

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from msgspec import UNSET
 
@@ -13,7 +14,8 @@ from autograder.tape.recording.verdict_types import Gradient
 from autograder.view.shapes import clip
 
 
-class GradientElement(NamedTuple):
+@dataclass(frozen=True)
+class GradientElement:
     """One element of a leaf's gradient.
 
     Attributes:
@@ -57,7 +59,7 @@ def is_close(got: Any, true: Any) -> bool:
 
 def is_wrong(gradient: Gradient) -> bool:
     """Return whether a leaf's gradient differs from the right one; False if that is unknown."""
-    return gradient.true is not None and any(not is_close(got, true) for _, got, true in list_elements(gradient))
+    return gradient.true is not None and any(not is_close(one.got, one.true) for one in list_elements(gradient))
 
 
 def finite(number: Any) -> float:

@@ -52,7 +52,8 @@ def test_a_row_of_the_registry_is_a_level_everywhere(monkeypatch):
     monkeypatch.setitem(LEVELS, "process", AddedLevel("nor does this"))
     assert "added" == parser._parser().parse_args(["grade", "x", "--isolation", "added"]).isolation
     assert AddedLevel is type(require_level("added"))
-    assert ("added", "to grade at level 'bubblewrap': it does not work here") == isolation_finding()[1:]
+    finding = isolation_finding()
+    assert ("added", "to grade at level 'bubblewrap': it does not work here") == (finding.found, finding.advice)
 
 
 def test_a_machine_without_bubblewrap_says_how_to_get_it(monkeypatch):

@@ -14,7 +14,7 @@ import torch
 from IPython.core.inputtransformer2 import ESCAPE_DOUBLES, ESCAPE_SINGLES, TransformerManager
 
 from autograder.course.paths import SOLUTIONS
-from autograder.grade.sandbox.shell import CellTimeoutError, _Transformers
+from autograder.grade.sandbox.shell import CellTimeoutError, Transformers
 from autograder.grade.sandbox.student_functions import (
     Calls,
     FunctionReply,
@@ -360,7 +360,7 @@ SPECIAL_FORMS = [
 @pytest.mark.parametrize("text", SPECIAL_FORMS)
 def test_a_special_form_becomes_what_ipython_makes_of_it(text):
     """Each special form of IPython, and text that resembles one, is transformed as by IPython itself."""
-    assert _Transformers().transform_cell(text) == TransformerManager().transform_cell(text)
+    assert Transformers().transform_cell(text) == TransformerManager().transform_cell(text)
 
 
 def test_the_lessons_cells_become_what_ipython_makes_of_them():
@@ -368,7 +368,7 @@ def test_the_lessons_cells_become_what_ipython_makes_of_them():
     notebooks = sorted(SOLUTIONS.glob("*/*.ipynb"))
     cells = [cell for path in notebooks for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
     assert len(cells) > 400, json.dumps([path.name for path in notebooks])
-    ours, theirs = _Transformers(), TransformerManager()
+    ours, theirs = Transformers(), TransformerManager()
     assert [
         cell.source for cell in cells if ours.transform_cell(cell.source) != theirs.transform_cell(cell.source)
     ] == []
