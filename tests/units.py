@@ -101,6 +101,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "tape/run/test_child_processes.py": (),
     "test_bootstrap.py": (
         "test_another_version_of_a_package_is_not_ready",
+        "test_help_and_version_need_no_package",
         "test_the_bootstrap_needs_only_the_standard_library",
         "test_an_old_python_is_told_which_one_to_use",
     ),

@@ -18,8 +18,7 @@ from autograder.check.shown_message import show_first
 from autograder.check.subject.call_report import CallProblem
 from autograder.check.subject.subjects import Subject
 from autograder.locale.messages import Message
-from autograder.locale.stored_messages import restored
-from autograder.locale.translations import translatable, translated
+from autograder.locale.translations import restored, translatable, translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Forecast, Recording, Step, last_unrecorded, unrecorded_writes

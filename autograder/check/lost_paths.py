@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from autograder.locale.messages import Message
-from autograder.locale.stored_messages import restored
+from autograder.locale.translations import restored
 from autograder.tape.recording.schema import LostHistory, Node, Recording
 from autograder.tape.recording.verdict_types import NamedLine, Place
 

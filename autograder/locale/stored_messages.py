@@ -45,15 +45,6 @@ def with_stored(data: Any, known: Iterable[StoredMessage] = ()) -> tuple[Any, tu
     return msgspec.to_builtins(data, enc_hook=plain), tuple(found.values())
 
 
-def restored(text: str, stored: Iterable[StoredMessage]) -> str:
-    """Return the message with this English text that was stored with a recording or grade, else the text."""
-    found = None if isinstance(text, Message) else next((one for one in stored if one.text == text), None)
-    try:
-        return text if found is None else found.message()
-    except RecursionError:  # a forged message
-        return text
-
-
 def read_stored(data: Any) -> tuple[StoredMessage, ...]:
     """Return messages from the JSON of a graded notebook; () for anything else."""
     try:

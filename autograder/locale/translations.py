@@ -13,12 +13,13 @@ from autograder.errors import InputError
 from autograder.locale.languages import LANGUAGES, SOURCE, language
 from autograder.locale.line_breaks import BLANK
 from autograder.locale.messages import Message
-from autograder.locale.stored_messages import StoredMessage, restored
 
 if TYPE_CHECKING:
     import jinja2
     from babel.messages import Catalog
     from babel.messages.catalog import Message as CatalogMessage
+
+    from autograder.locale.stored_messages import StoredMessage  # needs msgspec, unlike the first command in a clone
 
 FOLDER = Path(__file__).parent
 
@@ -72,6 +73,15 @@ def localized(text: str, stored: Iterable[StoredMessage] = ()) -> str:
         return BLANK.sub("", found.format(**values)) if values else found
     except (LookupError, ValueError, RecursionError):  # other values than the translation needs, or forged ones
         return text.text
+
+
+def restored(text: str, stored: Iterable[StoredMessage]) -> str:
+    """Return the message with this English text that was stored with a recording or grade, else the text."""
+    found = None if isinstance(text, Message) else next((one for one in stored if one.text == text), None)
+    try:
+        return text if found is None else found.message()
+    except RecursionError:  # a forged message
+        return text
 
 
 def known_language(name: str) -> str:

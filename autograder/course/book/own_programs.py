@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from autograder.course.book.lesson_blocks import Block, Choice, ProseBlock, QuestionBlock
 from autograder.errors import AutograderError, InputError, printable
-from autograder.locale.stored_messages import StoredMessage, restored, stored
-from autograder.locale.translations import translated
+from autograder.locale.stored_messages import StoredMessage, stored
+from autograder.locale.translations import restored, translated
 from autograder.run_in_fork import EndedError, LateError, run_in_fork
 from autograder.tape.recording.schema import Recording, from_json, to_json
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome

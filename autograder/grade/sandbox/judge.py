@@ -26,7 +26,8 @@ from autograder.grade.wire import messages
 from autograder.grade.wire.plain_values import NotPlain, decode
 from autograder.locale.languages import speaking
 from autograder.locale.messages import Message
-from autograder.locale.stored_messages import restored, stored
+from autograder.locale.stored_messages import stored
+from autograder.locale.translations import restored
 from autograder.tape.recording.schema import Recording
 
 FIRST_GROUP = 1 << 40  # groups of calls of a judge; smaller numbers belong to the lane

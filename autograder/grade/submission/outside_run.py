@@ -41,7 +41,8 @@ from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 from autograder.locale.messages import Message
-from autograder.locale.stored_messages import restored, stored
+from autograder.locale.stored_messages import stored
+from autograder.locale.translations import restored
 
 MISSING = re.compile(r"NameError: name '(\w+)' is not defined")
 PART = 2  # at least half of a cell's seconds, and of a submission's time and memory, is left to its own cells and tests
