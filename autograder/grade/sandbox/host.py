@@ -201,7 +201,9 @@ def _possible_isolation(level: IsolationLevel) -> _Isolation:
     isolation = _Isolation(level, False, system_calls, seccomp.call_number("keyctl"), seccomp.call_number("clone"))
     if problem := _problem_in_fork(lambda: _isolate(isolation)):
         raise seccomp.FilterError(problem)
-    with_namespaces = replace(isolation, has_namespaces=level.separates_submissions)
+    if not level.separates_submissions:
+        return isolation
+    with_namespaces = replace(isolation, has_namespaces=True)
     owner = os.getuid(), os.getgid()
 
     def try_namespaces() -> None:

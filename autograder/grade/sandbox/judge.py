@@ -280,5 +280,5 @@ def _answer(reply: messages.Replied, form: type[Any]) -> Any:
     if isinstance(answer, messages.Failure):
         raise Unreachable(answer.reason)
     if not isinstance(answer, form):
-        raise Unreachable(Message("grade.other_request|it answered a different request"))
+        raise Unreachable(messages.OTHER_REQUEST)
     return answer

@@ -164,7 +164,7 @@ class Shell(InteractiveShell):
         # Output of C code and child processes bypasses sys.stdout; it is read from a file after the cell.
         with _below_python() as written, _python_streams(self.outputs):
             yield
-        for name, text in written():
+        for name, text in written:
             self.outputs.stream(name, text)
 
 
@@ -245,13 +245,13 @@ def _python_streams(outputs: Outputs) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _below_python() -> Iterator[Any]:
-    """Redirect file descriptors 1 and 2 to unnamed files; yield a function that returns the text written there."""
+def _below_python() -> Iterator[list[tuple[str, str]]]:
+    """Redirect file descriptors 1 and 2 to unnamed files; after the block, the list has the texts written there."""
     texts: list[tuple[str, str]] = []
     with contextlib.ExitStack() as stack:
         for number, name in ((1, "stdout"), (2, "stderr")):
             stack.enter_context(_redirected(number, name, texts))
-        yield lambda: texts
+        yield texts
 
 
 @contextlib.contextmanager

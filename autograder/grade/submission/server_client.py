@@ -119,7 +119,7 @@ class WorkerClient:
         if isinstance(answer, messages.Failure):
             raise KeyError(answer.reason)
         if not isinstance(answer, form):
-            raise self._end(ChannelError.of("grade.other_request|it answered a different request"))
+            raise self._end(ChannelError(messages.OTHER_REQUEST))
         return answer
 
     def _send(self, requests: list[messages.Request], number: int | None = None) -> None:

@@ -86,11 +86,7 @@ class StudentAnswers:
                 )
             ) from None
         if not isinstance(answer, form):
-            said = (
-                answer.reason
-                if isinstance(answer, messages.Failure)
-                else Message("grade.other_request|it answered a different request")
-            )
+            said = answer.reason if isinstance(answer, messages.Failure) else messages.OTHER_REQUEST
             raise Unreachable(Message("test.uncallable|{name} could not be called: {reason}", name=name, reason=said))
         return answer
 
@@ -185,7 +181,7 @@ def decoded(data: bytes, form: type[Any], name: str) -> Any:
 
 
 def _damaged(name: str) -> Unreachable:
-    said = Message("grade.other_request|it answered a different request")
+    said = messages.OTHER_REQUEST
     return Unreachable(Message("test.uncallable|{name} could not be called: {reason}", name=name, reason=said))
 
 

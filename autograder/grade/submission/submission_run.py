@@ -79,11 +79,7 @@ class SubmissionRun:
         if isinstance(answer, messages.CellRan):
             cell.outputs = received_outputs(answer.outputs, worker.received)
             return answer
-        said = (
-            answer.reason
-            if isinstance(answer, messages.Failure)
-            else Message("grade.other_request|it answered a different request")
-        )
+        said = answer.reason if isinstance(answer, messages.Failure) else messages.OTHER_REQUEST
         cell.outputs = [ended_output(said)]
         return None
 

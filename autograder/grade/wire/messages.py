@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from autograder.grade.wire.limits import Limits
+from autograder.locale.messages import Message
 from autograder.locale.stored_messages import StoredMessage
 
 Role = Literal["server", "judge server", "planner"]
@@ -66,6 +67,7 @@ class Ready(msgspec.Struct, frozen=True):
 
 LONGEST_REASON = 4000  # characters
 LONGEST_PRINT = 1 << 18
+OTHER_REQUEST = Message("grade.other_request|it answered a different request")
 Reason = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
 """A string of the worker that may be stored in a grade; a message with a longer one is rejected."""
 
