@@ -85,7 +85,7 @@ def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
 
 
 def is_unreadable(save: TrackedSave) -> bool:
-    """Return whether a saved tensor's values cannot be read here (on a GPU or the device `meta`), so that they may have changed."""
+    """Return whether a saved tensor's values cannot be read here (on the device `meta`), so that they may have changed."""
     return save.memory.size == 0 and save.tensor is not None
 
 

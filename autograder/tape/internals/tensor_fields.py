@@ -15,11 +15,12 @@ import functools
 import operator
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.utils._mode_utils
 
 from autograder.tape.internals.entry_points import replaced, replaced_hooks
 from autograder.tape.internals.support import sets_versions
@@ -27,6 +28,9 @@ from autograder.tape.internals.support import sets_versions
 # Function modes do not receive attribute reads in this context. (Documented only as DisableTorchFunctionSubclass, which
 # does not disable modes; checked with 2.6 to 2.15.)
 unheard = torch._C.DisableTorchFunction
+
+no_dispatch: Callable[[], AbstractContextManager[None]] = torch.utils._mode_utils.no_dispatch
+"""A context without the program's dispatch modes (undocumented; checked with 2.11 and 2.13)."""
 
 
 def version_of(tensor: torch.Tensor) -> int | None:

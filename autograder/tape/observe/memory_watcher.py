@@ -13,8 +13,9 @@ EAGER = 128  # while fewer storages are watched, each is checked after every sta
 PATIENT = 1 << 16  # maximum number of statements between two checks of a storage that does not change
 
 # Checking n storages after each of n statements takes n² checks. A storage that does not change is therefore checked
-# after 1, 2, 4, … statements (n·log n in total), unless few storages exist or it has a foreign alias. The line of a
-# change that is detected late is uncertain; the run is then repeated with that storage in `focus`.
+# after 1, 2, 4, … statements (n·log n in total), unless few storages exist (on the host: a copy from a GPU takes a
+# hundred times as long) or it has a foreign alias. The line of a change that is detected late is uncertain; the run is
+# then repeated with that storage in `focus`.
 
 
 class MemoryWatcher:
@@ -68,7 +69,8 @@ class MemoryWatcher:
                 again.append((self.clock, number))
                 continue
             self.look(memory)
-            always = memory.exposed or number in self.focus or len(self._due) + len(again) < EAGER
+            few = len(self._due) + len(again) < EAGER and not memory.on_device
+            always = memory.exposed or number in self.focus or few
             memory.patience = 1 if always else min(2 * memory.patience, PATIENT)
             memory.next_look = self.clock + memory.patience - 1
             again.append((memory.next_look, number))

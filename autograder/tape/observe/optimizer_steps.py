@@ -150,7 +150,7 @@ class OptimizerSteps:
         if self._step is None:
             return
         (here, parameters, before), self._step = self._step, None
-        if [fingerprint(tensor) for tensor, _ in parameters] != before:
+        if 0 in before or [fingerprint(tensor) for tensor, _ in parameters] != before:  # 0 is an unknown content
             self.idle[id(optimizer)] = None
             return
         groups = [(one, float(group.get("lr", 1))) for group in optimizer.param_groups for one in group["params"]]

@@ -196,7 +196,8 @@ def _told(
         try:
             with unheard():
                 listener.before_backward(call)
-            with listener.inside_engine():
+            # A GPU's part of a graph would run in another thread, which no listener observes.
+            with listener.inside_engine(), torch.autograd.set_multithreading_enabled(False):
                 result = original(outputs, *rest, **kwargs)
             call.gradients = _filled(call, result, keep)
             return result

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from autograder.tape.internals.tensor_fields import has_values
+from autograder.tape.internals.tensor_fields import has_values, no_dispatch
 
 # Cost of a check (torch 2.13, one core): 44 µs per MiB to copy and compare, 240 µs per MiB for a checksum, 0.3 µs for a
 # few bytes. So small storages are copied, larger ones get a checksum, and the largest are sampled: 64 evenly spaced
@@ -33,6 +33,7 @@ class Memory:
             detect.
         capsule: whether it was exposed through DLPack.
         saves: the saved tensors in it (`TrackedSave`) that are unchanged.
+        on_device: whether it is the memory of a GPU or another device, which has to be copied to be read.
         witnesses: functions that return a tensor in it, or None if it was freed; the address may be read only if a
             tensor exists.
     """
@@ -48,6 +49,7 @@ class Memory:
     patience: int = 1
     witnesses: list[Callable[[], torch.Tensor | None]] = field(default_factory=list)
     saves: list[Any] = field(default_factory=list)
+    on_device: bool = False
 
     @property
     def sampled(self) -> bool:
@@ -63,28 +65,56 @@ class Memory:
             self.witnesses.pop()
         return False
 
-    def read(self) -> bytes | int:
-        """Return the current content. Call it only while `alive()`."""
-        if self.size <= COPIED:
-            return ctypes.string_at(self.address, self.size)
-        if not self.sampled:
-            return zlib.crc32((ctypes.c_char * self.size).from_address(self.address))
-        stride, sum_ = self.size // SAMPLES, 0
-        for start in range(self.address, self.address + self.size - SAMPLE_BYTES, stride):
-            sum_ = zlib.crc32(ctypes.string_at(start, SAMPLE_BYTES), sum_)
-        return sum_
+    def read(self) -> bytes | int | None:
+        """Return the current content, or None if it cannot be read now. Call it only while `alive()`."""
+        if not self.on_device:
+            return _content_at(self.address, self.size)
+        tensor = self.witnesses[-1]() if self.alive() else None
+        return None if tensor is None else _content_on_device(tensor, 0, self.size)
 
     def look(self) -> tuple[int, int] | None:
         """Return the range [start, stop) of bytes that changed since the last check (everything for a checksum), or None."""
         now, before = self.read(), self.content
-        if now == before or before is None:
-            self.content = now
+        self.content = before if now is None else now
+        if now is None or before is None or now == before:
             return None
-        self.content = now
         self.generation += 1
         if isinstance(now, int) or isinstance(before, int):
             return 0, self.size
         return changed_interval(before, now)
+
+
+def _content_at(address: int, size: int) -> bytes | int:
+    """Return the bytes of the host's memory, or a checksum if there are more than COPIED."""
+    if size <= COPIED:
+        return ctypes.string_at(address, size)
+    if size <= CHECKSUMMED:
+        return zlib.crc32((ctypes.c_char * size).from_address(address))
+    stride, sum_ = size // SAMPLES, 0
+    for start in range(address, address + size - SAMPLE_BYTES, stride):
+        sum_ = zlib.crc32(ctypes.string_at(start, SAMPLE_BYTES), sum_)
+    return sum_
+
+
+def _content_on_device(tensor: torch.Tensor, start: int, size: int) -> bytes | int | None:
+    """Return the same for `size` bytes of a tensor's storage on a device, from `start` on.
+
+    Return None during the capture of a CUDA graph, which a copy would end.
+    """
+    storage = tensor.untyped_storage()
+    if storage.device.type == "cuda":
+        if torch.cuda.is_current_stream_capturing():
+            return None
+        torch.cuda.synchronize(storage.device)  # another stream may be writing
+    with no_dispatch():
+        if size <= CHECKSUMMED:
+            copy = storage[start : start + size].cpu()
+            return _content_at(copy.data_ptr(), size)
+        sum_ = 0
+        for first in range(start, start + size - SAMPLE_BYTES, size // SAMPLES):
+            block = storage[first : first + SAMPLE_BYTES].cpu()
+            sum_ = zlib.crc32(ctypes.string_at(block.data_ptr(), SAMPLE_BYTES), sum_)
+        return sum_
 
 
 def changed_interval(before: bytes, now: bytes) -> tuple[int, int]:
@@ -94,7 +124,7 @@ def changed_interval(before: bytes, now: bytes) -> tuple[int, int]:
 
 
 def fingerprint(tensor: torch.Tensor, memory: Memory | None = None) -> bytes | int:
-    """Return a tensor's values in a form for comparison: all bytes up to COPIED, else a checksum.
+    """Return a tensor's values in a form for comparison: all bytes up to COPIED, else a checksum; 0 if they cannot be read.
 
     If the tensor covers all of `memory`, the stored content is used.
     """
@@ -106,11 +136,17 @@ def fingerprint(tensor: torch.Tensor, memory: Memory | None = None) -> bytes | i
     if tensor.is_contiguous():
         if memory and own == memory.size and memory.address == address and memory.content is not None:
             return memory.content
-        start = address + int(tensor.storage_offset()) * tensor.element_size()
-        return Memory(0, start, own).read()
+        return _content(tensor, int(tensor.storage_offset()) * tensor.element_size(), own)
     if own > 4 * size:  # an expanded tensor; its few values are sufficient
-        return Memory(0, address, size).read()
+        return _content(tensor, 0, size)
     return _in_parts(tensor.detach())
+
+
+def _content(tensor: torch.Tensor, start: int, size: int) -> bytes | int:
+    """Return the content of `size` bytes of a tensor's storage from `start` on, or 0 if it cannot be read now."""
+    if is_on_host(tensor):
+        return _content_at(tensor.untyped_storage().data_ptr() + start, size)
+    return _content_on_device(tensor, start, size) or 0
 
 
 def _in_parts(tensor: torch.Tensor) -> bytes | int:
@@ -120,7 +156,7 @@ def _in_parts(tensor: torch.Tensor) -> bytes | int:
         half = len(tensor) // 2
         return hash((_in_parts(tensor[:half]), _in_parts(tensor[half:])))
     dense = tensor.contiguous()
-    return Memory(0, dense.data_ptr(), own).read()
+    return _content(dense, int(dense.storage_offset()) * dense.element_size(), own)
 
 
 def elements_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -128,11 +164,16 @@ def elements_of(tensor: torch.Tensor) -> torch.Tensor:
     return tensor._values() if tensor.layout == torch.sparse_coo and has_values(tensor) else tensor
 
 
+def is_on_host(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor's memory can be read at its address."""
+    return tensor.device.type == "cpu"
+
+
 def address_of(tensor: torch.Tensor) -> tuple[int, int] | None:
-    """Return the address and size of a tensor's storage, or None if it cannot be read (CUDA, sparse, functorch)."""
+    """Return the address and size of a tensor's storage, or None if it cannot be read (sparse, meta, functorch)."""
     try:
         # The first fake tensor of a process returns the address 0 with a warning; only later ones raise (PyTorch 2.13).
-        if tensor.device.type != "cpu" or tensor.layout != torch.strided or not has_values(tensor):
+        if tensor.layout != torch.strided or not has_values(tensor):
             return None
         storage = tensor.untyped_storage()
         return storage.data_ptr(), storage.nbytes()
@@ -172,6 +213,7 @@ class Memories:
         # The address of freed memory may be reused by another storage.
         if known is None or not known.alive():
             known = self._new(address, size)
+            known.on_device = not is_on_host(tensor)
         elif known.size < size:
             known.size, known.content = size, None  # resized in place
         known.witnesses.append(weakref.ref(tensor))
