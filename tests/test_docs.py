@@ -13,7 +13,6 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests import api_page
-from tests.commands import autograder
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -122,15 +121,6 @@ def test_installation_is_described_as_it_was_tested():
 def test_the_readme_is_short():
     """README.md has at most 120 lines, so that a visitor reads all of it."""
     assert 120 >= len((ROOT / "README.md").read_text("utf-8").splitlines())
-
-
-def test_the_example_of_the_readme_ships_and_explains_as_printed():
-    """`docs/bug.py` is the program in the README, and `explain` gives the answer that the README shows."""
-    blocks = re.findall(r"^```(?:python)?\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)
-    assert (ROOT / "docs" / "bug.py").read_text("utf-8") in blocks
-    shown = next(block for block in blocks if block.startswith("raises-backward: "))
-    printed = autograder("explain", "docs/bug.py", "--no-repair", cwd=ROOT).stdout
-    assert shown.split("\n\n")[:3] == printed.split("\n\n")[:3]
 
 
 def test_the_page_of_public_names_is_current():

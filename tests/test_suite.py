@@ -102,7 +102,7 @@ def test_named_files_and_tests_exist():
         ("tests/course/test_practice.py::test_who_does_not_know_need_not_guess", False),
         ("tests/grade/batch/test_dry_run.py::test_the_teachers_files[img/a.png]", True),
         ("tests/grade/sandbox/test_walls.py::test_the_kernel_refuses_too_many_processes[children]", True),
-        ("tests/corpus/test_tape.py::test_outcome[episode_reset[bug]]", False),
+        ("tests/corpus/test_tape.py::test_outcome[boxes_unbind[bug]]", False),
         ("tests/grade/sandbox/test_walls.py::test_forbidden_system_calls_are_refused", False),
     ],
 )

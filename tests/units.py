@@ -204,7 +204,6 @@ SLOW_TESTS = (
     "tape/run/test_scratch_folder.py::test_a_folder_of_6000_files_is_copied",
     "tape/run/test_scratch_folder.py::test_a_program_that_removes_its_own_folder_removes_the_copy",
     "tape/run/test_scratch_folder.py::test_the_folder_stays_as_it_was",
-    "test_docs.py::test_the_example_of_the_readme_ships_and_explains_as_printed",
     "view/test_static.py::test_each_frame_is_well_formed",
     "watch/test_job_watch.py::test_a_log_forgets_its_older_half",
     "watch/test_job_watch.py::test_memory_does_not_grow_with_the_tensors",

@@ -9,7 +9,6 @@ import pytest
 from autograder import cli
 from autograder.classroom.collect.collection import collect
 from autograder.classroom.collect.download import DownloadError
-from autograder.classroom.hand_in_record import read_record
 from autograder.classroom.roster import Roster, read_roster
 from tests.classroom import downloads, made_class
 from tests.classroom.made_class import ABSENT, ASSIGNMENT, LATE, NOTEBOOK, STUDENTS, whose
@@ -304,13 +303,6 @@ def test_anonymous_hand_ins_keep_the_platforms_name(tmp_path, course):
     assert {f"anon_aB{s.number}x": s.login for s in downloads.HERE} == whose(course)
 
 
-def test_anonymous_participants_of_moodle_are_those_of_its_worksheet(tmp_path, course):
-    """Moodle's anonymous worksheet has numbers and no names."""
-    roster = read_roster(downloads.moodle_worksheet(tmp_path / "roster.csv", anonymous=True))
-    collect(downloads.moodle_zip(tmp_path / "zip", anonymous=True), ASSIGNMENT, course, roster)
-    assert {f"participant-{downloads.participant(s)}": s.login for s in downloads.HERE} == whose(course)
-
-
 def test_a_later_download_replaces_what_is_older_and_never_what_is_newer(tmp_path, course):
     """Downloads of two days, read in both orders: submitted/ contains the later submission each time."""
     roster = read_roster(downloads.canvas_gradebook(tmp_path / "roster.csv"))
@@ -375,10 +367,3 @@ def test_the_command_says_what_it_could_not_match(tmp_path, course, capsys):
 
     with pytest.raises(DownloadError, match="do not match a known platform"):
         collect(downloads.write_zip(tmp_path / "odd", {"a.ipynb": b"{}"}), ASSIGNMENT, course, Roster([]))
-
-
-def test_the_record_knows_how_to_send_feedback_back(tmp_path, course):
-    """For Canvas and Moodle the names are kept that these platforms map back to a student."""
-    roster = read_roster(downloads.canvas_gradebook(tmp_path / "roster.csv"))
-    collect(downloads.canvas_zip(tmp_path / "zip"), ASSIGNMENT, course, roster)
-    assert "plain00pat00_4016_90016" == read_record(course, ASSIGNMENT)["u00016"].upload_name

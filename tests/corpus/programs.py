@@ -36,7 +36,7 @@ class Program:
     """One program of the corpus and what is declared of it.
 
     Attributes:
-        name: file, cell and variant, such as "detach/D2" or "episode_reset[bug]".
+        name: file, cell and variant, such as "detach/D2" or "boxes_unbind[bug]".
         source: the text that runs, without marks.
         harm, saves: 1-based lines of `source`.
         tensor: the name of the tensor that is written into, or None where no name is meaningful.

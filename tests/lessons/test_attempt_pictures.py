@@ -329,13 +329,6 @@ CUTS = {
         4,
         "while recording is off (no_grad)",
     ),
-    "a number that is added later": (
-        "first_and_all",
-        "def first_and_all(table, w, words):\n    own = float(table[int(words[0])] @ w)\n"
-        "    others = F.embedding(words, table, max_norm=1.0) @ w\n    return own + others",
-        2,
-        "float() makes a plain number",
-    ),
     "a write under no_grad into memory without history": (
         "StateRecurrence",
         "class StateRecurrence(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
@@ -345,15 +338,6 @@ CUTS = {
         "            with torch.no_grad():\n                states[t + 1] = new\n        return states[1:]",
         12,
         "computes with new while recording is off",
-    ),
-    "a path of a module": (
-        "GatedBlock",
-        "class GatedBlock(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
-        "        self.gate = nn.Linear(width, width)\n        self.value = nn.Linear(width, width)\n\n"
-        "    def forward(self, x):\n        gate = torch.sigmoid(self.gate(x))\n"
-        "        mixed = gate * torch.tanh(self.value(x))\n        return mixed + gate.detach() * 0.5 * x",
-        10,
-        ".detach() takes the values of gate without their history",
     ),
 }
 
@@ -407,67 +391,6 @@ def test_a_picture_does_not_search_what_the_check_knows(shown, monkeypatch):
     assert "look at   line 5: weights.data.masked_fill_" in told
     assert all(is_wrong(shown[0].verdict.gradients[name]) for name in ("q", "k"))
     assert 5 == scene_line(shown[0])
-
-
-OTHER_LINES = {
-    "a backward that is not the slope": (
-        "shifted_exp",
-        "def shifted_exp(w):\n    class Shifted(torch.autograd.Function):\n        @staticmethod\n        def forward(ctx, w):\n"
-        "            a = w.exp()\n            a += 1\n            ctx.save_for_backward(a)\n            return a\n\n"
-        "        @staticmethod\n        def backward(ctx, grad):\n            return grad * ctx.saved_tensors[0]\n\n"
-        "    return Shifted.apply(w)",
-        12,
-        "not the derivative of forward",
-    ),
-    "other memory for the caller's name": (
-        "drain",
-        "def drain(buffer, total):\n    out = total + buffer\n    buffer.data = torch.zeros_like(buffer)\n    return out",
-        3,
-        "refers to other memory",
-    ),
-    "a history from __init__": (
-        "AnchoredScale",
-        "class AnchoredScale(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
-        "        self.weight = nn.Parameter(torch.full((width,), 0.5))\n        self.start = self.weight * 1\n\n"
-        "    def forward(self, x):\n        scaled = x * self.weight\n        drift = self.weight - self.start\n"
-        "        return scaled.sum(-1) + drift.square().sum()",
-        5,
-        "runs once, in __init__",
-    ),
-    "a penalty on the new values of a custom Function": (
-        "penalised_swish",
-        "def penalised_swish(x, w):\n    class Swish(torch.autograd.Function):\n        @staticmethod\n"
-        "        def forward(ctx, h):\n            ctx.save_for_backward(h)\n            return h * h.sigmoid()\n\n"
-        "        @staticmethod\n        def backward(ctx, grad):\n            (h,) = ctx.saved_tensors\n"
-        "            return grad * h.sigmoid() * (1 + h * (1 - h.sigmoid()))\n\n"
-        "    out = Swish.apply(x @ w)\n    return out.sum() + out.square().mean()",
-        14,
-        "value gets its values here",
-    ),
-    "one of several views, each with a counter of its own": (
-        "double_first_row",
-        "def double_first_row(u):\n    first, *others = u.unsafe_split(1)\n    first.mul_(2)\n    return u.square()",
-        3,
-        "history stays as it was",
-    ),
-    "the last write into an alias that is returned": (
-        "three_states",
-        "def three_states(state, step):\n    seen = []\n    for _ in range(3):\n        seen.append(state)\n        state += step\n"
-        "    return seen",
-        5,
-        "the last write into the memory of value[0]",
-    ),
-}
-
-
-@pytest.mark.parametrize(("exercise", "answer", "line", "told"), OTHER_LINES.values(), ids=OTHER_LINES)
-def test_a_line_that_harms_no_saved_tensor_is_named_and_marked(exercise, answer, line, told, shown):
-    """The message names the line that the fault comes from; the picture opens there with a mark, where a step of it ran."""
-    path, known = next(one.values[:2] for one in WRONG if exercise == one.values[1].id)
-    message = " ".join(str(verdict(path, known, answer)).split())
-    assert f"line {line}: " in message.partition(" look at ")[2]
-    assert told in message
-    assert line in {named.place.line for named in shown[0].verdict.named}
 
 
 def test_a_decorated_answer_is_an_attempt():

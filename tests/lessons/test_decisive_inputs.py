@@ -40,7 +40,6 @@ def {}(table, w, words):
 """
 ATTENTION = "def blocked_attention(q, k, blocked):\n    scores = q @ k.t()\n    return {}"
 NEAR_MISSES = {
-    "half of the largest in a": ("square_and_shares", SHARES.format("shares = a.detach() > a.detach().max() / 2")),
     "shares of the squares": (
         "square_and_shares",
         SHARES.format("squares = out.detach() ** 2\n    shares = squares / squares.max() > 0.5"),
@@ -52,10 +51,6 @@ NEAR_MISSES = {
     "logits in place of shares": (
         "MixtureWithReport",
         ROUTER.format("self.router(x) > self.router(x).mean(0)"),
-    ),
-    "short rows made longer": (
-        "all_and_some",
-        NORMED.format("all_and_some", "a = table.clone() @ w", "a[None] + (table[words] @ w)[:, None]"),
     ),
     "short rows made longer, in order": (
         "scores_then_lookup",
@@ -129,12 +124,11 @@ class GatedBlock(nn.Module):
         super().__init__()
         self.gate = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
-        {extra}
 
     def forward(self, x):
         gate = torch.sigmoid(self.gate(x))
         mixed = gate * torch.tanh(self.value(x))
-        half = {half}
+        half = gate * 0.5 if self.training else gate
         return mixed + half * x
 """
 RESIDUAL = """
@@ -153,20 +147,10 @@ class ResidualBlock(nn.Module):
 REFUSED = {
     "a deep copy of the parameter": ("AnchoredScale", "import copy\n" + ANCHORED, "other parameters"),
     "one more parameter in a residual block": ("ResidualBlock", RESIDUAL, "scale: an optimizer would train it"),
-    "one more parameter in a gated block": (
-        "GatedBlock",
-        GATED.format(extra="self.part = nn.Parameter(torch.tensor(0.5))", half="gate * 0.5"),
-        "other parameters",
-    ),
     "another value in evaluation": (
         "GatedBlock",
-        GATED.format(extra="pass", half="gate * 0.5 if self.training else gate"),
+        GATED,
         "wrong return value",
-    ),
-    "the check's own formula": (
-        "two_steps",
-        "def two_steps(start, x, target):\n    return on_paper(start, x, target)",
-        "the check's own function",
     ),
     "the check's own formula, through a helper": (
         "two_steps",
@@ -177,11 +161,6 @@ REFUSED = {
         "read_counters",
         "def read_counters():\n    return program()",
         "wrong return value",
-    ),
-    "the gradient that is there already, in place of the loss": (
-        "train_the_head",
-        "def train_the_head(body, head, x):\n    return head.grad, True",
-        "train_the_head: the function returns a different structure",
     ),
     "the gradient of its own backward, in place of the loss": (
         "train_the_head",
@@ -207,11 +186,6 @@ REFUSED = {
         ),
         "h holds new values with the wrong history",
     ),
-    "an optimizer where the steps are to be written": (
-        "two_steps",
-        "def two_steps(start, x, target):\n    w = start.clone().requires_grad_()\n    adam = torch.optim.Adam([w])\n    return w.detach()",
-        "optim in your code",
-    ),
     "a swish that autograd is not told of": (
         "swish_in_place",
         "def swish_in_place(h):\n    h.data = torch.nn.functional.silu(h.data)\n    return h",
@@ -222,11 +196,6 @@ REFUSED = {
         "def train_the_head(body, head, x):\n    features = torch.tanh(x * body.detach())\n"
         "    return (features * head).square().sum() + 0 * body.sum()",
         "body received a gradient, but must not be trained",
-    ),
-    "a body that still trains": (
-        "train_the_head",
-        "def train_the_head(body, head, x):\n    loss = (torch.tanh(x * body) * head).square().sum()\n    return loss + 0",
-        "body received a gradient",
     ),
 }
 UNDER_NO_GRAD = {
@@ -266,17 +235,14 @@ def test_the_callers_memory_keeps_no_old_history(exercise):
     assert "" == refused(exercise, hidden.replace("torch.no_grad()", "torch.enable_grad()"))
 
 
-@pytest.mark.parametrize("text", ["Correct", "correct ", "CORRECT"])
-def test_a_prediction_may_be_written_in_any_case(text):
-    """Right words pass in the badge's own spelling."""
-    path, known = EXERCISES["prediction_detach_late"]
-    assert verdict(path, known, f"prediction_detach_late = {text!r}") is None
-
-
-def test_silently_wrong_may_be_written_with_a_space():
-    """The badge says "silently wrong"."""
-    path, known = EXERCISES["prediction_products_data"]
-    assert verdict(path, known, 'prediction_products_data = "Silently wrong"') is None
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("detach_late", "Correct "), ("detach_late", "CORRECT"), ("products_data", "Silently wrong")],
+)
+def test_a_prediction_may_be_written_as_the_badge_spells_it(name, text):
+    """Right words pass in any case, with blanks, and without the hyphen."""
+    path, known = EXERCISES[f"prediction_{name}"]
+    assert verdict(path, known, f"prediction_{name} = {text!r}") is None
 
 
 def test_a_named_line_may_be_spaced_otherwise():

@@ -60,33 +60,12 @@ LINES = {
         "mixed = gate *",
         "mixed gets other values here than in the original program",
     ),
-    "a mask before the softmax": (
-        "attend",
-        "def attend(q, k, v, blocked):\n    scores = q @ k.t() / q.shape[1] ** 0.5\n"
-        "    scores = scores.masked_fill(blocked > 0, -1e9)\n    weights = scores.softmax(dim=1)\n    return weights @ v",
-        "scores = scores.masked_fill",
-        "scores gets other values here than in the original program",
-    ),
-    "another axis, and the right mask after it": (
-        "attend",
-        "def attend(q, k, v, blocked):\n    scores = q @ k.t() / q.shape[1] ** 0.5\n    weights = scores.softmax(dim=0)\n"
-        "    weights = weights.masked_fill(blocked > 0, 0.0)\n    return weights @ v",
-        "weights = scores.softmax(dim=0)",
-        "weights gets other values here than in the original program",
-    ),
     "the gradient of another loss": (
         "first_gradient",
         "def first_gradient(start, x):\n    w = start.clone().requires_grad_()\n    loss = (w * x).square().mean()\n"
         "    loss.backward()\n    return w.grad",
         "loss = (w * x)",
         "w.grad received its last gradient from the result computed here",
-    ),
-    "a second backward that does not reach the leaf": (
-        "two_losses",
-        "def two_losses(start):\n    a = start.clone().requires_grad_()\n    s = torch.sigmoid(a)\n    first = s.sum()\n"
-        "    first.backward()\n    s = s.detach().requires_grad_()\n    s.square().sum().backward()\n    return a.grad",
-        "first = s.sum()",
-        "a.grad received its last gradient from the result computed here",
     ),
     "a write whose result is returned without its history": (
         "two_steps",
@@ -119,6 +98,31 @@ LINES = {
         GATED.format(value="values"),
         "self.values = ",
         "values.bias becomes a parameter here); value.bias: a parameter that saved weights",
+    ),
+    "a history from __init__": (
+        "AnchoredScale",
+        "class AnchoredScale(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+        "        self.weight = nn.Parameter(torch.full((width,), 0.5))\n        self.start = self.weight * 1\n\n"
+        "    def forward(self, x):\n        scaled = x * self.weight\n        drift = self.weight - self.start\n"
+        "        return scaled.sum(-1) + drift.square().sum()",
+        "self.start = self.weight * 1",
+        "runs once, in __init__",
+    ),
+    "a penalty on the new values of a custom Function": (
+        "penalised_swish",
+        "def penalised_swish(x, w):\n    class Swish(torch.autograd.Function):\n        @staticmethod\n"
+        "        def forward(ctx, h):\n            ctx.save_for_backward(h)\n            return h * h.sigmoid()\n\n"
+        "        @staticmethod\n        def backward(ctx, grad):\n            (h,) = ctx.saved_tensors\n"
+        "            return grad * h.sigmoid() * (1 + h * (1 - h.sigmoid()))\n\n"
+        "    out = Swish.apply(x @ w)\n    return out.sum() + out.square().mean()",
+        "return out.sum() + out",
+        "value gets its values here",
+    ),
+    "one of several views, each with a counter of its own": (
+        "double_first_row",
+        "def double_first_row(u):\n    first, *others = u.unsafe_split(1)\n    first.mul_(2)\n    return u.square()",
+        "first.mul_(2)",
+        "history stays as it was",
     ),
 }
 

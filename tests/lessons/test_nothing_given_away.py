@@ -254,11 +254,8 @@ def test_a_planted_leak_is_found(kind, exercise, where, plant):
 SOURCES = [pytest.param(path, id=path.parent.name) for path in lessons(SOLUTIONS)]
 LONGEST_SENTENCE = 30  # words
 LONGEST_CELL = 12  # lines
-SMALL = 3  # words: "Stuck?" and "Plan 45 minutes." may share a line with their neighbor
 CODE = re.compile(r"```.*?```|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", re.DOTALL)
 LIST_MARK = re.compile(r"^(\d+\.|[-*]) ")
-SENTENCE_END = re.compile(r"""[.!?]["'”)*_]* +(?=["'“(*_]*[A-Z])""")
-UNFINISHED = re.compile(r"""[\w,`*)"'”]$""")
 
 
 def prose(source: str) -> list[str]:
@@ -266,19 +263,6 @@ def prose(source: str) -> list[str]:
     text = CODE.sub("code", source)
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("#", "|", "<"))]
     return [LIST_MARK.sub("", line) for line in lines]
-
-
-def broken_lines(source: str) -> list[str]:
-    """Return the lines that hold two sentences, and those in which a sentence goes on in the next line."""
-    two = [line for line in prose(source) if len(sentences(line)) > 1]
-    text = CODE.sub("code", source)
-    followed = re.findall(r"^(?![#|<])(.*\S)\n(?=[a-z])", text, re.MULTILINE)
-    return two + [line for line in followed if UNFINISHED.search(line)]
-
-
-def sentences(line: str) -> list[str]:
-    """Return the sentences of a line, the small ones left out."""
-    return [sentence for sentence in SENTENCE_END.split(line) if len(sentence.split()) > SMALL]
 
 
 def long_sentences(source: str) -> list[str]:
@@ -301,13 +285,6 @@ def long_cells(cells) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in lessons(SOLUTIONS)])
-def test_each_line_is_one_sentence(path):
-    """A change of one sentence changes one line, and no other line appears in a diff."""
-    broken = [line for cell in read(path).cells if cell.cell_type == "markdown" for line in broken_lines(cell.source)]
-    assert [] == broken
-
-
 @pytest.mark.parametrize("path", SOURCES)
 def test_sentences_are_short(path):
     """Sentences are short enough for a second-language reader."""
@@ -319,25 +296,6 @@ def test_sentences_are_short(path):
 def test_code_cells_are_short(path):
     """One idea a cell: at most twelve lines, where the reader is not meant to study a whole program."""
     assert [] == long_cells(read(path).cells)
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("One sentence.\nAnother one.", []),
-        ("You need `torch. Then` and 3.5 of it.", []),
-        ("# A heading. With two", []),
-        ("Stuck? Ask for one of the hints.", []),
-        ("1. A sentence in a list.", []),
-        ("Here is one sentence. And here is another.", ["Here is one sentence. And here is another."]),
-        ('"Is it really so?" That is the second one.', ['"Is it really so?" That is the second one.']),
-        ("A sentence that goes on\nin the next line.", ["A sentence that goes on"]),
-        ("- an item;\n- another item.", []),
-    ],
-)
-def test_two_sentences_in_a_line_are_found(source, expected):
-    """The rule finds two sentences in a line, and ignores code, numbers and headings."""
-    assert expected == broken_lines(source)
 
 
 NAMES = [path.stem for path in lessons(NOTEBOOKS) if path.stem[:2].isdigit()]

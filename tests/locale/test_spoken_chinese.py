@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import jinja2
@@ -92,25 +93,9 @@ def test_feedback_follows_the_notebook() -> None:
     about = {"ended": str(ended), "messages": to_builtins(stored(ended))}
     book = new_notebook(cells=[new_markdown_cell("# 一"), test], metadata={METADATA: "zh-CN", "autograder": about})
     page = page_html(nbformat.from_dict(book), {"notebook": "one", "score": 0, "max_score": 2, "late_penalty": 0})
-    for words in (
-        '<html lang="zh-CN">',
-        "你的 notebook 没有运行到最后：它超时了",
-        "没有运行",
-        "0/2 分",
-        "下一步：",
-    ):
+    for words in ('<html lang="zh-CN">', "你的 notebook 没有运行到最后：它超时了", "没有运行", "0/2 分", "下一步："):
         assert words in page
     assert not SENTENCE.search(re.sub(r"<style>.*?</style>|<[^>]*>", " ", page, flags=re.DOTALL))
-
-
-def test_a_command_says_its_error_in_chinese(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Errors of a student at the terminal: a missing notebook, a missing program."""
-    with speaking("zh-CN"):
-        assert cli.main(["check", str(tmp_path / "none.ipynb")]) == 2
-        assert cli.main(["explain", str(tmp_path / "none.py")]) == 2
-    told = capfd.readouterr().err
-    assert "请检查文件名" in told
-    assert "请指定一个 Python 文件" in told
 
 
 def test_the_index_of_errors_is_searched_in_both() -> None:
@@ -124,30 +109,18 @@ def test_the_index_of_errors_is_searched_in_both() -> None:
     assert all(CHINESE.search(row.happened) for row in chinese)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "raise SystemExit(2)",
-        "input()",
-        "raise MemoryError",
-        "import none_of_this",
-        "(",
-        "raise SystemExit('bad argument')",
-    ],
-)
-def test_why_a_program_cannot_be_explained_is_chinese(source: str) -> None:
-    """A reason is English and shown in Chinese, with its parts."""
-    with pytest.raises(AutograderError) as found:
-        record_program(factory_of_text(source, "mine.py").original, scope=Scope(shown=8))
-    with speaking("zh-CN"):
-        told = localized(str(found.value))
-    assert CHINESE.search(told)
-    assert not SENTENCE.search(told), told
+ENDS = ("raise SystemExit(2)", "input()", "raise MemoryError", "import none_of_this", "(", "raise SystemExit('bad')")
+
+
+def recorded(source: str) -> None:
+    """Record a program that cannot be explained."""
+    record_program(factory_of_text(source, "mine.py").original, scope=Scope(shown=8))
 
 
 @pytest.mark.parametrize(
     "refused",
     [
+        *(partial(recorded, source) for source in ENDS),
         lambda: read_asset("none.js"),
         lambda: require_internals(object()),
         lambda: watch("bits"),  # type: ignore[arg-type]
@@ -155,8 +128,8 @@ def test_why_a_program_cannot_be_explained_is_chinese(source: str) -> None:
         lambda: require_addresses("example.org", ""),
     ],
 )
-def test_what_cannot_be_used_is_said_in_chinese(refused: Callable[[], object]) -> None:
-    """A missing file of the installation, an older PyTorch, and unknown words and addresses."""
+def test_a_refusal_is_shown_in_chinese(refused: Callable[[], object]) -> None:
+    """A program that ends, a missing file of the installation, an older PyTorch, and unknown words and addresses."""
     with pytest.raises(AutograderError) as found:
         refused()
     with speaking("zh-CN"):
@@ -198,15 +171,6 @@ def test_without_babel_chinese_falls_back_to_english() -> None:
     )
     assert (0, "") == (done.returncode, done.stderr)
     assert "do not search for fixes" in done.stdout
-
-
-def test_a_check_names_the_line_in_chinese() -> None:
-    """The row with the line is Chinese for every kind of harm, except for names, code and terms of PyTorch."""
-    for kind in ("saved tensor", "unrecorded write"):
-        written, saved = Place("f.py", 3, "a += 1"), Place("f.py", 2, "a = w.exp()")
-        harm = Harm("a", (written,), None, saved, "ExpBackward0", 0, 1, True, kind=kind)
-        with speaking("zh-CN"):
-            assert "第 3 行：a += 1" in describe(harm)
 
 
 @pytest.mark.parametrize("spoken", LANGUAGES)

@@ -178,17 +178,6 @@ PROGRAMS = (
         (("norm.item()", "norm"),),
     ),
     FaultyProgram(
-        "penalty_as_a_named_number", "graph cut", "correct",
-        """
-        net = nn.Linear(2, 1)
-        penalty = float(net.weight.abs().sum())  # fault
-        loss = net(torch.ones(3, 2)).pow(2).mean()
-        total = loss + 0.01 * penalty
-        total.backward()
-        """,
-        (("float(net.weight.abs().sum())", "net.weight.abs().sum()"),),
-    ),
-    FaultyProgram(
         "forward_without_recording", "graph cut", "correct",
         """
         body, head = nn.Linear(2, 3), nn.Linear(3, 1)
@@ -699,12 +688,6 @@ RIGHT = {
             return loss
 
         optimizer.step(closure)
-        """,
-    "a part that is not used this time": """
-        experts = nn.ModuleList(nn.Linear(2, 1) for _ in range(3))
-        optimizer = torch.optim.SGD(experts.parameters(), lr=0.1)
-        experts[0](torch.ones(3, 2)).pow(2).mean().backward()
-        optimizer.step()
         """,
     "a deep copy that is kept as a target": """
         import copy

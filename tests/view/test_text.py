@@ -32,24 +32,16 @@ from autograder.view.text.naming import count_noun, join_few
     [
         pytest.param("raises_backward", "raises-backward: backward() stops with an error", id="the outcome, first"),
         pytest.param("raises_backward", "MulBackward0 joins the graph and keeps", id="who keeps"),
-        pytest.param("raises_backward", "d is now at version 1.", id="the version that ticked"),
         pytest.param(
             "raises_backward",
             "MulBackward0 (line 8) keeps d from version 0, and it is now at version 1: backward will raise an error.",
             id="what the write means for backward",
         ),
-        pytest.param("raises_backward", "d was saved at version 0 and is at version 1.", id="why backward stopped"),
         pytest.param("silently_wrong", "It writes into d.data, the same memory as d.", id="the alias and its memory"),
-        pytest.param(
-            "silently_wrong", "a different counter from the one that autograd checks", id="what autograd misses"
-        ),
-        pytest.param("silently_wrong", "the check will pass and the gradient will be wrong.", id="what follows"),
         pytest.param("silently_wrong", "If you call backward now: silently wrong.", id="the forecast"),
         pytest.param(
             "silently_wrong", "w2.grad gets [1]; the right value is [4].", id="the wrong gradient beside the right one"
         ),
-        pytest.param("silently_wrong", "w2.grad  got [1]  right [4]  <- differs", id="the gradients' table"),
-        pytest.param("correct", "It shares memory and version counter with out.", id="detach shares both"),
         pytest.param("correct", "frees 1 saved tensor.", id="backward frees"),
         pytest.param(
             "raises_forward", "Line 4 stops: a leaf Variable that requires grad", id="an error in the forward"

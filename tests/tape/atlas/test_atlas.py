@@ -10,7 +10,6 @@ import torch
 
 from autograder.api import explain
 from autograder.cli import main
-from autograder.errors import InputError
 from autograder.tape.atlas import answers, atlas_text
 from autograder.tape.atlas.answers import difference_text, find_operations
 from autograder.tape.atlas.atlas_text import known_versions, load_atlas, nearest_version, operation_text, sentence
@@ -216,12 +215,6 @@ def test_another_release_is_told(monkeypatch):
     """The answer names the installed release and the release of the table."""
     monkeypatch.setattr(answers, "installed_version", lambda: "2.13.1")
     assert "PyTorch 2.13.1 is installed here; this is the table of 2.13.0" in answers.of_operation("exp")
-
-
-def test_no_table_of_a_release_is_an_input_error():
-    """Python gets the same sentence as the command."""
-    with pytest.raises(InputError, match="available are"):
-        load_atlas("0.1")
 
 
 def test_the_atlas_needs_no_torch():

@@ -9,77 +9,15 @@ import pytest
 import torch
 
 from autograder.tape import record
-from autograder.tape.observe.forecast import BackwardCall
-from autograder.tape.observe.links import Links
 from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import tensors_in
-from autograder.tape.observe.observer import EACH, Observer
+from autograder.tape.observe.observer import EACH
 from autograder.tape.observe.statements import statements_of
-from autograder.tape.observe.step_builder import StepBuilder
 from autograder.tape.observe.tensors import Tensors, values_text
 from autograder.tape.observe.writes import written_through
-from autograder.tape.recording.schema import Forecast, from_json
-from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.once import run_once
-from autograder.tape.run.programs.program import from_source
+from autograder.tape.recording.schema import from_json
 from autograder.tape.run.storages import Memories
 from tests.commands import autograder
-
-
-@pytest.fixture
-def observer() -> Observer:
-    """A new observer at the first line of an empty program."""
-    return Observer(from_source("", "empty.py"))
-
-
-def test_links_lead_from_a_tensor_to_what_its_nodes_keep(observer):
-    """exp keeps its result and mul both factors, at version 0; each saved tensor is found to be a tensor that is known."""
-    links: Links = observer.links
-    w, v = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-    h = w.exp()
-    product = h * v
-    known = {name: links.meet(tensor).id for name, tensor in {"w": w, "v": v, "h": h, "product": product}.items()}
-    kept = {(type(save.node.node).__name__, save.name, save.tensor) for save in observer.state.current_step.saved}
-
-    expected = {
-        ("ExpBackward0", "result", known["h"]),
-        ("MulBackward0", "self", known["h"]),
-        ("MulBackward0", "other", known["v"]),
-    }
-    assert expected == kept
-    assert {0} == {save.version for save in observer.state.current_step.saved}
-    assert known["w"] == links.meet(w).id
-
-
-def test_a_tensor_saved_and_written_by_one_operation_is_stale_at_birth(observer):
-    """`b.mul_(b)` saves b and writes it: the saved version is behind the counter as soon as the node is met."""
-    a = torch.ones(2, requires_grad=True)
-    b = a + 0
-    observer.links.meet(b)
-    b.mul_(b)
-    observer.links.link(observer.links.meet(b), b)
-
-    assert any(save.stale for save in observer.state.current_step.saved)
-
-
-def test_aliases_share_memory_and_some_a_counter():
-    """A view and `.detach()` share the counter of their base; `.data` and NumPy have separate ones. Oracle: `_version`."""
-    tensors, base = Tensors(Memories()), torch.ones(4)
-    known = tensors.add(base)
-    made = {
-        "view": (base[:2], "__getitem__"),
-        "detach": (base.detach(), "detach"),
-        "data": (base.data, "data"),
-        "numpy": (torch.from_numpy(base.numpy()), "from_numpy"),
-    }
-    seen = {name: tensors.add(tensor, by, (known,)) for name, (tensor, by) in made.items()}
-    base.add_(1)
-    shares = {name: tensor._version == base._version for name, (tensor, _) in made.items()}
-
-    assert {"view": True, "detach": True, "data": False, "numpy": False} == shares
-    assert shares == {name: one.counter is known.counter for name, one in seen.items()}
-    assert {known.memory.id} == {one.memory.id for one in seen.values()}
-    assert ("data", "numpy") == (seen["data"].alias_of, seen["numpy"].alias_of)
 
 
 def test_a_dead_tensor_is_forgotten():
@@ -157,49 +95,6 @@ def test_each_line_belongs_to_its_innermost_statement():
 
     assert {1: 1, 2: 2, 3: 2, 4: 2, 5: 5, 6: 5, 7: 7, 8: 8} == {line: first for line, (first, _) in starts.items()}
     assert {1, 8} == {line for line, (_, declares) in starts.items() if declares}
-
-
-def test_statements_are_done_in_the_order_they_ran():
-    """The observer's steps of a loop with a call: caller and callee alternate, at their depths."""
-    source = "import torch\ndef f(x):\n    y = x + 1\n    return y * 2\nfor i in range(2):\n    a = f(torch.ones(1))\n"
-    program = from_source(source, "steps.py")
-    observer = Observer(program)
-    run_once(program, observer, observer.watching)
-
-    steps = [(step.place.line, step.depth) for step in observer.state.finished_steps if step.tensors]
-    assert observer.failure is None
-    assert [(3, 1), (4, 1), (3, 1), (4, 1)] == [step for step in steps if step[1] == 1]
-
-
-def test_a_step_without_effects_is_known(observer):
-    """A new step has no effects; a step with a tensor has, and its record contains the tensor's id and state."""
-    draft = StepBuilder(Place("f.py", 3, "x = 1"))
-    assert not draft.has_effects
-    tensor = torch.ones(1)
-    seen = observer.state.tensors.add(tensor)
-    draft.tensors.append(seen.id)
-    draft.touch(seen)
-    draft.state_all()
-    step = draft.record(7)
-
-    assert draft.has_effects
-    assert (7, 3, (seen.id,), (0, "[1]")) == (
-        step.index,
-        step.place.line,
-        step.tensors,
-        (step.states[0].version, step.states[0].values),
-    )
-
-
-def test_a_backward_that_met_nothing_bad_was_right_at_every_step():
-    """No saved tensor was overwritten: correct; its graph was gone: raises; wrong from step 4 on: silently wrong from there."""
-    right = BackwardCall(call=6, first=1, invalid=(), wrong_since=None, refused=False)
-    wrong = BackwardCall(call=6, first=1, invalid=(), wrong_since=4, refused=False)
-    refused = BackwardCall(call=6, first=1, invalid=(), wrong_since=None, refused=True)
-
-    assert [Forecast("correct")] * 2 == [right.at(2), right.at(5)]
-    assert ["correct", "silently-wrong"] == [wrong.at(3).outcome, wrong.at(4).outcome]
-    assert Forecast("raises-backward") == refused.at(2)
 
 
 # In each, several thousand statements that call nothing of PyTorch, then a NumPy write into what `exp` saved.

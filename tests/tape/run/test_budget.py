@@ -311,16 +311,6 @@ def test_the_time_told_is_the_time_that_was_given():
         run_once(endless)
 
 
-@pytest.mark.parametrize("words", [["--budget", "0"], ["--budget", "soon"], ["--only-step", "0"]])
-def test_numbers_that_make_no_sense_are_one_sentence(tmp_path, words):
-    """Exit code 2, and what to give instead."""
-    file = tmp_path / "train.py"
-    file.write_text(training(1))
-    done = autograder("explain", file, *words)
-
-    assert (2, "", 1) == (done.returncode, done.stdout, len(done.stderr.strip().splitlines()))
-
-
 LATE = """
 import time, torch
 time.sleep({start})
