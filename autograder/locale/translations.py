@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +21,6 @@ if TYPE_CHECKING:
     from autograder.locale.stored_messages import StoredMessage  # needs msgspec, unlike the first command in a clone
 
 FOLDER = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class Completeness:
-    """The number of a language's texts and of those translated; fuzzy ones were translated from an older text."""
-
-    texts: int
-    translated: int
-    fuzzy: int
 
 
 class LanguageError(InputError):
@@ -130,14 +120,6 @@ def messages_in(spoken: str) -> dict[str, str]:
 @functools.cache
 def _translations(spoken: str) -> list[CatalogMessage]:
     return [message for file in po_files(spoken) for message in read_po(file) if message.id and message.string]
-
-
-def completeness(spoken: str) -> Completeness:
-    """Count a language's texts over all its files."""
-    messages = [message for file in po_files(spoken) for message in read_po(file) if message.id]
-    fuzzy = sum(message.fuzzy for message in messages)
-    done = sum(bool(message.string) and not message.fuzzy for message in messages)
-    return Completeness(len(messages), done, fuzzy)
 
 
 def po_files(spoken: str) -> list[Path]:

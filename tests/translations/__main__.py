@@ -14,7 +14,7 @@ from babel.messages import Catalog, Message
 from babel.messages.pofile import write_po
 
 from autograder.locale.languages import LANGUAGES, SOURCE
-from autograder.locale.translations import FOLDER, completeness, read_po
+from autograder.locale.translations import FOLDER, read_po
 from tests.translations.collect import WIDTH, templates
 from tests.translations.readme import readme_file, readme_in
 
@@ -31,8 +31,10 @@ def main() -> None:
             if old.stem not in fresh:
                 old.unlink()
         readme_file(spoken).write_text(readme_in(spoken), "utf-8")
-        done = completeness(spoken)
-        print(f"{spoken}: {done.texts} texts, {done.translated} translated, {done.fuzzy} fuzzy")
+        texts = [message for file in folder.glob("*.po") for message in read_po(file) if message.id]
+        fuzzy = sum(message.fuzzy for message in texts)
+        done = sum(bool(message.string) and not message.fuzzy for message in texts)
+        print(f"{spoken}: {len(texts)} texts, {done} translated, {fuzzy} fuzzy")
 
 
 def update(file: Path, template: Catalog, spoken: str) -> None:

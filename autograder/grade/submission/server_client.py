@@ -20,7 +20,7 @@ from autograder.errors import UnfinishedError
 from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
 from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, ProcessGroup
 from autograder.grade.sandbox.namespaces import HOLDERS
-from autograder.grade.submission.resource_watch import ResourceWatch, child_processes
+from autograder.grade.submission.resource_watch import ResourceWatch
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
@@ -275,10 +275,6 @@ class ServerClient:
                     begin, files=files, cell_seconds=limits.cell_seconds, output_bytes=limits.output_bytes
                 )
             yield WorkerClient(ours, limits, watch, first)
-
-    def left_over(self) -> list[str]:
-        """Return the names of processes below the server; between two submissions, the list must be empty."""
-        return [process.name() for process in child_processes(self._process)] if self._process else []
 
     def close(self) -> None:
         """End the server, its own host if it has one, and every process below it."""

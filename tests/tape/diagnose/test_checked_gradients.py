@@ -250,5 +250,5 @@ def test_each_step_of_backward_is_compared_with_that_of_the_same_leaf():
     )
     steps = record(source).backward
 
-    assert steps
+    assert any(step.true for step in steps)
     assert all(step.true in ("", step.got) for step in steps)
