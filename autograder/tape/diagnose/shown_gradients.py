@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -253,14 +254,22 @@ def _rows(evidence: Evidence) -> dict[str, _Row]:
     """Return the rows by name. Leaves of different shapes, and two leaves of one backward call, have separate rows."""
     rows: dict[str, _Row] = {}
     calls = _calls_of(evidence)
-    for target, given in enumerate(_names(evidence)):
-        name, shape = given, evidence.got.keys[target][0]
-        row = rows.setdefault(name, _Row(shape))
-        if row.shape != shape or row.calls & calls[target]:
-            row = rows.setdefault(f"{name} ({target})", _Row(shape))
+    numbers: Counter[tuple[str, int]] = Counter()
+    for target, name in enumerate(_names(evidence)):
+        shape, reached = evidence.got.keys[target][0], calls[target]
+        first = name, min(reached, default=-1)
+        # The second leaf of this name in each backward call is in row 2, so leaves of several rounds share a row.
+        number = max(numbers[first], 1)
+        while (row := rows.setdefault(_numbered(name, number), _Row(shape))).shape != shape or row.calls & reached:
+            number += 1
+        numbers[first] = number
         row.targets.append(target)
-        row.calls.update(calls[target])
+        row.calls.update(reached)
     return rows
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name} ({number})"
 
 
 def _target_of(evidence: Evidence, row: _Row, call: int | None) -> int:

@@ -105,4 +105,6 @@ def _still_holds(suspect: Suspect, tensor: torch.Tensor) -> bool:
 
 def _is_custom_forward(frame: FrameType) -> bool:
     names = frame.f_code.co_varnames[:1]
+    if frame.f_code.co_name in ("backward", "vjp"):
+        return False  # a backward that reads a saved tensor does not compute the loss from it
     return bool(names) and isinstance(frame.f_locals.get(names[0]), torch.autograd.function.FunctionCtx)

@@ -252,3 +252,12 @@ def test_each_step_of_backward_is_compared_with_that_of_the_same_leaf():
 
     assert any(step.true for step in steps)
     assert all(step.true in ("", step.got) for step in steps)
+
+
+def test_custom_backward_that_reads_an_overwritten_tensor_does_not_use_it():
+    """A write after the only forward use changes no loss, so no note says that the graph does not match the computation."""
+    source = RIGHT.replace("Power.apply(w * 2).sum()", "h = w * 2\ny = Power.apply(h)\nh.data.mul_(2)\ny.sum()")
+    verdict = record(source).verdict
+    assert "silently-wrong" == verdict.outcome
+    assert [18] == [place.line for place in verdict.harms[0].mutated_at]
+    assert "does not match" not in " ".join(verdict.notes)

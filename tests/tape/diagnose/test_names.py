@@ -88,6 +88,24 @@ def test_leaves_of_one_name_share_a_row_only_as_rounds(body, rows):
     assert rows == len(record(f"import torch\n{body}\n").verdict.gradients)
 
 
+PENALTY = """import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+def penalty(x):
+    scale = torch.tensor(1.0, requires_grad=True)
+    return (x * scale).pow(2).sum()
+for step in range(4):
+    w.grad = None
+    (penalty(w) + penalty(w * 3)).backward()
+"""
+
+
+def test_leaves_of_several_calls_of_a_function_are_as_many_rows_as_one_round_has():
+    """Two leaves in each backward call are two rows; a scale's derivative is twice the sum of the squares, 1 + 4 or 9 + 36."""
+    found = explain_json(record(PENALTY), "penalty.py")["gradients"]
+    assert {"w", "scale", "scale (2)"} == set(found)
+    assert [(10, 4), (90, 4)] == sorted((found[name]["got"], found[name]["rounds"]) for name in ("scale", "scale (2)"))
+
+
 HARMED = """import torch
 from torch import nn
 class Net(nn.Module):
