@@ -492,6 +492,24 @@ PROGRAMS = (
          ("[0] = p\n    optimizer.step()", "[0] = p")),
     ),
     FaultyProgram(
+        "a penalty on a gradient without a graph", "graph cut", "correct",
+        """
+        def penalty(x):
+            slope = torch.autograd.grad(net(x).sum(), x)[0]  # fault
+            return 10 * ((slope.norm(dim=1) - 1) ** 2).mean()
+
+        net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            x = torch.ones(4, 2, requires_grad=True)
+            loss = net(x).pow(2).mean() + penalty(x)
+            loss.backward()
+            optimizer.step()
+        """,
+        (("net(x).sum(), x)", "net(x).sum(), x, create_graph=True)"),),
+    ),
+    FaultyProgram(
         "eval_before_the_second_round", "mode left on", "correct",
         """
         net = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5), nn.Linear(3, 1))
@@ -571,6 +589,16 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "first-order steps of a vector and a number, and a detached penalty": """
+        w, b = torch.ones(2, requires_grad=True), torch.tensor(1.0, requires_grad=True)
+        optimizer = torch.optim.SGD([w, b], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            slopes = torch.autograd.grad((w * b).pow(2).sum(), [w, b])
+            loss = ((w - 0.1 * slopes[0]) * (b - 0.1 * slopes[1])).pow(2).sum() + slopes[0].norm().detach()
+            loss.backward()
+            optimizer.step()
+        """,
     "an input of the second network is a leaf, and the first one is trained by a loss of its own": """
         first, second = nn.Linear(2, 3), nn.Linear(3, 1)
         optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)

@@ -143,7 +143,7 @@ NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 
 def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
     told = set()
-    faults = [*_without_history(evidence), *_untrained(evidence), *_added_numbers(evidence)]
+    faults = [*_without_history(evidence), *_untrained(evidence), *_added_numbers(evidence), *_penalties(evidence)]
     for fault in faults:
         if fault.place not in told:
             told.add(fault.place)
@@ -232,6 +232,18 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
                 place=line_of(place, cut.place.file),
             )
             yield _cut_fault(evidence.state, cut, follows)
+
+
+def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the calls of `autograd.grad` without create_graph whose result a penalty in the loss was computed from."""
+    for place, (slope, added) in evidence.state.flow.constants.items():
+        told = Message(
+            "cut.penalty|it computes {slope} without a graph, so the number that {place} adds to a loss, which is "
+            "computed from it, does not change the loss's gradient.",
+            slope=name_of(evidence.state, [slope.gradient], Message("target.gradient|the gradient")),
+            place=line_of(added, place.file),
+        )  # fmt: skip
+        yield GraphFault(GRAPH_CUT.name, place, told, Message("target.graph|Pass create_graph=True here."))
 
 
 def _where_added(

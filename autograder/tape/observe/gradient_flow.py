@@ -36,6 +36,7 @@ _NO_USE = {
     "__repr__",
     "__format__",
 }
+_SUMS = {"add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__"}
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
 _UPDATE = re.compile(r"step|grad|update")
 
@@ -118,6 +119,8 @@ class GradientFlow:
         self.steps = OptimizerSteps()
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         self.last_call: StartedCall | None = None
+        # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
+        self.constants: dict[Place, tuple[Slope, Place]] = {}
         self._of_slope: dict[int, Slope] = {}  # by id of a value, a gradient that it was computed from
         self._spent: dict[int, Place | None] = {}
         self._writes = 0
@@ -153,6 +156,8 @@ class GradientFlow:
         computed = [pair for pair in results if standing(pair[0])[0] and not _is_new_leaf(pair[0], inputs)]
         if computed:
             self.steps.use(sources, here)
+            if name in _SUMS:
+                self._add(inputs, sources, here)
             self._remember(computed)
             self._join(sources, numbers, here)
         elif asking and (results or _leaves(result)):
@@ -172,12 +177,22 @@ class GradientFlow:
             for (_, tracked), target in zip(results, targets, strict=False):
                 known = target if len(targets) == len(results) else None
                 self._of_slope.setdefault(tracked.id, Slope(tracked, call, known))
-        elif torch.is_grad_enabled() and (slope := self._slope_of(sources)) is not None:
+        elif torch.is_grad_enabled() and name != "detach" and (slope := self._slope_of(sources)) is not None:
             # A parameter that a step updates is not a function of its gradient.
             self._of_slope |= {tracked.id: slope for _, tracked in results if not tracked.leaf}
 
     def _slope_of(self, sources: Iterable[TrackedTensor]) -> Slope | None:
         return next((self._of_slope[one.id] for one in sources if one.id in self._of_slope), None)
+
+    def _add(self, inputs: list[Any], sources: list[TrackedTensor], here: Place) -> None:
+        """Note a number without a graph that was computed from a gradient, if it is added to a tensor with a graph."""
+        for tensor, tracked in zip(inputs, sources, strict=True):
+            slope = self._of_slope.get(tracked.id)
+            # A value that was detached on purpose has a cut. The gradient of a number may update it: `w - lr * grad`.
+            if slope is None or tensor.requires_grad or tensor.dim() or tracked.id in self._of_value:
+                continue
+            if slope.call.asked and not slope.call.creates_graph and slope.gradient.shape:
+                self.constants.setdefault(slope.call.place, (slope, here))
 
     def begin_anew(self, leaf: TrackedTensor, here: Place) -> None:
         """Process a tensor without a graph that no function returned. It may be in the storage of a value with a graph."""
