@@ -19,8 +19,8 @@ from autograder.errors import AutograderError, InputError, UnfinishedError, mess
 from autograder.locale.messages import Message
 from autograder.run_in_fork import reason_of_end, told_of_end
 from autograder.tape import explain_cell, explain_program
-from autograder.tape.diagnose.excerpt import Scope
 from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
+from autograder.tape.oracle.excerpt import Scope
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording, SourceFile, to_json
 from autograder.tape.recording.verdict_types import Fix, Gradient, Harm, Outcome, Problem, Verdict

@@ -90,8 +90,8 @@ class ExplainRun:
             from autograder import view
             from autograder.api import write_text
             from autograder.tape import explain_program
-            from autograder.tape.diagnose.excerpt import Scope
             from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
+            from autograder.tape.oracle.excerpt import Scope
             from autograder.tape.recording.schema import unknown_json
             from autograder.tape.repair.patch_file import apply_best_repair, best_fix
             from autograder.tape.run.budget import QUIET, Budget

@@ -10,26 +10,26 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autograder.tape.diagnose.record import outcome_of as outcome_of
-    from autograder.tape.diagnose.record import record as record
-    from autograder.tape.diagnose.record import record_file as record_file
+    from autograder.tape.explain import explain_cell as explain_cell
+    from autograder.tape.explain import explain_program as explain_program
+    from autograder.tape.explain import outcome_of as outcome_of
+    from autograder.tape.explain import record as record
+    from autograder.tape.explain import record_file as record_file
     from autograder.tape.oracle.gradient_comparison import clone_on_save as clone_on_save
     from autograder.tape.oracle.gradient_comparison import finite_differences as finite_differences
     from autograder.tape.recording.schema import explain_json as explain_json
-    from autograder.tape.repair.with_repairs import explain_cell as explain_cell
-    from autograder.tape.repair.with_repairs import explain_program as explain_program
     from autograder.tape.run.programs.source_text import ProgramError as ProgramError
 
 _HOMES = {
     "ProgramError": "run.programs.source_text",
     "clone_on_save": "oracle.gradient_comparison",
-    "explain_cell": "repair.with_repairs",
+    "explain_cell": "explain",
     "explain_json": "recording.schema",
-    "explain_program": "repair.with_repairs",
+    "explain_program": "explain",
     "finite_differences": "oracle.gradient_comparison",
-    "outcome_of": "diagnose.record",
-    "record": "diagnose.record",
-    "record_file": "diagnose.record",
+    "outcome_of": "explain",
+    "record": "explain",
+    "record_file": "explain",
 }
 
 __all__ = sorted(_HOMES)

@@ -44,8 +44,8 @@ def measure(what: str, budget: float, file: str, words: list[str]) -> dict[str, 
     """Return the measurement of a plain run, the first answer or the whole answer in this process."""
     import torch  # noqa: F401 - its start is not measured
 
+    from autograder.tape.explain import explain_program
     from autograder.tape.repair.trial.program_factory import factory_of_file
-    from autograder.tape.repair.with_repairs import explain_program
     from autograder.tape.run.budget import Budget
     from autograder.tape.run.programs.command_line import CommandLine
 

@@ -9,7 +9,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from autograder.tape import record, record_file
+from autograder.tape.explain import prove, record, record_file
 from autograder.tape.recording.schema import Recording
 from autograder.tape.repair.repairs import Repairs, find_repairs
 from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
@@ -48,4 +48,4 @@ def repairs_of(program: Program) -> Repairs:
     """Returns the repairs of one program, for the verdict that was recorded."""
     file = file_of(program)
     factory = factory_of_file(file, program.function) if program.function else factory_of_text(program.source, file)
-    return find_repairs(factory, recorded(program).verdict)
+    return find_repairs(factory, recorded(program).verdict, prove)

@@ -28,9 +28,9 @@ from autograder.locale.stored_messages import stored
 from autograder.locale.translations import known_language, localized
 from autograder.tape import explain_program
 from autograder.tape.atlas.answers import words_on_node
-from autograder.tape.diagnose.excerpt import Scope
-from autograder.tape.diagnose.record import record_program
+from autograder.tape.explain import record_program
 from autograder.tape.internals.support import require_internals
+from autograder.tape.oracle.excerpt import Scope
 from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.view import as_html, as_screen, as_text

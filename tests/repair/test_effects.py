@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from autograder.tape.diagnose.record import record_program
+from autograder.tape.explain import prove, record_program
 from autograder.tape.repair.edits import apply_fix, as_diff
 from autograder.tape.repair.repairs import Repairs, find_repairs
 from autograder.tape.repair.trial.meaning import Reference, changed_losses
@@ -135,7 +135,7 @@ def plain(text: str, monkeypatch) -> Run:
 def repairs(text: str) -> Repairs:
     """Return what is offered for a text."""
     factory = factory_of_text(text, "train.py")
-    return find_repairs(factory, record_program(factory.original).verdict)
+    return find_repairs(factory, record_program(factory.original).verdict, prove)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ for step in range(2):
 def test_a_write_that_the_loss_contains_unseen_is_repaired_in_a_loop_too():
     """Copy of the saved tensors give slopes of another loss, and so other updates: the repair trains as plain PyTorch does by hand."""
     factory = factory_of_text(UNSEEN, "train.py")
-    first = find_repairs(factory, record_program(factory.original).verdict).fixes[0]
+    first = find_repairs(factory, record_program(factory.original).verdict, prove).fixes[0]
 
     assert ("h = h.mul(0.5)", True, "") == (first.after.strip(), first.proven, first.changes)
     values = [{}, {}]
@@ -344,7 +344,7 @@ def test_of_two_slopes_a_repair_keeps_that_of_the_loss_that_ran():
         "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w.exp()\nh.data *= 2\nh.sum().backward()\n"
     )
     factory = factory_of_text(source, "train.py")
-    first = find_repairs(factory, record_program(factory.original).verdict).fixes[0]
+    first = find_repairs(factory, record_program(factory.original).verdict, prove).fixes[0]
 
     assert ("h = h * 2", True, "") == (first.after.strip(), first.proven, first.changes)
 
@@ -360,7 +360,7 @@ def test_a_proof_asks_for_the_outcome_alone():
     with budget.in_force():
         verdict = record_program(factory.original).verdict
         entries = 2 * (4 * 3 + 3)
-        fixes, alone = find_repairs(factory, verdict).fixes, verdict.runs
+        fixes, alone = find_repairs(factory, verdict, prove).fixes, verdict.runs
 
     assert ("h = h.mul(2)", True) == (fixes[0].after.strip(), fixes[0].proven)
     assert entries < alone < entries + 25

@@ -1,6 +1,6 @@
 import pytest
 
-from autograder.tape.diagnose.record import record, record_program
+from autograder.tape.explain import prove, record, record_program
 from autograder.tape.repair import candidates
 from autograder.tape.repair.candidates import KINDS
 from autograder.tape.repair.edits import EditableSource, apply_fix
@@ -18,7 +18,7 @@ def repaired(broken: Broken, monkeypatch) -> Repairs:
     """Return the repair of one kind for the program."""
     monkeypatch.setattr(candidates, "KINDS", (broken.kind,))
     factory = factory_of_text(broken.source, "broken.py", function=broken.function)
-    return find_repairs(factory, record_program(factory.original).verdict)
+    return find_repairs(factory, record_program(factory.original).verdict, prove)
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
@@ -74,7 +74,7 @@ USED = {
 def test_program_that_uses_one_is_warned(body):
     """If the program itself contains a known wrong cure, a warning names its line with the figures of this run."""
     source = HEAD + body
-    found = find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict)
+    found = find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict, prove)
     assert any(all(word in warning for word in USED[body]) for warning in found.warnings), found.warnings
 
 
@@ -95,18 +95,18 @@ def test_a_write_that_takes_no_part_is_not_warned():
     """The graph is used twice; an update through `.data` and a sum under `no_grad` are unrelated."""
     verdict = record(CARRIED, file="text.py").verdict
     assert "second time" in verdict.error.message
-    assert () == find_repairs(factory_of_text(CARRIED, "text.py"), verdict).warnings
+    assert () == find_repairs(factory_of_text(CARRIED, "text.py"), verdict, prove).warnings
 
 
 def test_an_alias_is_the_one_of_the_line_above():
     """`d` is an array when line 6 modifies it; the assignment from `.data` comes later."""
     source = HEAD + "y = (h * h).sum()\nd = h.detach().numpy()\nd *= 2\ny.backward()\nd = h.data\n"
-    found = find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict)
+    found = find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict, prove)
     assert not any(".data" in warning for warning in found.warnings)
 
 
 def test_harmless_use_is_not_warned():
     """A correct program is not lectured for its `.data`."""
     source = HEAD + "h.data.clamp_(0)\n(h * h).sum().backward()\n"
-    found = find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict)
+    found = find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict, prove)
     assert () == found.warnings

@@ -8,7 +8,7 @@ import torch
 
 from autograder.tape import explain_program
 from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
-from autograder.tape.diagnose.record import record, record_program
+from autograder.tape.explain import prove, record, record_program
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict
 from autograder.tape.repair import candidates, search, suggestions
 from autograder.tape.repair.edits import apply_fix
@@ -24,7 +24,7 @@ BROKEN = HEAD + "h = w.exp()\nh += 1\nh.sum().backward()\n"
 
 def repairs_of(source: str):
     """Return the repairs of a text that runs from top to bottom."""
-    return find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict)
+    return find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict, prove)
 
 
 def test_correct_program_gets_no_fix():
@@ -75,7 +75,7 @@ def test_file_and_tracebacks_stay_the_users(tmp_path, monkeypatch):
     file.write_text(BROKEN)
     before = hashlib.sha256(file.read_bytes()).hexdigest(), file.stat().st_mtime_ns
     factory = factory_of_file("bug.py")
-    found = find_repairs(factory, record_program(factory.original).verdict)
+    found = find_repairs(factory, record_program(factory.original).verdict, prove)
     assert found.fixes
     assert before == (hashlib.sha256(file.read_bytes()).hexdigest(), file.stat().st_mtime_ns)
     assert [file.name] == [one.name for one in tmp_path.iterdir()]
@@ -89,7 +89,7 @@ def test_one_function_of_a_file(tmp_path):
     file = tmp_path / "bug.py"
     file.write_text(source)
     factory = factory_of_file(file, "run")
-    found = find_repairs(factory, record_program(factory.original).verdict)
+    found = find_repairs(factory, record_program(factory.original).verdict, prove)
     assert any("    h = h + 1\n" in apply_fix(source, fix) for fix in found.fixes)
 
 
@@ -97,7 +97,7 @@ def test_text_that_needs_names():
     """A text is repaired together with the values from which it starts, which the runs do not change."""
     w = torch.tensor([1.0, 2.0], requires_grad=True)
     factory = factory_of_text("h = w.exp()\nh += 1\nh.sum().backward()\n", "text.py", {"w": w})
-    found = find_repairs(factory, record_program(factory.original).verdict)
+    found = find_repairs(factory, record_program(factory.original).verdict, prove)
     assert any("h = h + 1" in fix.after for fix in found.fixes)
     assert w.grad is None
 
@@ -108,18 +108,18 @@ def test_search_ends_in_time(monkeypatch):
     monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     tried, attempt = [], search.run_trial
 
-    def slow(program, trial, **options):
+    def slow(runner, trial):
         clock[0] += 1.0
-        tried.append(program)
-        return attempt(program, trial, **options)
+        tried.append(runner)
+        return attempt(runner, trial)
 
     monkeypatch.setattr(search, "run_trial", slow)
     verdict = record(BROKEN, file="slow.py").verdict
     with budget.Budget(100.0, began=clock[0]).in_force():
-        find_repairs(factory_of_text(BROKEN, "slow.py"), verdict)
+        find_repairs(factory_of_text(BROKEN, "slow.py"), verdict, prove)
     enough = len(tried)
     with budget.Budget(2.0, began=clock[0]).in_force():
-        find_repairs(factory_of_text(BROKEN, "slow.py"), verdict)
+        find_repairs(factory_of_text(BROKEN, "slow.py"), verdict, prove)
     assert len(tried) - enough <= 3 < enough
 
 
@@ -128,7 +128,7 @@ def test_lesson_snippet_stays_snappy():
     source = HEAD + "d = w * 2\nf = (d * w).sum()\nd[:] = 1\nf.backward()\n"
     verdict = record(source, file="text.py").verdict
     start = time.process_time()
-    found = find_repairs(factory_of_text(source, "text.py"), verdict)
+    found = find_repairs(factory_of_text(source, "text.py"), verdict, prove)
     assert time.process_time() - start < 4.0
     assert found.fixes
     assert all(fix.proven for fix in found.fixes)
@@ -147,7 +147,9 @@ UNTRACKED = {
 def test_untracked_write_is_tracked(write):
     """A write before the save that autograd did not see is made visible, where finite differences call the gradient wrong."""
     source = HEAD + f"h = w * 1\n{write}\n(h * h).sum().backward()\n"
-    found = find_repairs(factory_of_text(source, "text.py"), by_differences(source), prove=by_differences)
+    found = find_repairs(
+        factory_of_text(source, "text.py"), by_differences(source), lambda program, _: by_differences(program.source)
+    )
     texts = [apply_fix(source, fix) for fix in found.fixes]
     assert any(f"h = w * 1\n{UNTRACKED[write]}" in text for text in texts), texts
     assert all(pytest.approx([18.0, 36.0]) == flat(plain(text).gradients["w"]) for text in texts)
@@ -172,7 +174,9 @@ y = Triple.apply(h)
     expected = [3 + 18.0, 3 + 36.0]
     assert pytest.approx(expected) == slopes(source, "w", 2)
     assert pytest.approx(expected) != flat(plain(source).gradients["w"])
-    found = find_repairs(factory_of_text(source, "text.py"), by_differences(source), prove=by_differences)
+    found = find_repairs(
+        factory_of_text(source, "text.py"), by_differences(source), lambda program, _: by_differences(program.source)
+    )
     texts = [apply_fix(source, fix) for fix in found.fixes]
     assert any("ctx.mark_dirty(x)" in text for text in texts), found
     assert all(pytest.approx(expected) == flat(plain(text).gradients["w"]) for text in texts)
@@ -231,21 +235,20 @@ def test_of_a_slow_program_the_first_change_that_works_is_proven_at_once(monkeyp
     monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     attempt, stages = search.run_trial, []
 
-    def slow(program, trial, **options):
+    def slow(runner, trial):
         clock[0] += 3.0
         stages.append("tried")
-        return attempt(program, trial, **options)
+        return attempt(runner, trial)
 
-    def proven(*options, **more):
+    def proven(program, scope):
         clock[0] += 20.0
         stages.append("proven")
-        return record_program(*options, **more)
+        return prove(program, scope)
 
     verdict = record(MANY_CHANGES, file="slow.py").verdict
     monkeypatch.setattr(search, "run_trial", slow)
-    monkeypatch.setattr(search, "record_program", proven)
     with budget.Budget(60.0, began=clock[0]).in_force():
-        found = find_repairs(factory_of_text(MANY_CHANGES, "slow.py"), verdict)
+        found = find_repairs(factory_of_text(MANY_CHANGES, "slow.py"), verdict, proven)
 
     assert "f = f + a" == found.fixes[0].after.strip()
     assert stages.index("proven") <= 5
@@ -494,7 +497,7 @@ def test_a_change_that_is_right_for_the_drawn_numbers_only_comes_later(change, w
         "import torch\ntorch.manual_seed(0)\nx = torch.randn(1)\nw = torch.ones(2, requires_grad=True)\nh = w.exp()\n"
     )
     source = f"{head}h.mul_(2)\nh.sum().backward()\n"
-    found = search.Search(factory_of_text(source, "bug.py"), record(source, file="bug.py").verdict)
+    found = search.Search(factory_of_text(source, "bug.py"), record(source, file="bug.py").verdict, prove)
     changed = SimpleNamespace(text=source.replace("h.mul_(2)", change))
     assert plain(changed.text).losses == plain(source.replace("h.mul_(2)", "h = h * 2")).losses
     assert works == found.works_for_other_data(changed)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.tape.diagnose.record import record
+from autograder.tape.explain import explain_program, prove, record
 from autograder.tape.recording.verdict_types import Fix
 from autograder.tape.repair.edits import EditableSource, apply_fix, as_fix, carried_names, delete, wrap
 from autograder.tape.repair.repairs import find_repairs
@@ -22,7 +22,6 @@ from autograder.tape.repair.trial.program_factory import (
     factory_of_module,
     factory_of_text,
 )
-from autograder.tape.repair.with_repairs import explain_program
 from autograder.tape.run.programs.command_line import CommandLine
 from tests.commands import autograder
 from tests.corpus.script_runs import in_child, run_script, same_training
@@ -61,7 +60,7 @@ def test_odd_syntax_is_rewritten_without_damage(name):
     """The write changes, every other byte stays, and the result computes the right gradient."""
     body, after = ODD[name]
     source = HEAD + body
-    found = find_repairs(factory_of_text(source, "odd.py"), record(source, file="odd.py").verdict)
+    found = find_repairs(factory_of_text(source, "odd.py"), record(source, file="odd.py").verdict, prove)
     texts = [apply_fix(source, fix) for fix in found.fixes]
     assert any(after in text for text in texts), texts
     for text in texts:

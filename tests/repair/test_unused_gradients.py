@@ -10,6 +10,7 @@ from autograder.tape.repair.edits import apply_fix
 from autograder.tape.repair.trial.meant_run import MeantRun, UnusedGradients
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.trial.trial_run import run_trial
+from autograder.tape.run.runner import Runner
 
 HEAD = """import torch
 a = torch.tensor([2.0], requires_grad=True)
@@ -31,7 +32,7 @@ def meant(**parts: object) -> MeantRun:
     """Return the run as it was meant, of the loop with two losses."""
     text = HEAD.format(**({"rounds": 2, "cleared": "one.zero_grad()", "late": ""} | parts))
     run = MeantRun()
-    run_trial(factory_of_text(text, "train.py").original, run)
+    run_trial(Runner(factory_of_text(text, "train.py").original), run)
     assert run.error is None
     return run
 
@@ -62,8 +63,8 @@ def test_what_becomes_of_a_gradient_after_the_end_of_a_run_is_not_asked():
     """The run ends before the third call, so it is unknown whether a step would have used the gradient of the old `a`."""
     text = HEAD.format(rounds=9, cleared="", late="")
     whole, cut = MeantRun(), MeantRun()
-    run_trial(factory_of_text(text, "train.py").original, whole)
-    run_trial(factory_of_text(text, "train.py").original, cut, calls=2)
+    run_trial(Runner(factory_of_text(text, "train.py").original), whole)
+    run_trial(Runner(factory_of_text(text, "train.py").original, calls=2), cut)
     assert ([1, 2], 0) == ([len(call.gradients) for call in whole.calls[:2]], whole.thrown_away)
     assert ([1, 1], 1) == ([len(call.gradients) for call in cut.calls], cut.thrown_away)
 

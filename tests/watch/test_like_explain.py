@@ -5,8 +5,8 @@ import warnings
 import pytest
 
 from autograder.tape.run.engine import Listener
-from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import from_source
+from autograder.tape.run.runner import Runner
 from autograder.tape.watch.watch_session import watch
 from tests.corpus.once import recorded
 from tests.corpus.programs import programs
@@ -40,11 +40,12 @@ def test_a_watched_run_is_the_unwatched_run(program):
     `check="versions"` reports nothing for a correct program.
     """
     alone = Witness()
-    plain = run_once(program_of(program), alone)
+    plain = Runner(program_of(program)).run(alone)
     for watching in (watch("versions"), watch("bytes")):
         watched = Witness()
+        watched.around = lambda _, watching=watching: watching
         with warnings.catch_warnings(action="ignore"):
-            seen = run_once(program_of(program), watched, lambda watching=watching: watching)
+            seen = Runner(program_of(program)).run(watched)
 
         assert plain.problem == seen.problem
         assert repr(alone.seen) == repr(watched.seen)
@@ -54,8 +55,9 @@ def test_a_watched_run_is_the_unwatched_run(program):
 @pytest.mark.parametrize("program", REFUSED, ids=lambda program: program.name)
 def test_the_lines_are_those_of_explain(program):
     """The write's line is a declared one, and line, saving line, node and versions are those of a harm that `explain` lists."""
-    watching = watch()
-    run_once(program_of(program), Listener(), lambda: watching)
+    watching, listener = watch(), Listener()
+    listener.around = lambda _: watching
+    Runner(program_of(program)).run(listener)
     harm, told = watching.harms[0], recorded(program).verdict.harms
 
     lines = {place.line for place in harm.mutated_at}

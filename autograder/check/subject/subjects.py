@@ -22,8 +22,8 @@ from autograder.check.subject.learner_code import functions_used, line_of, norma
 from autograder.errors import message_of
 from autograder.locale.translations import translated
 from autograder.tape import record
-from autograder.tape.diagnose.excerpt import Scope
-from autograder.tape.diagnose.record import record_program
+from autograder.tape.explain import record_program
+from autograder.tape.oracle.excerpt import Scope
 from autograder.tape.oracle.finite_differences import weighted_sum
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Place

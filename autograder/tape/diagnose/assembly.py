@@ -9,6 +9,7 @@ import msgspec
 import torch
 from msgspec import structs
 
+from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import NAMES, how_it_cuts
 from autograder.tape.diagnose.harm_registry import RECOMPUTED_BLOCK
@@ -17,24 +18,37 @@ from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.observe.backward_watcher import backward_steps
 from autograder.tape.observe.forecast import with_hindsight
 from autograder.tape.observe.gradient_flow import NO_GRAD, Cut
+from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import values_text
-from autograder.tape.oracle.cloned_saves import ClonedSavesRun
+from autograder.tape.oracle.all_runs import BEGINNING
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Verdict
+from autograder.tape.run.finished_run import Run
 from autograder.tape.run.programs.program import Program
 
 SOURCES = 8  # maximum number of values in a recording that one line takes out of the graph
 
 
-def assemble(program: Program, evidence: Evidence, cloned_saves: ClonedSavesRun) -> Recording:
+def assemble(program: Program, evidence: Evidence) -> Recording:
     """Return the recording of the observed run, with the verdict on all runs."""
-    state, verdict = evidence.observer.state, verdict_of(evidence)
+    state, verdict = evidence.runs.observer.state, verdict_of(evidence)
     steps = tuple(step.record(index) for index, step in enumerate(state.finished_steps))
     steps = _settle_forecasts(with_hindsight(steps, state.backward_calls), evidence, verdict)
-    trace = backward_steps(evidence.trace, cloned_saves.trace, state)
+    trace = backward_steps(evidence.runs.trace, evidence.runs.trace_of_copies, state)
     return freeze(program, state, steps, _agreeing(trace, evidence, verdict), verdict)
+
+
+def recording_of_beginning(program: Program, observer: Observer, run: Run) -> Recording:
+    """Return the recording of the observed first seconds of a program that does not end. Its verdict is the last forecast."""
+    steps = tuple(step.record(index) for index, step in enumerate(observer.state.finished_steps))
+    last = next((step.forecast for step in reversed(steps) if step.forecast), schema.Forecast("correct"))
+    note = Message(
+        "run.beginning_only|The program did not end; only its first {seconds} seconds were recorded.",
+        seconds=f"{BEGINNING:g}",
+    )
+    return freeze(program, observer.state, steps, (), Verdict(last.outcome, run.problem, notes=(note,)))
 
 
 def freeze(
@@ -112,8 +126,8 @@ def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdic
 def _outcomes_of_calls(evidence: Evidence, verdict: Verdict) -> dict[int, Outcome | None]:
     """Return the outcome of the last backward call of each step; None where it is not known."""
     known: dict[int, Outcome | None] = {}
-    ran = evidence.plain.calls
-    for number, seen in enumerate(evidence.observer.state.backward_calls):
+    ran = evidence.runs.plain.calls
+    for number, seen in enumerate(evidence.runs.observer.state.backward_calls):
         is_last = number == len(ran) - 1 and verdict.outcome == "raises-backward"
         if is_last or (number < len(ran) and ran[number].error is not None):
             known[seen.call] = "raises-backward"
@@ -137,7 +151,7 @@ def _agreeing(
     """
     if verdict.outcome == "correct":
         return tuple(structs.replace(visit, true="") if visit.true != visit.got else visit for visit in trace)
-    if verdict.outcome != "silently-wrong" or evidence.wrong_call is None or evidence.observer.failure is not None:
+    if verdict.outcome != "silently-wrong" or evidence.wrong_call is None or evidence.runs.observer.failure is not None:
         return trace
     call = evidence.state.backward_calls[evidence.wrong_call].call
     right = dict(_right_texts(evidence, evidence.wrong_call))

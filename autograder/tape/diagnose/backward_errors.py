@@ -23,7 +23,7 @@ from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that created the part of the graph that an earlier call freed."""
     state, calls = evidence.state, evidence.state.flow.calls
-    if FREED not in message_of(evidence.plain.error) or len(calls) < 2:
+    if FREED not in message_of(evidence.runs.plain.error) or len(calls) < 2:
         return
     last, earlier = calls[-1], calls[:-1]
     again = {node for node in last.nodes if node is not None}
@@ -141,8 +141,8 @@ VIEW = ("view was created in no_grad mode", "function that returns multiple view
 
 def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that made the tensor which the last call of the program could not use."""
-    state, error, call = evidence.state, message_of(evidence.plain.error), evidence.state.flow.last_call
-    problem = evidence.plain.problem
+    state, error, call = evidence.state, message_of(evidence.runs.plain.error), evidence.state.flow.last_call
+    problem = evidence.runs.plain.problem
     if problem is not None and (swapped := SWAPPED.search(error)) and problem.line:
         yield from _referenced(state, swapped[1], problem.place(evidence.file))
     if call is None or problem is None or not problem.is_at(call.place):

@@ -9,8 +9,9 @@ from functools import cached_property
 import torch
 
 from autograder.locale.messages import LIST, Message, join_messages
-from autograder.tape.diagnose.evidence import UNWITNESSED, Evidence
+from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harm_registry import find_harms
+from autograder.tape.oracle.all_runs import UNWITNESSED
 from autograder.tape.oracle.gradient_comparison import Gradients, aligned
 from autograder.tape.recording.verdict_types import Place, Problem, line_of
 
@@ -24,7 +25,7 @@ LOW_PRECISION_LIMIT = 5e-2
 ROUNDING = 1e-5  # relative to the largest gradient
 
 
-@dataclass
+@dataclass(frozen=True)
 class CompiledEvidence(Evidence):
     """The evidence for a program with compiled functions. Only `plain` ran compiled, all other runs were eager.
 
@@ -40,9 +41,8 @@ class CompiledEvidence(Evidence):
         return self.eager
 
     @cached_property
-    def true(self) -> Gradients:
-        """The correct gradients, which are those of the eager program."""
-        return self.eager.true
+    def _corrected(self) -> tuple[Gradients, dict[tuple[int, int], torch.Tensor]]:
+        return self.eager.true, {}  # the correct gradients are those of the eager program
 
     @cached_property
     def appearance(self) -> dict[int, int]:
@@ -58,7 +58,9 @@ class CompiledEvidence(Evidence):
     def limit(self) -> float:
         """The largest relative difference between a compiled and an eager gradient that counts as equal."""
         types = {getattr(torch, tracked.dtype) for tracked in self.state.tensors.all}
-        types |= {gradient.dtype for call in self.plain.calls for gradient in call.gradients if gradient is not None}
+        types |= {
+            gradient.dtype for call in self.runs.plain.calls for gradient in call.gradients if gradient is not None
+        }
         return LOW_PRECISION_LIMIT if types & set(LOW_PRECISION) else UNWITNESSED
 
     @cached_property
@@ -83,7 +85,7 @@ class CompiledEvidence(Evidence):
     @property
     def lost_the_check(self) -> bool:
         """Whether backward raises an error in eager mode but not compiled."""
-        return self.plain.error is None and self.eager.outcome == "raises-backward"
+        return self.runs.plain.error is None and self.eager.outcome == "raises-backward"
 
 
 def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
@@ -91,19 +93,19 @@ def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
 
     The outcome is that of the compiled program, but the lines are from the eager run.
     """
-    error = evidence.eager.plain.problem
+    error = evidence.eager.runs.plain.problem
     if evidence.lost_the_check and error is not None:
         yield _what_was_lost(evidence)
         yield Message(
             "compiled.eager_raises|Run eagerly, backward raises {error} in {place}: {message}.",
             error=error.type, place=_line_of(error, evidence), message=_first_sentence(error.message),
         )  # fmt: skip
-    elif evidence.plain.error is not None and evidence.eager.outcome == "correct":
+    elif evidence.runs.plain.error is not None and evidence.eager.outcome == "correct":
         yield Message(
             "compiled.only_compiled_raises|Only the compiled program raises: run eagerly, it reaches its end and its "
             "gradients are right."
         )
-    elif evidence.plain.problem is not None and evidence.eager.outcome == "raises-backward" and error is not None:
+    elif evidence.runs.plain.problem is not None and evidence.eager.outcome == "raises-backward" and error is not None:
         if evidence.outcome == "raises-forward":
             yield Message(
                 "compiled.traced_while_compiling|The compiler traces backward while it compiles the forward, and gets "

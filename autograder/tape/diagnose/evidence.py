@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 
-from autograder.tape.observe.backward_watcher import BackwardTrace, node_of_visit
-from autograder.tape.observe.observer import Observer
+from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import RunState
-from autograder.tape.oracle.gradient_comparison import ROUNDING, Gradients, aligned, first_difference, gap, gradients_of
+from autograder.tape.oracle.all_runs import WITNESSED, Runs
+from autograder.tape.oracle.gradient_comparison import Gradients, aligned, first_difference, gap, gradients_of
 from autograder.tape.oracle.untracked_writes import UntrackedEffect
-from autograder.tape.recording.verdict_types import Excerpt, Outcome
-from autograder.tape.run.finished_run import Run
-
-# The run with cloned saves executes the same operations on the same numbers, so even a difference as small as an
-# optimizer's step is real, but not one as small as a sum whose terms cancel: other values of the output of a
-# log-softmax change no gradient if those of the loss sum to zero. If the bytes of no saved tensor changed, only
-# differences larger than rounding errors count.
-WITNESSED, UNWITNESSED = ROUNDING, 1e-3
+from autograder.tape.recording.verdict_types import Outcome
 
 
-@dataclass
+@dataclass(frozen=True)
 class Evidence:
-    """The results of all runs of a program.
+    """The results of all runs of a program, compared with each other.
 
     Attributes:
-        plain: the run without an observer, which determines the outcome.
-        observed: the run that `observer` recorded statement by statement.
-        cloned_saves: the run in which backward uses private copies of all saved tensors.
-        untracked_effect: result of finite differences for modifications that autograd did not record.
-        trace: the nodes that the engine visited, in order.
-        excerpt: the recorded part of a long run; None if the whole run was recorded.
-        ran: derivative of the computed loss, by number of the backward and of the target, if it differs from `true`;
-            filled when `true` is first read.
+        runs: the results.
     """
 
-    plain: Run
-    observed: Run
-    cloned_saves: Run
-    observer: Observer
-    untracked_effect: UntrackedEffect
-    trace: BackwardTrace
-    excerpt: Excerpt | None = field(default=None, kw_only=True)
-    ran: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, kw_only=True)
+    runs: Runs
 
     @property
     def explaining(self) -> Evidence:
@@ -64,24 +43,32 @@ class Evidence:
     @property
     def state(self) -> RunState:
         """The state of the observed run."""
-        return self.observer.state
+        return self.runs.observer.state
 
     @cached_property
     def got(self) -> Gradients:
         """The gradients of the plain run."""
-        return gradients_of(self.plain)
+        return gradients_of(self.runs.plain)
 
-    @cached_property
+    @property
     def true(self) -> Gradients:
         """The correct gradients: those of the run with cloned saves, corrected by finite differences."""
-        true = gradients_of(self.cloned_saves)
-        self.ran = _correct(true, self.got, self.untracked_effect)
-        return true
+        return self._corrected[0]
+
+    @property
+    def ran(self) -> dict[tuple[int, int], torch.Tensor]:
+        """Derivative of the computed loss, by number of the backward and of the target, if it differs from `true`."""
+        return self._corrected[1]
+
+    @cached_property
+    def _corrected(self) -> tuple[Gradients, dict[tuple[int, int], torch.Tensor]]:
+        true = gradients_of(self.runs.cloned_saves)
+        return true, _correct(true, self.got, self.runs.untracked_effect)
 
     @cached_property
     def watched(self) -> Gradients:
         """The gradients of the observed run."""
-        return gradients_of(self.observed)
+        return gradients_of(self.runs.observed)
 
     @cached_property
     def pairs(self) -> dict[int, int]:
@@ -91,9 +78,9 @@ class Evidence:
     @cached_property
     def repeats(self) -> bool:
         """Whether the plain and the observed run gave the same result, up to the end of the shorter one if a run was cut."""
-        if self.plain.is_cut or self.observed.is_cut:
+        if self.runs.plain.is_cut or self.runs.observed.is_cut:
             return first_difference(self.got, self.watched, WITNESSED) is None
-        plain, observed = self.plain.problem, self.observed.problem
+        plain, observed = self.runs.plain.problem, self.runs.observed.problem
         # The point at which the stack is full depends on our own calls.
         is_depth = plain and observed and plain.type == observed.type == "RecursionError"
         return bool(is_depth or plain == observed) and _same(self.got, self.watched)
@@ -101,28 +88,27 @@ class Evidence:
     @cached_property
     def limit(self) -> float:
         """The largest relative difference between two gradients that counts as equal."""
-        witnessed = any(save.changed for save in self.state.consumed)
-        return WITNESSED if witnessed else UNWITNESSED
+        return self.runs.limit
 
     @cached_property
     def outcome(self) -> Outcome:
         """The outcome of the plain run."""
-        if self.plain.error is not None:
-            return "raises-backward" if self.plain.in_backward else "raises-forward"
-        last = {call.thread: call for call in self.plain.calls}
+        if self.runs.plain.error is not None:
+            return "raises-backward" if self.runs.plain.in_backward else "raises-forward"
+        last = {call.thread: call for call in self.runs.plain.calls}
         if any(call.error is not None for call in last.values()):
             return "raises-backward"
-        return "silently-wrong" if self.cloned_saves.error is None and self.is_wrong else "correct"
+        return "silently-wrong" if self.runs.cloned_saves.error is None and self.is_wrong else "correct"
 
     @property
     def raised_nodes(self) -> set[int | None]:
         """The ids of the nodes that backward entered and did not leave."""
-        return {node_of_visit(visit, self.state) for visit in self.trace.visits if not visit.passed}
+        return {node_of_visit(visit, self.state) for visit in self.runs.trace.visits if not visit.passed}
 
     @property
     def is_wrong(self) -> bool:
         """Whether a gradient of the plain run is wrong."""
-        return bool(self.untracked_effect.wrong) or self.copies_differ
+        return bool(self.runs.untracked_effect.wrong) or self.copies_differ
 
     @property
     def copies_differ(self) -> bool:
@@ -140,7 +126,7 @@ class Evidence:
 
     def final_pairs(self) -> list[tuple[object, object]]:
         """Return the values at the program's end, each paired with that of the run with cloned saves."""
-        if self.plain.is_cut or self.cloned_saves.is_cut:
+        if self.runs.plain.is_cut or self.runs.cloned_saves.is_cut:
             return []
         pairs = [(self.got.final[i], self.true.final[j]) for i, j in self.pairs.items()]
         return pairs + [(value, self.true.returned.get(key)) for key, value in self.got.returned.items()]

@@ -150,9 +150,9 @@ def reached_elsewhere(evidence: Evidence) -> set[tuple[int, ...]]:
     """Return the shapes of the leaves that only backward calls outside of the recorded part reached."""
     shapes: dict[int, tuple[int, ...]] = {}
     recorded: set[int] = set()
-    for number, call in enumerate(evidence.plain.calls if evidence.excerpt else (), 1):
+    for number, call in enumerate(evidence.runs.plain.calls if evidence.runs.excerpt else (), 1):
         shapes |= {leaf: key[0] for leaf, key in zip(call.numbers, call.keys, strict=True)}
-        if evidence.excerpt and evidence.excerpt.first <= number <= evidence.excerpt.last:
+        if evidence.runs.excerpt and evidence.runs.excerpt.first <= number <= evidence.runs.excerpt.last:
             recorded |= set(call.numbers)
     return {shape for leaf, shape in shapes.items() if leaf not in recorded}
 

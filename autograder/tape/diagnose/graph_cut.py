@@ -152,7 +152,7 @@ def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the cut of each backward that starts from a leaf or a tensor without a graph."""
-    flow, error = evidence.state.flow, message_of(evidence.plain.error)
+    flow, error = evidence.state.flow, message_of(evidence.runs.plain.error)
     for call in flow.calls:
         if not call.recording and flow.steps.left_recording:
             continue  # the line that turned recording off is named

@@ -61,7 +61,7 @@ UNCOUNTED_WRITE = HarmKind(
 
 def _unrecorded(evidence: Evidence) -> Iterator[Harm]:
     """Yield the unrecorded modifications whose values were used, if finite differences show that they change a gradient."""
-    state, effect = evidence.state, evidence.untracked_effect
+    state, effect = evidence.state, evidence.runs.untracked_effect
     for suspect in effect.suspects if effect.wrong else ():
         write, tracked = suspect.write, suspect.tracked
         name, version = state.name_of(tracked) or "a tensor with history", tracked.counter.version
@@ -71,7 +71,7 @@ def _unrecorded(evidence: Evidence) -> Iterator[Harm]:
 def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
     """Yield a sentence for each line with an unrecorded modification whose values were used, even if no gradient is wrong."""
     notes = {}
-    effect = evidence.untracked_effect
+    effect = evidence.runs.untracked_effect
     for suspect in effect.suspects:
         write, name = (
             suspect.write,
@@ -120,7 +120,7 @@ def _by_version(evidence: Evidence) -> Iterator[Harm]:
     No saved tensor shows them if they were made during backward, or if CopySlices saved the tensor: the node of a base
     whose view was modified does not expose its inner function to Python (PyTorch 2.13).
     """
-    state, found = evidence.state, VERSIONS.search(message_of(evidence.plain.error))
+    state, found = evidence.state, VERSIONS.search(message_of(evidence.runs.plain.error))
     if not found:
         return
     versions = int(found[1]), int(found[2])

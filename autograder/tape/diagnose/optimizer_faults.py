@@ -30,8 +30,8 @@ UNUSED = re.compile(r"ifferentiated Tensors? .*appears? to not have been used in
 
 def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the cause of a backward call that raised because its root has no graph, or none that contains the target."""
-    state, error = evidence.state, message_of(evidence.plain.error)
-    if not evidence.plain.in_backward or not state.flow.calls:
+    state, error = evidence.state, message_of(evidence.runs.plain.error)
+    if not evidence.runs.plain.in_backward or not state.flow.calls:
         return
     call = state.flow.calls[-1]
     if NO_HISTORY in error and call.recording and call.of is not None and all(node is None for node in call.nodes):
@@ -325,7 +325,7 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
         if not steps or evidence.outcome.startswith("raises") or any(one.is_rounded for one in steps):
             continue
         # A warm-up may start with a learning rate of zero.
-        if not steps[0].has_rate and (len(steps) == 1 or evidence.excerpt is not None):
+        if not steps[0].has_rate and (len(steps) == 1 or evidence.runs.excerpt is not None):
             continue
         names = name_of(evidence.state, steps[0].parameters, Message("optimizer.its_parameters|its parameters"))
         told = Message(

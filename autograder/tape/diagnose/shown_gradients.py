@@ -36,7 +36,7 @@ def checks_of(evidence: Evidence) -> Iterator[Check]:
     """Yield the answer of each oracle. Answers without a fault do not mean that everything was checked."""
     yield Check(COPIES, "Did every backward use the values that were saved?", *_of_copies(evidence))
     yield Check(DIFFERENCES, "Is every gradient the derivative of its loss?", *_of_differences(evidence))
-    for one in evidence.untracked_effect.own_functions:
+    for one in evidence.runs.untracked_effect.own_functions:
         question = f"Is the backward of {one.name} the derivative of its forward?"
         yield Check(FUNCTIONS, question, WORDS[one.found.answer], DETAILS[one.found.answer])
 
@@ -51,7 +51,7 @@ DETAILS = {
 
 def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
     """Yield a sentence for each custom Function or PyTorch operation with a backward that is not the derivative of its forward."""
-    for one in evidence.untracked_effect.own_functions:
+    for one in evidence.runs.untracked_effect.own_functions:
         forward, backward = one.found.forward, one.found.backward
         if one.found.answer == "wrong":
             told = Message(
@@ -67,7 +67,7 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
                 "input, so it has no derivative to compare with.", name=one.name,
             )  # fmt: skip
             yield told_of_line(one.place, evidence.file, told)
-    for one in evidence.untracked_effect.twice:
+    for one in evidence.runs.untracked_effect.twice:
         told = Message(
             "function.second_derivative|the backward of {name} is right, but the derivative of its result is not: "
             "along a random direction the result changes by {forward}, and a second backward computes {backward}. "
@@ -80,7 +80,7 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
             "function.second_not_compared|Second derivatives through a custom Function were not compared; "
             "--check-gradients compares them."
         )
-    for wrong in evidence.untracked_effect.operations:
+    for wrong in evidence.runs.untracked_effect.operations:
         told = Message(
             "gradient.pytorch_differs|PyTorch {version}'s derivative of {name} does not match finite differences of "
             "this call alone. No in-place modification of the program causes this; use another operation.",
@@ -91,7 +91,7 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
 
 def has_uncompared_derivatives(evidence: Evidence) -> bool:
     """Return whether the graph of a gradient contains a custom backward, and no finite differences of it were taken."""
-    effect, calls = evidence.untracked_effect, evidence.plain.calls[:-1]
+    effect, calls = evidence.runs.untracked_effect, evidence.runs.plain.calls[:-1]
     is_asked = effect.taken or effect.note is not None
     return bool(effect.own_functions) and not is_asked and any(call.creates_graph for call in calls)
 
@@ -116,20 +116,20 @@ def _ratio(forward: float, backward: float) -> str:
 
 
 def _of_copies(evidence: Evidence) -> tuple[Any, ...]:
-    number = len(evidence.plain.calls)
+    number = len(evidence.runs.plain.calls)
     calls = f"{number} call{'' if number == 1 else 's'} of backward"
     if not number:
         return "not asked", "The program never called backward."
-    if evidence.cloned_saves.error is not None:
-        return "not known", f"The run with copies raised {type(evidence.cloned_saves.error).__name__}."
+    if evidence.runs.cloned_saves.error is not None:
+        return "not known", f"The run with copies raised {type(evidence.runs.cloned_saves.error).__name__}."
     failed = evidence.outcome == "raises-backward" or (evidence.outcome == "silently-wrong" and evidence.copies_differ)
-    if failed or evidence.excerpt is None or evidence.excerpt.checked >= number:
+    if failed or evidence.runs.excerpt is None or evidence.runs.excerpt.checked >= number:
         return "no" if failed else "yes", calls
-    return "yes", f"the first {evidence.excerpt.checked} of {calls}"
+    return "yes", f"the first {evidence.runs.excerpt.checked} of {calls}"
 
 
 def _of_differences(evidence: Evidence) -> tuple[Any, ...]:
-    effect = evidence.untracked_effect
+    effect = evidence.runs.untracked_effect
     if effect.wrong:
         return "no", effect.note or f"{len(effect.wrong)} of the gradients are not."
     if effect.note:
@@ -141,14 +141,14 @@ def _of_differences(evidence: Evidence) -> tuple[Any, ...]:
 
 def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
     """Return each leaf's gradient by name: as returned, as in `.grad` at the end, or as the decisive backward computed it."""
-    is_known = evidence.cloned_saves.error is None
+    is_known = evidence.runs.cloned_saves.error is None
     if evidence.got.returned:
         is_checked = is_known and not _below_unchecked(evidence)
         return {
             key: _beside(value, evidence.true.returned.get(key) if is_checked else None)
             for key, value in evidence.got.returned.items()
         }
-    if evidence.plain.error is not None and evidence.true.returned:
+    if evidence.runs.plain.error is not None and evidence.true.returned:
         return {key: _beside(None, value) for key, value in evidence.true.returned.items()}
     call, unchecked = _decisive(evidence), _below_unchecked(evidence)
     order = {target: place for place, target in enumerate(_in_order_of_appearance(evidence))}
@@ -196,7 +196,7 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     Copies of saved tensors do not check the formula of a backward. If a modification did harm, they show its effect on
     that formula.
     """
-    effect = evidence.untracked_effect
+    effect = evidence.runs.untracked_effect
     is_twice = has_uncompared_derivatives(evidence)
     odd = {f"{one.name}Backward" for one in effect.own_functions if is_twice or one.found.answer != "slope"}
     if not odd or evidence.outcome != "correct" or effect.taken:
@@ -228,12 +228,16 @@ def _is_last(evidence: Evidence, call: int | None) -> bool:
 
 def _decisive(evidence: Evidence) -> int | None:
     """Return the index of the backward whose gradients are shown, or None for `.grad` at the end."""
-    if evidence.plain.error is not None and evidence.plain.calls and evidence.plain.calls[-1].error is not None:
-        return len(evidence.plain.calls) - 1
+    if (
+        evidence.runs.plain.error is not None
+        and evidence.runs.plain.calls
+        and evidence.runs.plain.calls[-1].error is not None
+    ):
+        return len(evidence.runs.plain.calls) - 1
     if evidence.wrong_call is not None:
         return evidence.wrong_call
     calls = evidence.got.calls
-    return len(calls) - 1 if calls and evidence.plain.calls[-1].returns else None
+    return len(calls) - 1 if calls and evidence.runs.plain.calls[-1].returns else None
 
 
 @dataclass(frozen=True)

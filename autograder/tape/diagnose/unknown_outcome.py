@@ -6,15 +6,15 @@ import builtins
 import linecache
 import os
 import re
-from collections.abc import Callable
 
 from msgspec import structs
 
 from autograder.tape.diagnose.assembly import freeze
-from autograder.tape.diagnose.evidence import UNWITNESSED, Evidence
+from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harm_registry import find_harms
 from autograder.tape.diagnose.kinds_of_write import UNRECORDED_WRITE
 from autograder.tape.observe.observer import Observer
+from autograder.tape.oracle.all_runs import UNWITNESSED
 from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of
 from autograder.tape.recording.schema import Recording, SourceFile
 from autograder.tape.recording.verdict_types import Outcome, Problem, Verdict
@@ -92,19 +92,19 @@ class UnknownOutcomeError(ProgramError):
     """The outcome is unknown. The message gives the reason."""
 
 
-def refuse_unfollowed(file: str, evidence: Evidence) -> None:
+def refuse_unfollowed(evidence: Evidence) -> None:
     """Check that no other process determined the outcome. Harms of this process are reported in any case.
 
     Raises:
         UnknownOutcomeError: if one did; the message is one sentence.
     """
-    children, outcome = evidence.plain.children, evidence.outcome
+    children, outcome = evidence.runs.plain.children, evidence.outcome
     if outcome == "silently-wrong" and children.forked and _wrote_into_shared_memory(evidence):
         raise UnknownOutcomeError.of(
             "outcome.shared_memory|{file}: another process that the program started wrote into shared memory which "
             "backward needed; its line is not known, because explain follows only this process. Explain that part in "
             "one process: call its function directly, or set num_workers=0.",
-            file=file,
+            file=evidence.file,
         )
     if outcome != "correct":
         return
@@ -113,41 +113,41 @@ def refuse_unfollowed(file: str, evidence: Evidence) -> None:
             "outcome.other_process_backward|{file}: another process that the program started called backward, and "
             "explain cannot check it, because it follows only this process. Explain that part in one process: call its "
             "function directly, or set num_workers=0.",
-            file=file,
+            file=evidence.file,
         )
-    if children.pythons and not evidence.plain.calls:
+    if children.pythons and not evidence.runs.plain.calls:
         raise UnknownOutcomeError.of(
             "outcome.other_program|{file}: the program started another Python program and never called backward "
             "itself, so nothing was checked. Explain that other program.",
-            file=file,
+            file=evidence.file,
         )
 
 
-def refuse_uncompared(file: str, evidence: Evidence) -> None:
+def refuse_uncompared(evidence: Evidence) -> None:
     """Check that a reference computed the gradients within the time limit.
 
     Raises:
         UnknownOutcomeError: if they were not; the message is one sentence.
     """
-    observed, error = evidence.observed, evidence.cloned_saves.error
+    observed, error = evidence.runs.observed, evidence.runs.cloned_saves.error
     late = is_out_of_time(error)
     if evidence.outcome == "correct" and error is not None and not late:
         raise UnknownOutcomeError.of(
             "outcome.copies_raised|{file}: the gradients could not be compared, because a run with private copies of "
             "the saved tensors raised {error}, and the program itself did not. Please report it with this program.",
-            file=file,
+            file=evidence.file,
             error=type(error).__name__,
         )
     if evidence.outcome == "correct" and late and (observed.is_cut or is_out_of_time(observed.error)):
         raise UnknownOutcomeError.of(
             "outcome.not_compared_in_time|{file}: the time limit was reached before the gradients could be compared; "
             "backward calls until then: {calls}. Make the run shorter, or give it more time with --budget.",
-            file=file,
-            calls=len(evidence.plain.calls),
+            file=evidence.file,
+            calls=len(evidence.runs.plain.calls),
         )
 
 
-def refuse_inherited(file: str, evidence: Evidence) -> None:
+def refuse_inherited(evidence: Evidence) -> None:
     """Check that backward did not use a tensor that an earlier cell's graph saved and this cell changed.
 
     This tensor was not copied when it was saved, so the correct gradient is unknown.
@@ -161,39 +161,41 @@ def refuse_inherited(file: str, evidence: Evidence) -> None:
         raise UnknownOutcomeError.of(
             "outcome.earlier_cell|{file}: {node}, which an earlier cell created, keeps a tensor whose values were "
             "changed here, and the right gradient is not known. Explain both cells together, as one.",
-            file=file,
+            file=evidence.file,
             node=changed[0].node.name,
         )
 
 
-def refuse_unrepeated(file: str, evidence: Evidence, again: Callable[[], Run]) -> None:
+def is_unexplained(evidence: Evidence) -> bool:
+    """Return whether no recorded modification explains a wrong gradient, so that the program may not be deterministic."""
+    harms = find_harms(evidence.explaining) if evidence.outcome == "silently-wrong" else ()
+    # Unrecorded modifications are found by differences of losses, which are meaningless as well.
+    return evidence.outcome == "silently-wrong" and all(harm.kind == UNRECORDED_WRITE.name for harm in harms)
+
+
+def refuse_unrepeated(evidence: Evidence, again: Run) -> None:
     """Check that wrong gradients are the same in each run, because otherwise differences between runs have no meaning.
 
     Args:
-        file: file name in the message.
         evidence: the results of the program's runs.
-        again: runs the program unchanged once more, because two runs may agree by chance.
+        again: another run of the unchanged program, because two runs may agree by chance.
 
     Raises:
         UnknownOutcomeError: if they are not; the message is one sentence.
     """
-    harms = find_harms(evidence.explaining) if evidence.outcome == "silently-wrong" else ()
-    # Unrecorded modifications are found by differences of losses, which are meaningless as well.
-    if evidence.outcome != "silently-wrong" or any(harm.kind != UNRECORDED_WRITE.name for harm in harms):
-        return
-    if is_out_of_time(evidence.observed.error):
+    if is_out_of_time(evidence.runs.observed.error):
         raise UnknownOutcomeError.of(
             "outcome.undecided_in_time|{file}: the gradients differ from those of a run with private copies of the "
             "saved tensors, and the time limit was reached before explain could decide whether an in-place "
             "modification or an unseeded random number is the cause. Make the run shorter, or give it more time with --budget.",
-            file=file,
+            file=evidence.file,
         )
-    if not evidence.repeats or first_difference(evidence.got, gradients_of(again()), UNWITNESSED) is not None:
+    if not evidence.repeats or first_difference(evidence.got, gradients_of(again), UNWITNESSED) is not None:
         raise UnknownOutcomeError.of(
             "outcome.runs_differ|{file}: two runs of the program differ although both started with the same seeds, and "
             "no in-place modification broke backward, so explain cannot determine the outcome. Set a seed for "
             "its random numbers.",
-            file=file,
+            file=evidence.file,
         )
 
 

@@ -53,7 +53,7 @@ def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
     found: dict[Any, Any] = {}
     for kind in KINDS:
         for fault in kind.find(evidence):
-            found.setdefault(fault.place, _of_part(fault, evidence.excerpt))
+            found.setdefault(fault.place, _of_part(fault, evidence.runs.excerpt))
     return tuple(found.values())
 
 
@@ -90,14 +90,14 @@ def verdict_of(evidence: Evidence) -> Verdict:
         *_notes_on_limits(evidence),
     )
     return Verdict(
-        evidence.outcome, evidence.plain.problem, harms, gradients, notes, checks=tuple(checks_of(evidence)),
-        graph_faults=faults, runs=budget_in_force().runs, excerpt=evidence.excerpt,
+        evidence.outcome, evidence.runs.plain.problem, harms, gradients, notes, checks=tuple(checks_of(evidence)),
+        graph_faults=faults, runs=budget_in_force().runs, excerpt=evidence.runs.excerpt,
     )  # fmt: skip
 
 
 def _notes_on_warnings(evidence: Evidence) -> Iterator[str]:
     """Yield PyTorch's warnings about gradients, up to the first sentence."""
-    for message, (file, line) in evidence.plain.warned.items():
+    for message, (file, line) in evidence.runs.plain.warned.items():
         told = Message(
             "note.pytorch_warned|PyTorch warned here: {message}", message=f"{message.partition('. ')[0].rstrip('.')}."
         )
@@ -105,15 +105,15 @@ def _notes_on_warnings(evidence: Evidence) -> Iterator[str]:
 
 
 def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
-    plain, error = evidence.plain, evidence.cloned_saves.error
-    if evidence.observer.failure is not None:
+    plain, error = evidence.runs.plain, evidence.runs.cloned_saves.error
+    if evidence.runs.observer.failure is not None:
         yield Message(
             "note.observer_stopped|The observer stopped early: {failure}. Please report it with this program.",
-            failure=repr(evidence.observer.failure),
+            failure=repr(evidence.runs.observer.failure),
         )
     if not plain.calls and plain.error is None:
         yield Message("note.no_backward|The program never called backward, so its gradients were not checked.")
-    if is_out_of_time(evidence.observed.error):
+    if is_out_of_time(evidence.runs.observed.error):
         yield Message(
             "note.no_backward_in_time|The time limit was reached before a backward call was recorded; --budget sets a "
             "longer one."
@@ -138,30 +138,30 @@ def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[st
         )
     yield from unrecorded_write_notes(evidence)
     yield from notes_on_formulas(evidence)
-    if evidence.untracked_effect.note:
-        yield evidence.untracked_effect.note
+    if evidence.runs.untracked_effect.note:
+        yield evidence.runs.untracked_effect.note
 
 
 def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
     state = evidence.state
     yield from shortcomings()
-    if evidence.plain.gave_up_compiling:
+    if evidence.runs.plain.gave_up_compiling:
         yield Message(
             "note.gave_up_compiling|Compiling took too long, so the outcome is that of the program run eagerly: the "
             "compiled program may skip a check. A second run reuses the code compiled so far; `--budget` gives it "
             "more time."
         )
     yield from _notes_on_excerpt(evidence)
-    if evidence.plain.children.called_backward:
+    if evidence.runs.plain.children.called_backward:
         yield Message(
             "note.other_process|Another process that the program started called backward; its gradients were not "
             "checked."
         )
-    elif evidence.plain.children.pythons:
+    elif evidence.runs.plain.children.pythons:
         yield Message("note.other_program|The program started another Python program, which was not checked.")
-    if (scratch := evidence.observer.statements.program.scratch) is not None:
+    if (scratch := evidence.runs.observer.statements.program.scratch) is not None:
         yield from scratch.notes()
-    if evidence.observer.statements.threads:
+    if evidence.runs.observer.statements.threads:
         yield Message(
             "note.threads|The program started threads; their statements are listed in the order of one run, "
             "and another run may have another order."
@@ -192,7 +192,7 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
 
 
 def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
-    excerpt = evidence.excerpt
+    excerpt = evidence.runs.excerpt
     if excerpt is None:
         return
     calls = counted_message(
@@ -209,12 +209,12 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     if excerpt.last > excerpt.first:
         known = {"first": excerpt.first, "last": excerpt.last}
         shown = Message("excerpt.calls_shown|numbers {first} to {last} are recorded line by line.", **known)
-    if is_out_of_time(evidence.observed.error):
+    if is_out_of_time(evidence.runs.observed.error):
         shown = Message("excerpt.none_shown|no call is recorded line by line.")
     if excerpt.checked == excerpt.calls > 1:
         yield Message("excerpt.all_compared|{calls}. All gradients were compared; {shown}", calls=calls, shown=shown)
         return
-    if evidence.cloned_saves.is_parted:
+    if evidence.runs.cloned_saves.is_parted:
         yield Message(
             "excerpt.rounding|Optimizer steps enlarged rounding errors, so the parameters of the two compared runs "
             "differ after call number {number}.",

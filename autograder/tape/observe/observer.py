@@ -106,7 +106,7 @@ class Observer(Listener):
         self._first, self._is_asleep = first, first > 0
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def around(self, program: Program) -> Iterator[None]:
         """Observe the code in the block, in this thread and in those that it starts."""
         functions = self._functions = self._here.functions = Functions(self._before, self._after)
         functions.is_asleep = self._is_asleep

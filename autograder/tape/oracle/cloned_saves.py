@@ -34,11 +34,12 @@ from autograder.tape.oracle.gradient_comparison import clone_on_save
 from autograder.tape.run.child_processes import in_new_threads
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import tensors
+from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import extent_of
 
 
 class ClonedSavesRun(Listener):
-    """The listener of a run with copies. Run the program's code in the context `around`.
+    """The listener of a run with copies.
 
     Attributes:
         keeps_leaves: whether leaves on ctx are not copied. A backward that recomputes may ask for their gradients, and
@@ -51,7 +52,7 @@ class ClonedSavesRun(Listener):
         self.buffers = _Buffers()
 
     @contextmanager
-    def around(self) -> Iterator[None]:
+    def around(self, program: Program) -> Iterator[None]:
         """Return the context that makes the copies."""
         with ExitStack() as stack:
             stack.enter_context(around_transforms(without_hooks))

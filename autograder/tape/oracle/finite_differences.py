@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,11 +16,12 @@ from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import function_name
 from autograder.tape.oracle.nominal_replay import NominalReplay, NominalRun, NotApplicable
 from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.engine import Listener
 from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.function_mode import Hearing, tensors
-from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.runner import Runner
 from autograder.tape.run.snapshot import Snapshot
 
 
@@ -199,13 +201,17 @@ class _OperationCall:
     place: Place
 
 
-class _Noting(Hearing):
+class _Noting(Hearing, Listener):
     """A function mode that stores the arguments of each operation that autograd records."""
 
     def __init__(self, program: Program):
         super().__init__()
         self.program = program
         self.calls: dict[str, list[_OperationCall]] = {}
+
+    def around(self, program: Program) -> AbstractContextManager[Any]:
+        """Return this mode."""
+        return self
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -235,15 +241,10 @@ class _Noting(Hearing):
         return Place(self.program.shown(frame.f_code.co_filename), frame.f_lineno, "") if frame else Place("", 0, "")
 
 
-def wrong_operations(program: Program, seconds: float, calls: int | None = None) -> list[WrongOperation]:
-    """Return the operations whose derivative disagrees with finite differences.
-
-    Args:
-        seconds: time limit of the run that collects the arguments.
-        calls: number of backward calls after which that run ends; None for no limit.
-    """
-    noting = _Noting(program)
-    run_once(program, around=lambda: noting, seconds=seconds, calls=calls)
+def wrong_operations(runner: Runner) -> list[WrongOperation]:
+    """Return the operations of a program whose derivative disagrees with finite differences."""
+    noting = _Noting(runner.program)
+    runner.run(noting)
     found = []
     for name, noted in noting.calls.items():
         wrong = next((call for call in noted if _is_wrong(call)), None)
@@ -283,11 +284,11 @@ AGREE = 1e-4  # largest relative difference between two steps or two runs; more 
 class FiniteDifferences:
     """Derivatives of every loss of a program's backward calls. `each` is the duration of a run in seconds."""
 
-    def __init__(self, program: Program, live: frozenset[int], seconds: float, calls: int | None = None):
-        self.program, self.live, self.seconds, self.calls = program, live, seconds, calls
+    def __init__(self, runner: Runner, live: frozenset[int]):
+        self.runner, self.live = runner, live
         self.nominal = NominalRun()
         # Tensors with a `grad_fn` keep their dtype, because their graph was recorded in it.
-        self.outside = Snapshot(program.roots, program.space).tensors
+        self.outside = Snapshot(runner.program.roots, runner.program.space).tensors
         first, began = NominalReplay(self.nominal, live, self.outside), time.monotonic()
         self._run(first)
         self.leaves = first.leaves
@@ -299,7 +300,7 @@ class FiniteDifferences:
 
     def _run(self, replay: NominalReplay) -> None:
         try:
-            run = run_once(self.program, replay, replay.around, seconds=self.seconds, calls=self.calls)
+            run = self.runner.run(replay)
         except ProgramError as error:
             if is_out_of_time(error):
                 raise

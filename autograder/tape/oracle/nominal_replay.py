@@ -21,6 +21,7 @@ from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import Hearing, tensors
 from autograder.tape.run.graph_walk import standing
+from autograder.tape.run.programs.program import Program
 
 HEAVY = 1 << 24  # largest number of bytes of all results; finite differences do not apply to a larger program
 
@@ -72,11 +73,11 @@ class NominalReplay(Hearing, Listener):
         self.alive: dict[int, torch.Tensor] = {}
 
     @contextmanager
-    def around(self) -> Iterator[None]:
+    def around(self, program: Program) -> Iterator[None]:
         """Return the context for the program's code."""
 
         with ExitStack() as stack:
-            stack.enter_context(ClonedSavesRun().around())
+            stack.enter_context(ClonedSavesRun().around(program))
             stack.enter_context(own_hooks(_unheard_copy, lambda copy: copy))
             stack.enter_context(replaced_apply(self._inside))
             if not self.first:

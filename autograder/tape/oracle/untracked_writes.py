@@ -5,8 +5,8 @@ A difference can be intended, as in a straight-through estimator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,10 +28,11 @@ from autograder.tape.oracle.finite_differences import (
 from autograder.tape.oracle.nominal_replay import NotApplicable
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.engine import Listener
 from autograder.tape.run.finished_run import is_out_of_time
-from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.runner import Runner
 
 CALLS = 8  # of the same Function that are compared, because all calls use the same formulas
 LARGEST = 1 << 16  # largest number of elements in the arguments of a compared call
@@ -62,24 +63,19 @@ class _Call:
     arguments: tuple[Any, ...]
 
 
-def check_custom_functions(
-    program: Program, seconds: float, calls: int | None = None, *, twice: bool = False
-) -> list[CheckedFunction]:
+def check_custom_functions(runner: Runner, *, twice: bool = False) -> list[CheckedFunction]:
     """Return the custom Functions that a program calls, each with the worst result of its calls.
 
-    Args:
-        seconds: time limit of the run that collects the calls.
-        calls: number of backward calls after which that run ends; None for no limit.
-        twice: compare the derivative of the backward instead, as `create_graph=True` computes it.
+    If `twice` is true, compare the derivative of the backward instead, as `create_graph=True` computes it.
     """
-    noted: list[_Call] = []
-    run_once(program, around=lambda: _noted(noted), seconds=seconds, calls=calls)
+    noted = _CustomCalls()
+    runner.run(noted)
     found: dict[type, SlopeAnswer] = {}
-    for call in noted:
+    for call in noted.calls:
         answer, before = _examined(call, examine_twice if twice else examine), found.get(call.function)
         if before is None or WORST.index(answer.answer) < WORST.index(before.answer):
             found[call.function] = answer
-    return [CheckedFunction(one.__name__, _place(program, one), answer) for one, answer in found.items()]
+    return [CheckedFunction(one.__name__, _place(runner.program, one), answer) for one, answer in found.items()]
 
 
 def _place(program: Program, function: type[torch.autograd.Function]) -> Place:
@@ -95,20 +91,25 @@ def _is_decorated(function: type[torch.autograd.Function]) -> bool:
     return isinstance(vars(function).get("backward"), staticmethod)
 
 
-@contextmanager
-def _noted(calls: list[_Call]) -> Iterator[None]:
-    def noting(apply: Any) -> Any:
+class _CustomCalls(Listener):
+    """A listener that stores the arguments of custom Functions."""
+
+    def __init__(self) -> None:
+        self.calls: list[_Call] = []
+
+    def around(self, program: Program) -> AbstractContextManager[Any]:
+        """Return the context in which the arguments are stored."""
+        return replaced_apply(self._noting)
+
+    def _noting(self, apply: Any) -> Any:
         def noted(function: Any, *arguments: Any) -> Any:
             numbers = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
-            known = sum(call.function is function for call in calls)
+            known = sum(call.function is function for call in self.calls)
             if known < CALLS and sum(tensor.numel() for tensor in numbers) <= LARGEST:
-                calls.append(_Call(function, tuple(in_double(argument) for argument in arguments)))
+                self.calls.append(_Call(function, tuple(in_double(argument) for argument in arguments)))
             return apply(function, *arguments)
 
         return noted
-
-    with replaced_apply(noting):
-        yield
 
 
 def _examined(call: _Call, examined: Callable[..., SlopeAnswer]) -> SlopeAnswer:
@@ -174,29 +175,21 @@ class UntrackedEffect:
 
 
 def effect_of_untracked_writes(
-    program: Program,
-    observer: Observer,
-    seconds: float,
-    calls: int | None = None,
-    *,
-    asked: bool = False,
-    corrected: bool = True,
+    runner: Runner, observer: Observer, *, asked: bool = False, corrected: bool = True
 ) -> UntrackedEffect:
     """Check a run's custom Functions and unrecorded modifications with finite differences.
 
     Args:
-        program: the program.
-        observer: the observer of its run.
-        seconds: time limit of a run.
-        calls: number of backward calls after which the runs end; None for no limit.
+        runner: starts the runs of the program.
+        observer: the observer of an earlier run.
         asked: vary every loss, even without suspects.
         corrected: compute the correct gradient of each wrong one, element by element.
     """
     effect = UntrackedEffect(observer.state.untracked.used_writes)
     try:
-        effect.functions = check_custom_functions(program, seconds, calls) if _custom(observer) else []
+        effect.functions = check_custom_functions(runner) if _custom(observer) else []
         if (effect.suspects or asked) and _apply(effect, asked):
-            differences = FiniteDifferences(program, _live(observer, effect.suspects), seconds, calls)
+            differences = FiniteDifferences(runner, _live(observer, effect.suspects))
             _vary(effect, differences, each_leaf=corrected)
             if effect.wrong and corrected:
                 _correct(effect, differences)
@@ -230,19 +223,14 @@ def _vary(effect: UntrackedEffect, differences: FiniteDifferences, each_leaf: bo
     effect.wrong = together if effect.suspects and together else differences.disagreements()
     if not effect.wrong:
         return
-    effect.operations = wrong_operations(differences.program, differences.seconds, differences.calls)
+    effect.operations = wrong_operations(differences.runner)
     if effect.operations:
         effect.suspects = []  # PyTorch's wrong derivative explains the difference
     elif not effect.suspects and all(one.found.answer == "slope" for one in effect.functions):
-        effect.twice = _wrong_twice(differences) if effect.functions else []
+        twice = check_custom_functions(differences.runner, twice=True) if effect.functions else []
+        effect.twice = [one for one in twice if one.found.answer == "wrong"]
         if not effect.twice:
             effect.wrong, effect.note = set(), UNEXPLAINED
-
-
-def _wrong_twice(differences: FiniteDifferences) -> list[CheckedFunction]:
-    """Return the custom Functions whose backward has a wrong derivative, if it is differentiated again."""
-    found = check_custom_functions(differences.program, differences.seconds, differences.calls, twice=True)
-    return [one for one in found if one.found.answer == "wrong"]
 
 
 def _takes_long(differences: FiniteDifferences, slopes: int, effect: UntrackedEffect) -> bool:

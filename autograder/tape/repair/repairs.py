@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from autograder.locale.messages import Message, counted_message
 from autograder.locale.translations import translatable
-from autograder.tape.diagnose.excerpt import BEYOND, WHOLE, Scope
+from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope
 from autograder.tape.recording.verdict_types import Fix, Gradient, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
 from autograder.tape.repair.edits import EditableSource, as_diff, as_fix, every
@@ -155,13 +155,13 @@ class Repairs:
         return (*(note_on_change(fix) for fix in self.fixes if fix.changes), *self.warnings)
 
 
-def find_repairs(factory: ProgramFactory, verdict: Verdict, *, prove: Prove | None = None) -> Repairs:
+def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Repairs:
     """Return the changes of a program's source that fix it, without writing a file.
 
     Args:
         factory: the program, and a constructor for its changed versions.
         verdict: the verdict on the unchanged program.
-        prove: returns the verdict on a changed source; by default, the changed program is recorded.
+        prove: returns the verdict on a changed program, of which a part is recorded.
     """
     if verdict.outcome == "correct":
         return Repairs()

@@ -11,12 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autograder.errors import message_of
 from autograder.locale.messages import Message
-from autograder.tape.diagnose.excerpt import WHOLE, Scope, calls_beyond_error
-from autograder.tape.diagnose.record import record_program
 from autograder.tape.diagnose.shown_gradients import DIFFERENCES
-from autograder.tape.recording.verdict_types import Problem, Verdict
+from autograder.tape.oracle.excerpt import WHOLE, Scope, calls_beyond_error
+from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.broken_program import LAST, OTHER, BrokenProgram, Candidate, TriedChange, is_like, join
 from autograder.tape.repair.candidates import changed_texts
 from autograder.tape.repair.edits import EditableSource, changed_lines
@@ -35,7 +33,8 @@ from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.repair.trial.trial_run import TrialRun, run_trial
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.entropy import other_random_numbers
-from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.programs.program import Program
+from autograder.tape.run.runner import Runner
 
 MEANT = 0.15  # share of the remaining time for the run as intended; each trial of a change takes as long
 DEEPER = 6  # number of sources with one fault less that are searched for a second change
@@ -48,7 +47,7 @@ STOPPED = Message(
     "trial.stopped|PyTorch stopped the program before its next backward, so there is no loss to compare with."
 )
 UPDATES = Message("trial.other_value|a leaf ends with a value or gradient other than intended.")
-Prove = Callable[[str], Verdict]
+Prove = Callable[[Program, Scope], Verdict]
 
 
 @dataclass
@@ -56,7 +55,7 @@ class Search:
     """A search for fixes of a program in one of its files.
 
     Attributes:
-        prove: returns the verdict on a changed source; None to record it, within `scope`.
+        prove: returns the verdict on a changed program.
         scope: the length of each run, and the backward call that a proof records.
         known: the program's actual and intended results, if another search has computed them.
         time: remaining seconds at the start; half of them are reserved for proofs.
@@ -67,7 +66,7 @@ class Search:
 
     factory: ProgramFactory
     verdict: Verdict
-    prove: Prove | None = None
+    prove: Prove
     scope: Scope = WHOLE
     known: Reference | None = None
     texts: set[str] = field(default_factory=set)
@@ -137,18 +136,13 @@ class Search:
     def run(self, text: str, trial: TrialRun | None = None) -> TrialRun:
         """Run a source within the scope, and return its results."""
         before = budget_in_force().left
-        done = run_trial(self.factory.make(text), trial or TrialRun(), calls=self.scope.calls)
+        done = run_trial(Runner(self.factory.make(text), calls=self.scope.calls), trial or TrialRun())
         self.longest = max(self.longest, before - budget_in_force().left)
         return done
 
     def verdict_of(self, text: str) -> Verdict:
-        """Return the verdict on a changed source, which is "raises-forward" if it cannot be run."""
-        if self.prove:
-            return self.prove(text)
-        try:
-            return record_program(self.factory.make(text), scope=replace(self.scope, is_proof=True)).verdict
-        except ProgramError as error:
-            return Verdict("raises-forward", Problem(type(error).__name__, message_of(error), None))
+        """Return the verdict on a changed source."""
+        return self.prove(self.factory.make(text), self.scope)
 
     def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[TriedChange]:
         """Return the proven fixes of `text`, best first, or pairs of changes if no single change works."""

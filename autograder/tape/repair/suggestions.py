@@ -5,14 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace as with_fields
 from itertools import islice
 
 from msgspec.structs import replace as with_values
 
-from autograder.tape.diagnose.excerpt import Scope
-from autograder.tape.diagnose.record import record_program
-from autograder.tape.recording.schema import Recording
+from autograder.tape.oracle.excerpt import Scope
 from autograder.tape.recording.verdict_types import GraphFault, Verdict
 from autograder.tape.repair.candidates import is_python
 from autograder.tape.repair.edits import (
@@ -33,9 +30,10 @@ from autograder.tape.repair.kinds.aliases import remove_alias
 from autograder.tape.repair.kinds.clones import bindings
 from autograder.tape.repair.kinds.order import calls_backward
 from autograder.tape.repair.repairs import can_be_imported, compared_part
+from autograder.tape.repair.search import Prove
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.programs.program import Program
 
 TRIED = 8  # maximum number of changes that are run for a fault
 FAULTS = 3  # maximum number of faults for which changes are searched
@@ -44,30 +42,29 @@ UNWRAPPED = {"Variable", "tensor", "as_tensor", "from_numpy", "Parameter", "asar
 NUMBERS = {"item", "tolist"}
 _CODE = re.compile(r"`([^`]+)`")
 _SWITCH = re.compile(r"\b(materialize_grads|create_graph|allow_unused)=True")
+Proof = Callable[[Program], Verdict]
 Change = Callable[[EditableSource, ast.stmt, GraphFault], Iterator[Edits]]
 
 
-def with_suggestions(recording: Recording, factory: ProgramFactory, scope: Scope, *, run: bool = True) -> Recording:
-    """Return the recording with a diff for each graph fault whose change is text.
+def with_suggestions(verdict: Verdict, factory: ProgramFactory, scope: Scope, prove: Prove | None) -> Verdict:
+    """Return the verdict with a diff for each graph fault whose change is text.
 
     Args:
-        recording: the recording.
+        verdict: the verdict.
         factory: the program, and a constructor for its changed versions.
         scope: the length of each run.
-        run: whether to run the changes; if not, the first one is a suggestion.
+        prove: returns the verdict on a changed program; if it is None, the first change is a suggestion.
     """
-    verdict = recording.verdict
     if not verdict.graph_faults or factory.obstacle:
-        return recording
+        return verdict
     part = compared_part(verdict) if verdict.excerpt else scope
-    runs = with_fields(part, is_proof=True)
+    proof = (lambda program: prove(program, part)) if prove else None
     first, rest = verdict.graph_faults[:FAULTS], verdict.graph_faults[FAULTS:]
-    faults = tuple(_with_diff(fault, factory, verdict, runs if run else None) for fault in first)
-    known = with_values(verdict, graph_faults=faults + rest, runs=budget_in_force().runs)
-    return with_values(recording, verdict=known)
+    faults = tuple(_with_diff(fault, factory, verdict, proof) for fault in first)
+    return with_values(verdict, graph_faults=faults + rest, runs=budget_in_force().runs)
 
 
-def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, scope: Scope | None) -> GraphFault:
+def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, prove: Proof | None) -> GraphFault:
     holder = factory
     if fault.place.file != factory.file:
         if not can_be_imported(factory, fault.place.file):
@@ -75,8 +72,8 @@ def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, sco
         holder = factory_of_import(factory.original, fault.place.file)
     alike = [one for one in verdict.graph_faults if (one.kind, one.place.file) == (fault.kind, fault.place.file)]
     for text in islice(_changed_texts(EditableSource(holder.source), fault, alike), TRIED):
-        is_run = scope is not None and not budget_in_force().is_spent
-        if scope is None or not is_run or _mends(holder, text, fault, verdict, scope):
+        is_run = prove is not None and not budget_in_force().is_spent
+        if prove is None or not is_run or _mends(prove(holder.make(text)), fault, verdict):
             diff = as_diff(holder.written(holder.source), holder.written(text), holder.file)
             return with_values(fault, diff=diff, was_run=is_run)
     # The first fix explains an error without a change of its own.
@@ -84,12 +81,8 @@ def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, sco
     return with_values(fault, diff=fix.diff, was_run=True) if fix else fault
 
 
-def _mends(holder: ProgramFactory, text: str, fault: GraphFault, verdict: Verdict, scope: Scope) -> bool:
+def _mends(seen: Verdict, fault: GraphFault, verdict: Verdict) -> bool:
     """Return whether the changed program is correct, without this kind of fault and without a new one."""
-    try:
-        seen = record_program(holder.make(text), scope=scope).verdict
-    except ProgramError:
-        return False
     untrained = {one.name for other in seen.graph_faults for one in other.tensors if one.is_untrained}
     others = {other.kind for other in verdict.graph_faults} - {fault.kind}
     is_known = all(other.kind in others for other in seen.graph_faults)

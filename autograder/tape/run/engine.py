@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.child_processes import ChildProcesses, in_new_threads, tell_of_backward
 from autograder.tape.run.graph_walk import leaves_among, leaves_below, nodes_below
+from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import fingerprint
 
 
@@ -68,7 +69,11 @@ class Backward:
 
 
 class Listener:
-    """Base class of listeners around each backward. Overridden methods must not change the work of the engine."""
+    """Base class of listeners to a run. Overridden methods must not change the work of the engine."""
+
+    def around(self, program: Program) -> AbstractContextManager[Any]:
+        """Return the context in which the program's code runs."""
+        return nullcontext()
 
     def before_backward(self, call: Backward) -> None:
         """Called just before the engine starts."""

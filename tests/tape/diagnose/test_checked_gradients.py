@@ -173,14 +173,13 @@ def test_both_meanings_of_a_hidden_write_are_told():
 )
 def test_a_check_counts_the_calls_that_were_compared(checked, words):
     """If the time is up before the other run has ended, the result is based on the calls until then."""
-    evidence = SimpleNamespace(
+    runs = SimpleNamespace(
         plain=SimpleNamespace(calls=[None] * 17),
         cloned_saves=SimpleNamespace(error=None),
-        outcome="correct",
-        copies_differ=False,
         excerpt=Excerpt(17, checked, 1, 4),
         untracked_effect=UntrackedEffect(),
     )
+    evidence = SimpleNamespace(outcome="correct", copies_differ=False, runs=runs)
 
     assert ("yes", words) == next((check.answer, check.detail) for check in checks_of(evidence))
 

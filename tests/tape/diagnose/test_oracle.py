@@ -18,8 +18,8 @@ from autograder.tape.oracle.gradient_comparison import (
 )
 from autograder.tape.oracle.nominal_replay import NotApplicable
 from autograder.tape.oracle.untracked_writes import check_custom_functions
-from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import from_source
+from autograder.tape.run.runner import Runner
 
 HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n"
 
@@ -43,8 +43,8 @@ def test_a_run_with_cloned_saves_has_the_gradients_that_no_write_could_reach():
     """The plain run gives 0, the run with copies exp(1) and exp(2)."""
     one = program("h = w.exp()\nh.data.zero_()\nh.sum().backward()\n")
     cloned = ClonedSavesRun()
-    plain = gradients_of(run_once(one))
-    right = gradients_of(run_once(one, cloned, cloned.around))
+    plain = gradients_of(Runner(one).run())
+    right = gradients_of(Runner(one).run(cloned))
 
     assert [[0.0, 0.0]] == [gradient.tolist() for gradient in plain.final]
     torch.testing.assert_close(right.final[0], torch.tensor([1.0, 2.0]).exp())
@@ -101,9 +101,9 @@ def test_listing_two_gradients_together_changes_no_number(got, true):
 def test_differences_of_a_program_find_a_write_that_the_graph_does_not_know():
     """h = 3·w under no_grad: the graph says 1, the loss rises by 3; without the write the two agree."""
     wrong = FiniteDifferences(
-        program("h = w * 1\nwith torch.no_grad(): h.mul_(3)\nh.sum().backward()\n"), frozenset(), 10.0
+        Runner(program("h = w * 1\nwith torch.no_grad(): h.mul_(3)\nh.sum().backward()\n"), 10.0), frozenset()
     )
-    right = FiniteDifferences(program("h = w * 1\nh.sum().backward()\n"), frozenset(), 10.0)
+    right = FiniteDifferences(Runner(program("h = w * 1\nh.sum().backward()\n"), 10.0), frozenset())
 
     assert {(0, 0)} == wrong.disagreements()
     torch.testing.assert_close(wrong.true(0)[0], torch.tensor([3.0, 3.0], dtype=torch.float64))
@@ -113,7 +113,9 @@ def test_differences_of_a_program_find_a_write_that_the_graph_does_not_know():
 def test_differences_do_not_speak_where_a_program_takes_another_way_each_time():
     """A loss that depends on the system's random numbers has no derivative."""
     with pytest.raises(NotApplicable):
-        FiniteDifferences(program("(w * (torch.Generator().seed() % 1000)).sum().backward()\n"), frozenset(), 10.0)
+        FiniteDifferences(
+            Runner(program("(w * (torch.Generator().seed() % 1000)).sum().backward()\n"), 10.0), frozenset()
+        )
 
 
 CUSTOM = """
@@ -131,7 +133,7 @@ Triple.apply(w).sum().backward()
 @pytest.mark.parametrize(("slope", "expected"), [(3, "slope"), (1, "wrong")])
 def test_a_custom_backward_is_held_against_its_forward(slope, expected):
     """A backward that passes gradients straight through is a choice of the program, and not a derivative."""
-    (checked,) = check_custom_functions(program(CUSTOM.format(slope=slope)), 10.0)
+    (checked,) = check_custom_functions(Runner(program(CUSTOM.format(slope=slope)), 10.0))
     assert ("Triple", expected) == (checked.name, checked.found.answer)
 
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from autograder.tape import ProgramError, record
-from autograder.tape.diagnose import record as recorder
-from autograder.tape.run import once
+from autograder.tape.run import runner
 from tests.corpus.declared import assert_explained
 from tests.corpus.programs import HERE, programs
 
@@ -154,14 +153,14 @@ for step in range(2):
 @pytest.mark.parametrize("write", ["pass", "h.mul_(2)", "h.data.mul_(2)"])
 def test_no_run_holds_the_tensors_of_an_earlier_one(monkeypatch, write):
     """When a run begins, no leaf of the runs before it is alive: not by their gradients, errors, graphs or modules."""
-    leaves, alive, run_once = [], [], recorder.run_once
-    monkeypatch.setattr(once, "MUCH", -(1 << 60))  # so that even a small program's cycles are looked for
+    leaves, alive, run = [], [], runner.Runner.run
+    monkeypatch.setattr(runner, "MUCH", -(1 << 60))  # so that even a small program's cycles are looked for
 
     def counted(*arguments, **options):
         alive.append(sum(leaf() is not None for leaf in leaves))
-        return run_once(*arguments, **options)
+        return run(*arguments, **options)
 
-    monkeypatch.setattr(recorder, "run_once", counted)
+    monkeypatch.setattr(runner.Runner, "run", counted)
     monkeypatch.setattr("builtins.leaves_of_test", leaves, raising=False)
     record(PROGRAM.format(write=write), names={"reference": weakref.ref})
 
@@ -172,12 +171,12 @@ def test_no_run_holds_the_tensors_of_an_earlier_one(monkeypatch, write):
 def test_much_memory_is_looked_for_and_little_is_not(monkeypatch):
     """Python's collector runs where a run left a quarter of a gigabyte, and only there: it takes longer than a lesson's snippet."""
     sizes, collected = iter([0, 10, 0, 1 << 28]), []
-    monkeypatch.setattr(once, "resident_bytes", lambda: next(sizes))
+    monkeypatch.setattr(runner, "resident_bytes", lambda: next(sizes))
     monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
-    with once.memory_given_back():
+    with runner.memory_given_back():
         pass
     assert not collected
-    with once.memory_given_back():
+    with runner.memory_given_back():
         pass
     assert [True] == collected
 

@@ -6,8 +6,8 @@ import torch
 from autograder.tape.observe.observer import Observer
 from autograder.tape.run.engine import Listener
 from autograder.tape.run.graph_walk import nodes_below
-from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import from_source
+from autograder.tape.run.runner import Runner
 from tests.corpus.programs import programs
 from tests.tape.modules import MODULES
 
@@ -66,8 +66,8 @@ def test_a_recorded_run_is_the_unrecorded_run(source, file, function):
     program = from_source(source, file, None, function)
     alone, watched = Witness(), Watched(program)
 
-    plain = run_once(program, alone)
-    observed = run_once(program, watched, watched.watching)
+    plain = Runner(program).run(alone)
+    observed = Runner(program).run(watched)
 
     assert plain.problem == observed.problem
     assert repr(alone.seen) == repr(watched.witness.seen)

@@ -9,21 +9,20 @@ import pytest
 import torch
 from msgspec import structs
 
-from autograder.tape.diagnose import excerpt, record
-from autograder.tape.diagnose.excerpt import FEW, Scope
-from autograder.tape.diagnose.record import record_program
 from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError, refuse_uncompared
+from autograder.tape.explain import explain_program, record_program
 from autograder.tape.observe.observer import Observer
+from autograder.tape.oracle import all_runs, excerpt
+from autograder.tape.oracle.excerpt import FEW, Scope
 from autograder.tape.oracle.untracked_writes import effect_of_untracked_writes
 from autograder.tape.repair import search
 from autograder.tape.repair.trial.program_factory import factory_of_text
-from autograder.tape.repair.with_repairs import explain_program
 from autograder.tape.run.budget import QUIET, Budget
 from autograder.tape.run.engine import LastCall
 from autograder.tape.run.finished_run import Run, time_was_up
-from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import from_source
 from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.runner import Runner
 from autograder.tape.run.time_limit import TimeUp
 from autograder.view.text.first_screen import as_screen
 from autograder.view.text.headline import headline
@@ -61,7 +60,7 @@ def test_a_run_ends_before_the_call_that_need_not_be_run():
     """After this number of backward calls the program is ended, its `finally` blocks run, and that is not an error."""
     seen = []
     source = training().replace("for step", "try:\n  pass\nfinally:\n  pass\nfor step") + "seen.append(1)\n"
-    run = run_once(from_source(source, names={"seen": seen}), calls=3)
+    run = Runner(from_source(source, names={"seen": seen}), calls=3).run()
 
     assert (3, True, None, []) == (len(run.calls), run.is_cut, run.error, seen)
     assert not issubclass(LastCall, Exception)
@@ -71,11 +70,11 @@ def test_a_run_that_runs_out_of_time_keeps_its_complete_calls():
     """A loop without an end is compared as far as it came; without the permission it is refused as before."""
     endless = from_source(training().replace("range(12)", "iter(int, 1)"))
 
-    run = run_once(endless, seconds=0.3, partial=True)
+    run = Runner(endless, 0.3).run(partial=True)
     assert run.is_cut
     assert run.calls
     with pytest.raises(ProgramError, match="still running"):
-        run_once(endless, seconds=0.3)
+        Runner(endless, 0.3).run()
 
 
 @pytest.mark.parametrize("write", ["data.mul_(2)", "mul_(2)"])
@@ -165,12 +164,11 @@ def test_no_outcome_is_named_where_nothing_was_compared(observed, is_refused):
     """The copies, or the observed run, ran out of time: "correct" would have no basis."""
     late = ProgramError("too late")
     late.__cause__ = TimeUp()
-    evidence = SimpleNamespace(
-        outcome="correct", cloned_saves=Run(error=late), observed=observed, plain=Run(calls=[None], is_cut=True)
-    )
+    runs = SimpleNamespace(cloned_saves=Run(error=late), observed=observed, plain=Run(calls=[None], is_cut=True))
+    evidence = SimpleNamespace(outcome="correct", runs=runs, file="train.py")
     expected = pytest.raises(UnknownOutcomeError, match="backward calls until then: 1") if is_refused else nullcontext()
     with expected:
-        refuse_uncompared("train.py", evidence)
+        refuse_uncompared(evidence)
 
 
 def test_a_message_that_is_due_does_not_wait():
@@ -187,9 +185,10 @@ def test_a_message_that_is_due_does_not_wait():
 
 def test_no_outcome_is_named_if_the_reference_failed():
     """Without the gradients of the run with copies, "correct" would have no basis."""
-    evidence = SimpleNamespace(outcome="correct", cloned_saves=Run(error=KeyError("name")), observed=Run(), plain=Run())
+    runs = SimpleNamespace(cloned_saves=Run(error=KeyError("name")), observed=Run(), plain=Run())
+    evidence = SimpleNamespace(outcome="correct", runs=runs, file="train.py")
     with pytest.raises(UnknownOutcomeError, match="could not be compared, because .* raised KeyError"):
-        refuse_uncompared("train.py", evidence)
+        refuse_uncompared(evidence)
 
 
 def test_one_step_can_be_asked_for(tmp_path):
@@ -210,8 +209,8 @@ def test_a_repair_is_tried_for_a_few_steps_only(monkeypatch):
     """In a loop of 200 steps that is harmed in the second, a changed program runs six; the first repair is that of a short loop."""
     lengths, attempt = [], search.run_trial
 
-    def noted(program, trial, **options):
-        done = attempt(program, trial, **options)
+    def noted(runner, trial):
+        done = attempt(runner, trial)
         lengths.append(len(done.calls))
         return done
 
@@ -308,7 +307,7 @@ def test_the_time_told_is_the_time_that_was_given():
         Budget(seconds=30, began=time.monotonic() - 29.8).in_force(),
         pytest.raises(ProgramError, match="after 30 seconds"),
     ):
-        run_once(endless)
+        Runner(endless).run()
 
 
 LATE = """
@@ -360,10 +359,10 @@ def test_that_the_time_was_up_says_nothing_of_finite_differences():
     """Differences that were not taken for want of time are not said to be of no use for this program."""
     program = from_source(LATE.format(start=0.1, pause=0, write="h.data.mul_(2)").replace("range(50)", "range(1)"))
     observer = Observer(program)
-    run_once(program, observer, observer.watching)
+    Runner(program).run(observer)
 
     with Budget(0.01).in_force():
-        note = effect_of_untracked_writes(program, observer, 60).note
+        note = effect_of_untracked_writes(Runner(program), observer).note
 
     assert note is not None
     assert note.startswith("The time limit was reached")
@@ -390,7 +389,7 @@ def test_an_error_that_only_a_later_run_reaches_is_not_one_of_the_comparison(mon
 
 def test_a_recording_without_time_lists_no_call(monkeypatch):
     """The notes agree: no backward call was recorded, and none is said to be."""
-    monkeypatch.setattr(record, "_observe", lambda program, *_: (Observer(program), Run(error=time_was_up())))
+    monkeypatch.setattr(all_runs, "_observe", lambda runner, _: (Observer(runner.program), Run(error=time_was_up())))
     source = LATE.format(start=0, pause=0, write="h.sum()").replace("range(50)", "range(3)")
     notes = " ".join(record_program(from_source(source), scope=Scope(shown=0)).verdict.notes)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from autograder.tape import explain_json, record
-from autograder.tape.diagnose.record import outcome_of
 from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
+from autograder.tape.explain import outcome_of
 from autograder.tape.observe.state import RunState
 
 HEAD = """

@@ -292,7 +292,7 @@ def test_what_a_program_prints_stays_inside(capfd):
         ("autograder.check", False),
         ("autograder.course.lab", False),
         ("autograder.classroom.collect.collection", False),
-        ("autograder.tape.diagnose.record", True),
+        ("autograder.tape.explain", True),
     ],
 )
 def test_importing_loads_no_torch(module, loads):

@@ -9,7 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import autograder
 from autograder.errors import InputError
-from autograder.tape.diagnose.cell_recording import record_cell
+from autograder.tape import explain_cell
 from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
 
 
@@ -170,9 +170,9 @@ def graph_of_an_earlier_cell() -> dict:
 def test_a_graph_of_an_earlier_cell_is_not_called_unharmed():
     """The saved tensors of an earlier cell's graph are not copied: if they changed, no outcome is named; else a note says so."""
     with pytest.raises(UnknownOutcomeError, match="ExpBackward0, which an earlier cell created"):
-        record_cell("n[:] = 0\nloss.backward()", graph_of_an_earlier_cell())
+        explain_cell("n[:] = 0\nloss.backward()", graph_of_an_earlier_cell())
 
-    verdict = record_cell("loss.backward()", graph_of_an_earlier_cell()).recording.verdict
+    verdict = explain_cell("loss.backward()", graph_of_an_earlier_cell(), repair=False)[0].verdict
 
     assert ("correct", [math.e] * 3) == (verdict.outcome, pytest.approx(verdict.gradients["w"].got))
     assert any("an earlier cell created" in note for note in verdict.notes)
@@ -184,7 +184,7 @@ def test_a_cell_that_runs_again_tells_nothing_of_its_first_run():
     space: dict = {}
     exec(source, space)
 
-    first, second = (record_cell(source, names).recording for names in ({}, space))
+    first, second = (explain_cell(source, names, repair=False)[0] for names in ({}, space))
 
     told = [
         [
@@ -200,6 +200,6 @@ def test_what_a_cell_made_itself_is_no_earlier_cells():
     """The last expression is compiled by itself, and still belongs to the cell that made the graph before it."""
     source = "import torch\nw = torch.ones(3, requires_grad=True)\nloss = w.exp().sum()\nloss.backward()"
 
-    verdict = record_cell(source, {}).recording.verdict
+    verdict = explain_cell(source, {}, repair=False)[0].verdict
 
     assert ("correct", ()) == (verdict.outcome, verdict.notes)

@@ -12,12 +12,12 @@ import torch
 import autograder
 from autograder.cli import main
 from autograder.errors import InputError
-from autograder.tape.run.once import run_once
 from autograder.tape.run.programs import scratch_folder
 from autograder.tape.run.programs.command_line import CommandLine
 from autograder.tape.run.programs.program import from_file
 from autograder.tape.run.programs.scratch_folder import ScratchFolder, look_at
 from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.runner import Runner
 
 WRITES = """
 import os
@@ -94,7 +94,7 @@ def test_the_folder_stays_as_it_was(project, capfd, monkeypatch):
 def test_each_run_finds_what_the_first_one_found(project, tmp_path):
     """Files that a run created, changed or removed are restored before the next."""
     program, scratch = copied(tmp_path / "root")
-    errors = [type(run_once(program).error).__name__ for _ in range(3)]
+    errors = [type(Runner(program).run().error).__name__ for _ in range(3)]
 
     assert ["RuntimeError"] * 3 == errors, "the script's own assertions hold in each run, and backward refuses"
     assert [str(project.parent / "made_beside.txt")] == re.findall(r"project: (.*)\.$", "".join(scratch.notes()))
@@ -106,13 +106,13 @@ def test_a_large_file_is_a_link_and_a_write_into_it_is_told(project, tmp_path, m
     (project / "data.bin").write_bytes(b"0" * 2000)
     (project / "train.py").write_text("assert 2000 == len(open('data.bin').read())\n")
     program, scratch = copied(tmp_path / "root")
-    run_once(program)
+    Runner(program).run()
     assert (Path(scratch.root + str(project)) / "data.bin").is_symlink()
     assert [] == list(scratch.notes())
 
     (project / "train.py").write_text("open('data.bin', 'a').write('1')\n")
     program, scratch = copied(tmp_path / "other")
-    run_once(program)
+    Runner(program).run()
     assert ["data.bin is too large to be copied, so each run wrote into the file itself."] == list(scratch.notes())
 
 
@@ -121,7 +121,7 @@ def test_a_folder_with_too_many_files_is_not_copied(project, tmp_path, monkeypat
     monkeypatch.setattr(scratch_folder, "MOST_FILES", 2)
     (project / "train.py").write_text("open('here.txt', 'w').close()\n")
     program, scratch = copied(tmp_path / "root")
-    run_once(program)
+    Runner(program).run()
 
     assert (project / "here.txt").exists()
     assert any("was not copied completely" in note for note in scratch.notes())
@@ -132,7 +132,7 @@ def test_hidden_folders_and_environments_are_links(project, tmp_path):
     (project / "env").mkdir()
     (project / "env/pyvenv.cfg").write_text("")
     program, scratch = copied(tmp_path / "root")
-    run_once(program)
+    Runner(program).run()
     copy = Path(scratch.root + str(project))
 
     assert (copy / ".git").is_symlink()
@@ -143,7 +143,7 @@ def test_hidden_folders_and_environments_are_links(project, tmp_path):
 def test_a_program_that_leaves_its_folder_changes_it_for_nobody(project):
     """`os.chdir` lasts as long as the run."""
     (project / "train.py").write_text("import os\nos.chdir('/')\n")
-    run_once(from_file("train.py"))
+    Runner(from_file("train.py")).run()
     assert str(project) == os.getcwd()
 
 

@@ -215,7 +215,7 @@ class MeantRun(TrialRun):
     def around(self, program: Program) -> Iterator[None]:
         """Return the context for the program's code."""
         views = SingleViews() if self.takes_views_singly else contextlib.nullcontext()
-        with self._copies.around(), PermittedLeafWrites(), views, super().around(program):
+        with self._copies.around(program), PermittedLeafWrites(), views, super().around(program):
             yield
         for call, outdated in zip(self.calls, self._outdated, strict=False):
             call.given = [(leaf, one) for leaf, one in call.given if leaf not in outdated & self._later.unused]

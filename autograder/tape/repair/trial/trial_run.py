@@ -19,9 +19,9 @@ from autograder.errors import message_of
 from autograder.tape.internals.entry_points import is_in_checkpoint
 from autograder.tape.internals.tensor_fields import is_transformed, unheard
 from autograder.tape.run.engine import Backward, Listener, copied, summed
-from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.runner import Runner
 
 LARGEST = 100_000  # largest number of elements that are compared one by one; larger tensors are compared by sums
 PART = 1 << 22  # number of elements of a large tensor that are summed at once
@@ -153,10 +153,10 @@ def members(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{place}]", one) for place, one in enumerate(value[:MEMBERS]))
 
 
-def run_trial(program: Program, trial: TrialRun, *, calls: int | None = None) -> TrialRun:
-    """Run the program, and return `trial` with the results. `calls` limits the number of backward calls."""
+def run_trial(runner: Runner, trial: TrialRun) -> TrialRun:
+    """Run the program, and return `trial` with the results."""
     try:
-        run = run_once(program, trial, lambda: trial.around(program), calls=calls)
+        run = runner.run(trial)
     except ProgramError as error:
         trial.error = f"ProgramError: {error}"
         return trial

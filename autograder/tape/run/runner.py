@@ -1,4 +1,4 @@
-"""Run a program once: seeded, with captured output and a time limit, and restore global state afterwards."""
+"""Start each run of a program: seeded, with captured output and a time limit, and restore global state afterwards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,54 +70,100 @@ WARNINGS = 4  # maximum number of warnings that are kept
 SECONDS = 60.0  # time limit of a run; lessons need milliseconds, and training scripts rarely more than this
 
 
-def run_once(
-    program: Program,
-    listener: Listener | None = None,
-    around: Callable[[], AbstractContextManager[Any]] = nullcontext,
-    *,
-    seconds: float = SECONDS,
-    compiles: bool = False,
-    calls: int | None = None,
-    partial: bool = False,
-    patience: float = 0.0,
-) -> Run:
-    """Return the record of one run of `program`. Its changes to this process are undone.
+@dataclass(frozen=True)
+class Runner:
+    """Starts all runs of a program. Changes to this process are undone after each run.
 
-    Args:
+    Attributes:
         program: the program.
-        listener: called around each backward.
-        around: creates the context for the program's code.
-        compiles: whether `torch.compile` functions run compiled, as in the run that determines the outcome; else they
-            run eagerly, because compiled code cannot be observed.
-        seconds: time limit; the run also ends when the active budget is spent.
-        calls: number of backward calls after which the run ends, before the next one; None for no limit.
-        partial: whether to return the complete backward calls if the time limit is reached after some of them.
-        patience: time limit while no backward call is complete, if that is larger than `seconds`.
-
-    Raises:
-        ProgramError: if the program cannot be run here (it reads input, exits with a status, does not end, or needs a
-            device or memory that is not available).
+        seconds: time limit of a run, which also ends when the active budget is spent.
+        calls: number of backward calls after which a run ends, before the next one; None for no limit.
     """
-    budget = budget_in_force()
-    limit, waits = budget.begin_run(seconds), min(patience, budget.left)
-    compiling = compiled_calls() if compiles else eager_calls()
-    world = closed_world(program.seeded, budget.readings)
-    with (
-        process_groups_kept(), memory_given_back(), _restored(program), world as printed, compiling as compiled,
-        _gradient_warnings(program) as warned,
-    ):  # fmt: skip
-        run = run_live(program, listener, around, limit, calls, waits)
-        run.warned = warned
-        run.compiled = bool(compiled)
-        run.returned = _copied(run.returned)
-        in_compiler = isinstance(run.error, TimeUp) and is_compiling(run.error)
-        _let_go(run.error)
-    if partial and isinstance(run.error, TimeUp):
-        _keep_complete(run)
-    refuse_exit(run, program, printed)
-    given = budget.given(max(seconds, patience), max(limit, waits))
-    refuse(run, program, given, in_compiler, partial)
-    return run
+
+    program: Program
+    seconds: float = SECONDS
+    calls: int | None = None
+
+    def run(
+        self, listener: Listener | None = None, *, compiles: bool = False, partial: bool = False, patience: float = 0.0
+    ) -> Run:
+        """Return the record of one run.
+
+        Args:
+            listener: its context `around` is active while the program's code runs; it is called around each backward.
+            compiles: whether `torch.compile` functions run compiled, as in the run that determines the outcome; else
+                they run eagerly, because compiled code cannot be observed.
+            partial: whether to return the complete backward calls if the time limit is reached after some of them.
+            patience: time limit while no backward call is complete, if that is larger than `seconds`.
+
+        Raises:
+            ProgramError: if the program cannot be run here (it reads input, exits with a status, does not end, or needs
+                a device or memory that is not available).
+        """
+        program, budget = self.program, budget_in_force()
+        limit, waits = budget.begin_run(self.seconds), min(patience, budget.left)
+        compiling = compiled_calls() if compiles else eager_calls()
+        world = closed_world(program.seeded, budget.readings)
+        with (
+            process_groups_kept(), memory_given_back(), _restored(program), world as printed, compiling as compiled,
+            _gradient_warnings(program) as warned,
+        ):  # fmt: skip
+            run = self.run_live(listener, limit, waits)
+            run.warned = warned
+            run.compiled = bool(compiled)
+            run.returned = _copied(run.returned)
+            in_compiler = isinstance(run.error, TimeUp) and is_compiling(run.error)
+            _let_go(run.error)
+        if partial and isinstance(run.error, TimeUp):
+            _keep_complete(run)
+        refuse_exit(run, program, printed)
+        given = budget.given(max(self.seconds, patience), max(limit, waits))
+        refuse(run, program, given, in_compiler, partial)
+        return run
+
+    def run_again(self, listener: Listener | None = None, *, compiles: bool = False, patience: float = 0.0) -> Run:
+        """Return another run of a program that has run before.
+
+        If it cannot be run now (memory, time), the run has this error. At its time limit, the run contains the results
+        so far.
+        """
+        try:
+            return self.run(listener, compiles=compiles, partial=True, patience=patience)
+        except ProgramError as error:
+            return Run(error=error)
+
+    def run_live(self, listener: Listener | None, seconds: float | None = None, patience: float = 0.0) -> Run:
+        """Return the record of one run, and keep its changes and output. Without `seconds` there is no time limit."""
+        program, listener = self.program, listener or Listener()
+        run, began = Run(root=program.scratch.root if program.scratch else ""), time.monotonic()
+        with told_of_children() as children, watched(listener, self.calls, children) as calls:
+            run.calls = calls
+            try:
+                # The limit is the inner context, so that it raises in the program only, and not in the code that cleans up.
+                clock = _until_backward(calls, seconds or 0.0, patience)
+                limit = time_limit(seconds, repeat_seconds=REPEAT_SECONDS, clock=clock) if seconds else nullcontext()
+                with listener.around(program), limit, _ended_early(run), children.ended_here():
+                    run.returned = program.call(lambda: len(calls))
+                    children.join()
+            except ProgramError as error:
+                error.args = tuple(
+                    text.without(run.root) if isinstance(text, Message) else str(text).replace(run.root, "")
+                    for text in error.args
+                )
+                raise
+            except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
+                run.error = _cause_of(_behind_exit(error, calls), program)
+                run.file, run.line, run.in_backward = where(run.error, program)
+                close_checkpoints(run.error)
+            children.end_daemons()
+            run.children, run.took = children.known(), time.monotonic() - began
+            # The order of calls in different threads varies between runs; the order within a thread does not.
+            run.calls = sorted(calls, key=lambda call: call.thread)
+            left = {number: target for call in calls for number, target in zip(call.numbers, call.targets, strict=True)}
+            run.final = {number: _left_in(target) for number, target in left.items()}
+            for call in calls:
+                call.targets = []  # a leaf may be large, and the next run needs the memory
+        return run
 
 
 @contextmanager
@@ -147,49 +194,6 @@ def _restored(program: Program) -> Iterator[None]:
         yield
     finally:
         world.restore()
-
-
-def run_live(
-    program: Program,
-    listener: Listener | None,
-    around: Callable[[], AbstractContextManager[Any]],
-    seconds: float | None = None,
-    most: int | None = None,
-    patience: float = 0.0,
-) -> Run:
-    """Return the record of one run of `program`, and keep its changes and output.
-
-    Without `seconds` there is no time limit.
-    """
-    run, began = Run(root=program.scratch.root if program.scratch else ""), time.monotonic()
-    with told_of_children() as children, watched(listener or Listener(), most, children) as calls:
-        run.calls = calls
-        try:
-            # The limit is the inner context, so that it raises in the program only, and not in the code that cleans up.
-            clock = _until_backward(calls, seconds or 0.0, patience)
-            limit = time_limit(seconds, repeat_seconds=REPEAT_SECONDS, clock=clock) if seconds else nullcontext()
-            with around(), limit, _ended_early(run), children.ended_here():
-                run.returned = program.call(lambda: len(calls))
-                children.join()
-        except ProgramError as error:
-            error.args = tuple(
-                text.without(run.root) if isinstance(text, Message) else str(text).replace(run.root, "")
-                for text in error.args
-            )
-            raise
-        except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
-            run.error = _cause_of(_behind_exit(error, calls), program)
-            run.file, run.line, run.in_backward = where(run.error, program)
-            close_checkpoints(run.error)
-        children.end_daemons()
-        run.children, run.took = children.known(), time.monotonic() - began
-        # The order of calls in different threads varies between runs; the order within a thread does not.
-        run.calls = sorted(calls, key=lambda call: call.thread)
-        left = {number: target for call in calls for number, target in zip(call.numbers, call.targets, strict=True)}
-        run.final = {number: _left_in(target) for number, target in left.items()}
-        for call in calls:
-            call.targets = []  # a leaf may be large, and the next run needs the memory
-    return run
 
 
 def _behind_exit(error: BaseException, calls: list[Backward]) -> BaseException:

@@ -1,0 +1,307 @@
+"""Explain a program: run it, derive the evidence and the verdict from the runs, and add proven fixes.
+
+`_recording` is the way from a program to its recording, `explain_program` the whole way; each stage receives the
+results of the stages before it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from msgspec import structs
+
+from autograder.errors import message_of
+from autograder.locale.messages import CLAUSES, Message, join_messages
+from autograder.tape.diagnose.assembly import assemble, recording_of_beginning
+from autograder.tape.diagnose.compiled_evidence import CompiledEvidence
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
+from autograder.tape.diagnose.unknown_outcome import (
+    is_foreign_error,
+    is_unexplained,
+    recording_of_error,
+    refuse_inherited,
+    refuse_uncompared,
+    refuse_unfollowed,
+    refuse_unrepeated,
+)
+from autograder.tape.oracle.all_runs import (
+    Runs,
+    all_runs,
+    beginning_of,
+    cell_runs,
+    compiled_again,
+    first_run,
+    repeated,
+    slower,
+)
+from autograder.tape.oracle.excerpt import WHOLE, Scope
+from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import Outcome, Problem, Verdict
+from autograder.tape.repair.repairs import find_repairs
+from autograder.tape.repair.search import slopes_differ
+from autograder.tape.repair.suggestions import with_suggestions
+from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_cell
+from autograder.tape.run.budget import SECONDS, Budget, budget_in_force
+from autograder.tape.run.finished_run import is_out_of_time
+from autograder.tape.run.programs.notebook_text import place_in_cell
+from autograder.tape.run.programs.program import Program, from_cell, from_file, from_function, from_source
+from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.runner import SECONDS as RUN_SECONDS
+from autograder.tape.run.runner import Runner
+from autograder.tape.run.snapshot import Snapshot
+
+NOTE = Message(
+    "note.before_error|Before this error, a backward call gave a wrong gradient without an error; the explanation is "
+    "about that gradient."
+)
+
+
+def explain_program(
+    factory: ProgramFactory,
+    *,
+    repair: bool = True,
+    budget: Budget | None = None,
+    scope: Scope = WHOLE,
+    first: Callable[[Recording], None] | None = None,
+) -> Recording:
+    """Return the recording of a program, with fixes and notes on them in its verdict.
+
+    Args:
+        factory: the program, and a constructor for its changed versions.
+        repair: whether to search for fixes if the outcome is not "correct".
+        budget: time limit for the whole call, one minute by default; the result contains everything known when it is
+            spent.
+        scope: which backward call of a long run to record.
+        first: called with the recording before the search for fixes.
+
+    Raises:
+        ProgramError: if the program cannot be run; the message gives the reason and the next step in one sentence.
+    """
+    with (budget or Budget(SECONDS)).in_force():
+        recording = record_program(factory.original, scope=replace(scope, has_steps=False))
+        error, part = recording.verdict.error, _until_error(factory, recording)
+        if part is not None:
+            earlier = record_program(part.original, scope=scope)
+            is_earlier = earlier.verdict.outcome == "silently-wrong" and bool(earlier.verdict.harms)
+            recording, part = (earlier, part) if is_earlier else (recording, None)
+
+        def told(found: Recording) -> Recording:
+            return _with_notes(factory, found, error if part else None)
+
+        has_repairs = repair and recording.verdict.outcome != "correct" and not _is_beyond_search(recording)
+        if first is not None and (has_repairs or (repair and recording.verdict.graph_faults)):
+            first(told(recording))
+        return told(_with_fixes(recording, part or factory, scope, run=repair, has_repairs=has_repairs))
+
+
+def explain_cell(source: str, space: dict[Any, Any], *, repair: bool = True) -> tuple[Recording, object]:
+    """Return the recording of a notebook cell with its fixes, and the value of the cell's last expression.
+
+    The cell runs once in `space`, with all its effects. Every other run starts from the state before the cell and is
+    undone.
+
+    Raises:
+        ProgramError: if the source is not Python, or changes tensors that the graph of an earlier cell saved, so that
+            the outcome is unknown.
+    """
+    with Budget(SECONDS).in_force():
+        program = from_cell(source, space)
+        before = Snapshot(program.roots, program.space)
+        runs = cell_runs(Runner(program), before)
+        evidence = Evidence(runs)
+        refuse_inherited(evidence)
+        recording = assemble(program, evidence)
+        verdict, value = recording.verdict, runs.plain.returned
+        if not repair or (verdict.outcome == "correct" and not verdict.graph_faults):
+            return recording, value
+        after = Snapshot((*program.roots, *from_cell(source, space).roots), space)
+        before.restore()
+        try:
+            factory = factory_of_cell(source, space)
+            return _with_fixes(recording, factory, WHOLE, has_repairs=verdict.outcome != "correct"), value
+        finally:
+            after.restore()
+
+
+def record_program(program: Program, seconds: float = RUN_SECONDS, scope: Scope = WHOLE) -> Recording:
+    """Return the recording of a program: the state of autograd during the run, and the verdict without fixes.
+
+    Args:
+        program: the program.
+        seconds: time limit of a run.
+        scope: the part of a long run to record; its other backward calls are only compared.
+
+    Raises:
+        ProgramError: if the program could not be run; after a timeout, the attribute `recording` has its first seconds.
+        UnknownOutcomeError: if the outcome is unknown, for example because another process determined it.
+    """
+    with budget_in_force().in_force() as budget:
+        runner = Runner(program, seconds)
+        try:
+            plain = first_run(runner, scope)
+        except ProgramError as error:
+            if is_out_of_time(error):
+                error.recording = recording_of_beginning(program, *beginning_of(runner))
+            raise
+        if not scope.has_steps and (alone := recording_of_error(program, plain)) is not None:
+            return alone
+        evidence = _evidence(runner, all_runs(runner, plain, scope))
+        refuse_unfollowed(evidence)
+        refuse_uncompared(evidence)
+        if is_unexplained(evidence):
+            refuse_unrepeated(evidence, repeated(slower(runner), plain, compiles=plain.compiled))
+        budget.stage = "finding the cause"
+        return assemble(program, evidence)
+
+
+def _evidence(runner: Runner, runs: Runs) -> Evidence:
+    """Return the evidence of runs. If only the random numbers of a compiled run differ, use one with the eager numbers."""
+    if runs.eager is None:
+        return Evidence(runs)
+    eager = Evidence(replace(runs, plain=runs.eager, eager=None))
+    evidence = CompiledEvidence(runs, eager)
+    if evidence.outcome != "silently-wrong":
+        return evidence
+    same_numbers = CompiledEvidence(compiled_again(runner, runs), eager)
+    return same_numbers if same_numbers.outcome == "correct" else evidence
+
+
+def _until_error(factory: ProgramFactory, recording: Recording) -> ProgramFactory | None:
+    """Return the factory of a program that ends before its error, if a backward call before that error was recorded."""
+    error = recording.verdict.error
+    if error is None or recording.verdict.outcome != "raises-forward" or not recording.backward:
+        return None
+
+    def cut(program: Program) -> Program:
+        def call(backwards: Callable[[], int]) -> object:
+            try:
+                return program.call(backwards)
+            except Exception as raised:
+                if (type(raised).__name__, message_of(raised)) != (error.type, error.message):
+                    raise
+                return None
+
+        return replace(program, call=call)
+
+    return replace(factory, original=cut(factory.original), make=lambda text: cut(factory.make(text)))
+
+
+def _with_notes(factory: ProgramFactory, recording: Recording, error: Problem | None) -> Recording:
+    """Return the recording with the cells of its lines, and with the error of the whole program if it shows an earlier fault."""
+    verdict = recording.verdict
+    if error:
+        verdict = structs.replace(verdict, outcome="raises-forward", error=error, notes=(NOTE, *verdict.notes))
+    lines = sorted({line for line in _lines(factory.original.file, verdict) if line})
+    if factory.notebook is not None and lines:
+        places = {line: place_in_cell(factory.source, line) for line in lines}
+        each = [Message("notebook.line_is|line {line} = {place}", line=line, place=places[line]) for line in lines]
+        named = join_messages(each, CLAUSES)
+        note = Message("notebook.lines_count|Lines count through all code cells: {named}.", named=named)
+        verdict = structs.replace(verdict, notes=(note, *verdict.notes))
+    return structs.replace(recording, verdict=verdict)
+
+
+def _lines(own: str, verdict: Verdict) -> list[int | None]:
+    """Return the most important lines of the verdict in the program's own file."""
+    places = [place for harm in verdict.harms[:1] for place in (*harm.mutated_at[:2], harm.saved_at)]
+    places += [fault.place for fault in verdict.graph_faults[:1]]
+    error = verdict.error
+    raised = [error.line] if error and error.is_in(own) else []
+    return [
+        *(place.line for place in places if place.file == own),
+        *raised,
+        *(fix.line for fix in verdict.fixes[:1] if not fix.file),
+    ]
+
+
+def _is_beyond_search(recording: Recording) -> bool:
+    """Return whether no change of the modifications can help: the error has another cause, or a gradient without a harm is wrong."""
+    verdict = recording.verdict
+    is_unused = not verdict.harms and any(fault.kind == UNUSED_TARGET.name for fault in verdict.graph_faults)
+    is_of_a_formula = verdict.outcome == "silently-wrong" and slopes_differ(verdict) and not verdict.harms
+    return is_unused or is_of_a_formula or is_foreign_error(recording)
+
+
+def _with_fixes(
+    recording: Recording, factory: ProgramFactory, scope: Scope, *, has_repairs: bool, run: bool = True
+) -> Recording:
+    """Return the recording with the fixes of its program, the changes for its graph faults, and the notes on them.
+
+    Args:
+        recording: the recording.
+        factory: the program, and a constructor for its changed versions.
+        scope: the length of each run of a change for a graph fault.
+        has_repairs: whether to search for fixes.
+        run: whether to run the changes for graph faults.
+    """
+    verdict, reason = recording.verdict, None
+    if has_repairs:
+        found = find_repairs(factory, verdict, prove)
+        notes, reason = (*verdict.notes, *found.notes), found.reason
+        verdict = structs.replace(verdict, fixes=found.fixes, notes=notes, runs=budget_in_force().runs)
+    verdict = with_suggestions(verdict, factory, scope, prove if run else None)
+    # A change for a graph fault that was run is a fix: a note that no fix was found would be false.
+    if reason and not any(fault.was_run for fault in verdict.graph_faults):
+        verdict = structs.replace(verdict, notes=(*verdict.notes, reason))
+    return structs.replace(recording, verdict=verdict)
+
+
+def prove(program: Program, scope: Scope) -> Verdict:
+    """Return the verdict on a changed program, which is "raises-forward" if it cannot be run."""
+    try:
+        return record_program(program, scope=replace(scope, is_proof=True)).verdict
+    except ProgramError as error:
+        return Verdict("raises-forward", Problem(type(error).__name__, message_of(error), None))
+
+
+def record(
+    program: str | Callable[..., object],
+    *,
+    file: str = "<program>",
+    names: dict[str, Any] | None = None,
+    function: str | None = None,
+    seconds: float = RUN_SECONDS,
+) -> Recording:
+    """Return the recording of `program`: the state of autograd during the run, and the verdict without fixes.
+
+    Args:
+        program: source text, or a function; it runs several times with the same seeds, and its output is discarded.
+        file: file name in the report.
+        names: initial values, as globals of the text or keyword arguments of the function; each run receives copies.
+        function: name of a function in the text to call after the text has run; None for the text alone.
+        seconds: time limit of a run.
+
+    Raises:
+        ProgramError: if the program could not be run; the message gives the reason in one sentence.
+    """
+    made = (
+        from_source(program, file, names, function) if isinstance(program, str) else from_function(program, file, names)
+    )
+    return record_program(made, seconds)
+
+
+def record_file(
+    path: str | os.PathLike[str], function: str | None = None, *, seconds: float = RUN_SECONDS
+) -> Recording:
+    """Return the recording of a script that runs as `__main__`, or of a function of a module.
+
+    Args:
+        path: a Python file; it can import modules from its directory, as when it is run directly.
+        function: a function, called without arguments or with the return value of the module's `make()`;
+            "Class.method" for a method. If it is None and the script never runs a backward, its function `run` is
+            called.
+        seconds: time limit of a run; there are at least four runs.
+
+    Raises:
+        ProgramError: if the program cannot be run; the message gives the reason and the next step in one sentence.
+    """
+    return record_program(from_file(path, function), seconds)
+
+
+def outcome_of(source: str, names: dict[str, Any] | None = None) -> Outcome:
+    """Return the outcome of running a source text."""
+    return record(source, names=names).verdict.outcome

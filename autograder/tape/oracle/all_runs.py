@@ -1,0 +1,226 @@
+"""The runs of a program from which its verdict is derived: plain, with private copies, observed, traced, and varied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from autograder.tape.internals.mode_stack import eager_calls, eager_random_numbers
+from autograder.tape.observe.backward_watcher import BackwardTrace
+from autograder.tape.observe.names import LeafNames
+from autograder.tape.observe.observer import Observer
+from autograder.tape.oracle.cloned_saves import ClonedSavesRun
+from autograder.tape.oracle.excerpt import FEW, Scope, calls_beyond_error, excerpt_of, is_long
+from autograder.tape.oracle.gradient_comparison import (
+    ROUNDING,
+    first_difference,
+    gradients_of,
+    loses_gradients,
+    parted_at,
+)
+from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
+from autograder.tape.recording.verdict_types import Excerpt
+from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.finished_run import CompilingTookTooLong, Run, time_was_up
+from autograder.tape.run.runner import Runner
+from autograder.tape.run.snapshot import Snapshot
+
+# The run with cloned saves executes the same operations on the same numbers, so even a difference as small as an
+# optimizer's step is real, but not one as small as a sum whose terms cancel: other values of the output of a
+# log-softmax change no gradient if those of the loss sum to zero. If the bytes of no saved tensor changed, only
+# differences larger than rounding errors count.
+WITNESSED, UNWITNESSED = ROUNDING, 1e-3
+
+# Shares of the remaining time: of the first run, and of the run with private copies after it.
+FIRST, SECOND = 0.4, 0.6
+PATIENCE = 0.8  # share of the remaining time that a run without a finished backward call gets
+# Share of the remaining time; if a run with an error took more, other runs do not continue beyond the error.
+SLOW = 0.05
+TWO_MORE = 1 / 3  # share of the remaining time; if a run takes more, there is no time for two more
+SLOWER = 20  # limit for the ratio of an observed and a plain run (about 10 for small tensors)
+BEGINNING = 2.0  # seconds to record of a program that does not end
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The results of all runs of a program.
+
+    Attributes:
+        plain: the run without an observer, which determines the outcome.
+        observed: the run that `observer` recorded statement by statement.
+        cloned_saves: the run in which backward uses private copies of all saved tensors.
+        untracked_effect: result of finite differences for modifications that autograd did not record.
+        trace: the nodes that the engine visited, in order.
+        trace_of_copies: those of the run with private copies.
+        excerpt: the recorded part of a long run; None if the whole run was recorded.
+        eager: for a program with compiled functions, the plain run without compilation; else None. Only `plain` runs
+            compiled.
+    """
+
+    plain: Run
+    observed: Run
+    cloned_saves: Run
+    observer: Observer
+    untracked_effect: UntrackedEffect
+    trace: BackwardTrace
+    trace_of_copies: BackwardTrace
+    excerpt: Excerpt | None = None
+    eager: Run | None = None
+
+    @property
+    def limit(self) -> float:
+        """The largest relative difference between two gradients that counts as equal."""
+        witnessed = any(save.changed for save in self.observer.state.consumed)
+        return WITNESSED if witnessed else UNWITNESSED
+
+
+def first_run(runner: Runner, scope: Scope) -> Run:
+    """Return the run without an observer. Without time to compile, `torch.compile` functions run eagerly.
+
+    The run ends at its share of the time, but not before a backward call is complete or its patience ends.
+
+    Raises:
+        ProgramError: if the program cannot be run.
+    """
+    budget = budget_in_force()
+    budget.stage = "running the program unchanged"
+
+    def patient_run(compiles: bool) -> Run:
+        limit, patience = min(runner.seconds, FIRST * budget.left), min(runner.seconds, PATIENCE * budget.left)
+        limited = replace(runner, seconds=limit, calls=scope.calls)
+        return limited.run(compiles=compiles, partial=True, patience=patience)
+
+    try:
+        return patient_run(True)
+    except CompilingTookTooLong:
+        run = patient_run(False)
+        run.gave_up_compiling = True
+        return run
+
+
+def all_runs(runner: Runner, plain: Run, scope: Scope) -> Runs:
+    """Return the plain run with all others. The run that determines the outcome comes first, because time may be short."""
+    runner = slower(runner)
+    eager = repeated(runner, plain) if plain.compiled else plain
+    budget_in_force().stage = "comparing with copies of the saved tensors"
+    copies, meant = _meant(runner, eager, scope)
+    runs = _recorded(runner, eager, copies, meant, scope)
+    parted = parted_at(eager, meant, runs.limit)
+    if parted is not None and not any(save.changed and save.call == parted for save in runs.observer.state.consumed):
+        meant = replace(meant, calls=meant.calls[:parted], is_cut=True, is_parted=True)
+        runs = _recorded(runner, eager, copies, meant, scope)
+    return replace(runs, plain=plain, eager=eager) if plain.compiled else runs
+
+
+def slower(runner: Runner) -> Runner:
+    """Return the runner for the runs after the plain one, which are slower."""
+    return replace(runner, seconds=SLOWER * runner.seconds)
+
+
+def repeated(runner: Runner, plain: Run, *, compiles: bool = False) -> Run:
+    """Return another run of the unchanged program, as long as the plain one."""
+    return replace(runner, calls=len(plain.calls) if plain.is_cut else None).run_again(compiles=compiles)
+
+
+def compiled_again(runner: Runner, runs: Runs) -> Runs:
+    """Return the runs with another compiled run, which uses the random numbers of eager mode."""
+    with eager_random_numbers():
+        return replace(runs, plain=repeated(slower(runner), runs.plain, compiles=True))
+
+
+def _recorded(runner: Runner, plain: Run, copies: ClonedSavesRun, meant: Run, scope: Scope) -> Runs:
+    """Return the runs with those that are recorded and traced."""
+    budget = budget_in_force()
+    excerpt = excerpt_of(plain, meant, scope) if is_long(plain, scope) or meant.is_parted else None
+    first, last = (excerpt.first - 1, _end(excerpt, plain)) if excerpt else (0, None)
+    runner = replace(runner, calls=last)
+    budget.stage = "recording"
+    observer, observed = _observe(runner, first)
+    trace = BackwardTrace(first=first)
+    runner.run_again(trace)
+    effect = UntrackedEffect()
+    if plain.error is None and not (scope.knows_gradients and _differ(plain, meant)):
+        budget.stage = "taking finite differences"
+        asked, corrected = scope.check_gradients, not scope.is_proof
+        effect = effect_of_untracked_writes(runner, observer, asked=asked, corrected=corrected)
+    return Runs(plain, observed, meant, observer, effect, trace, copies.trace, excerpt)
+
+
+def _observe(runner: Runner, first: int) -> tuple[Observer, Run]:
+    """Return the observed run, repeated with checks after every statement if the line of a modification is uncertain."""
+    observer = Observer(runner.program, first=first)
+    observed = runner.run_again(observer)
+    focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
+    if focus:
+        observer = Observer(runner.program, focus, first)
+        observed = runner.run_again(observer)
+    return observer, observed
+
+
+def _differ(plain: Run, meant: Run) -> bool:
+    """Return whether a gradient of a run differs from the run with private copies of saved tensors."""
+    return first_difference(gradients_of(plain), gradients_of(meant), UNWITNESSED) is not None
+
+
+def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Run]:
+    """Return the run with private copies. In a long program it ends after a few backward calls if one of these is harmed."""
+    left, seconds = budget_in_force().left, runner.seconds
+
+    def run(most: int | None, *, keeps_leaves: bool = False) -> tuple[ClonedSavesRun, Run]:
+        listener = ClonedSavesRun(LeafNames(runner.program.owns), keeps_leaves=keeps_leaves)
+        limited = replace(runner, seconds=min(seconds, SECOND * left), calls=most)
+        meant = limited.run_again(listener, patience=min(seconds, left))
+        if plain.is_cut and len(meant.calls) == len(plain.calls) and not meant.in_backward:
+            meant.error, meant.is_cut = None, True  # the plain run did not get as far as to this error
+        if keeps_leaves or not loses_gradients(gradients_of(plain), gradients_of(meant)):
+            return listener, meant
+        return run(most, keeps_leaves=True)
+
+    if plain.error is not None and plain.took > TWO_MORE * left:
+        # The outcome is known, and the time is needed to find the line.
+        return ClonedSavesRun(), Run(error=time_was_up())
+    if not is_long(plain, scope):
+        is_slow = plain.error is not None and plain.took > SLOW * left
+        return run(len(plain.calls) if is_slow else calls_beyond_error(plain.error, plain.calls))
+    whole = len(plain.calls) if plain.is_cut or plain.error is not None else None
+    if scope.shown is None and plain.error is None and len(plain.calls) > FEW:
+        beginning = run(FEW)
+        if _differ(plain, beginning[1]):
+            return beginning
+    return run(whole)
+
+
+def _end(excerpt: Excerpt, plain: Run) -> int | None:
+    """Return the number of backward calls after which the recording ends, or None for the end of the run."""
+    return None if excerpt.last == excerpt.calls and not plain.is_cut else excerpt.last
+
+
+def beginning_of(runner: Runner) -> tuple[Observer, Run]:
+    """Return the observed first seconds of a program that does not end."""
+    observer = Observer(runner.program)
+    return observer, replace(runner, seconds=BEGINNING).run_again(observer)
+
+
+def cell_runs(runner: Runner, before: Snapshot) -> Runs:
+    """Return the runs of a notebook cell, the last of which keeps its effects.
+
+    The runs for the correct gradients are undone, and keep the graphs of other cells.
+
+    Args:
+        runner: starts the runs.
+        before: the state before the cell.
+    """
+    trace, copies = BackwardTrace(keep_graph=True), ClonedSavesRun(keep_graph=True)
+    runner.run_again(trace)
+    meant = runner.run_again(copies)
+    observer = Observer(runner.program)
+    with eager_calls():
+        live = runner.run_live(observer)
+    if isinstance(live.error, (KeyboardInterrupt, SystemExit)):
+        raise live.error
+    effect = UntrackedEffect()
+    if live.error is None and observer.state.untracked.used_writes:
+        after = Snapshot(runner.program.roots, runner.program.space)
+        before.restore()
+        effect = effect_of_untracked_writes(runner, observer)
+        after.restore()
+    return Runs(live, live, meant, observer, effect, trace, copies.trace)
