@@ -510,6 +510,17 @@ PROGRAMS = (
         (("net(x).sum(), x)", "net(x).sum(), x, create_graph=True)"),),
     ),
     FaultyProgram(
+        "two losses of one layer go backward in a loop", "graph used again", "raises-backward",
+        """
+        net, w = nn.Linear(2, 3), torch.ones(2, requires_grad=True)
+        shared = net(w).tanh()  # fault
+        losses = [shared.sum(), shared.pow(2).sum()]
+        for loss in losses:
+            loss.backward()
+        """,
+        (("for loss in losses", "for loss in [sum(losses)]"),),
+    ),
+    FaultyProgram(
         "eval_before_the_second_round", "mode left on", "correct",
         """
         net = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5), nn.Linear(3, 1))

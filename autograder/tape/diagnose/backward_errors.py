@@ -47,8 +47,10 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
     if shared is None:
         return
-    first = next((call for call, nodes in zip(earlier, visited, strict=False) if shared.id in nodes), earlier[-1])
-    if first.place == last.place:
+    number = next((index for index, nodes in enumerate(visited[:-1]) if shared.id in nodes), len(earlier) - 1)
+    first, begun = earlier[number], state.backward_calls[number].call
+    # Of losses that were all computed before, as in `for loss in losses: loss.backward()`, no round passes on a value.
+    if first.place == last.place and any(state.graph.nodes[node].step > begun for node in again):
         yield _carried_fault(state, shared, first.place)
         return
     known: dict[str, object] = {
