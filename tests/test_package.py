@@ -117,28 +117,6 @@ def test_conda_gets_the_locked_versions():
     assert {"pip": ["--editable .[test,cluster]"]} in listed
 
 
-def test_writing_the_lock_leaves_out_what_only_cuda_needs():
-    """Torch and its libraries for Linux are removed, including indirect ones; packages that others need are kept."""
-    text = (
-        "filelock==4.2\n    # via torch\n"
-        "nvidia-a==1 ; sys_platform == 'linux' \\\n    --hash=sha256:aa\n    # via\n    #   nvidia-b\n    #   torch\n"
-        "nvidia-b==2 ; sys_platform == 'linux' \\\n    --hash=sha256:bb\n    # via torch\n"
-        "pexpect==4 ; sys_platform == 'linux' \\\n    --hash=sha256:cc \\\n    --hash=sha256:dd\n    # via ipython\n"
-        "torch==2.13.0 \\\n    --hash=sha256:ee\n    # via autograd-er (pyproject.toml)\n"
-    )
-    kept = lock.without_cuda(lock.parse(text))
-    assert [
-        "filelock==4.2",
-        "pexpect==4 ; sys_platform == 'linux' \\\n    --hash=sha256:cc \\\n    --hash=sha256:dd",
-    ] == [str(package) for package in kept]
-
-
-def test_writing_the_lock_keeps_conda_in_step():
-    """Only versions change, under conda's own names too; Python stays."""
-    before = "dependencies:\n  - python=3.12\n  - pytorch=2.12.0 # torch\n  - pip:\n      - --editable .[test]\n"
-    assert before.replace("2.12.0", "2.13.0") == lock.in_step(before, {"torch": "2.13.0"})
-
-
 # what a command needs
 
 

@@ -1,8 +1,6 @@
 """The command that runs the corpus on several releases of PyTorch, and the page with its table."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -45,15 +43,6 @@ def test_a_row_counts_right_of_asked():
     assert "- elsewhere: as PyTorch does (plain PyTorch raises BufferError: no)" in lines
     assert "- without a proven repair: unrepaired" == lines[-1]
     assert 1 == unexplained
-
-
-def test_what_is_no_release_is_refused_in_a_sentence():
-    """One line on standard error, empty standard output, exit code 2."""
-    command = [sys.executable, "-m", "tests.versions", "newest"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-    assert (2, "") == (done.returncode, done.stdout)
-    assert ["'newest' is no release of PyTorch: give numbers such as 2.13.0."] == done.stderr.splitlines()
 
 
 def test_the_page_has_the_oldest_release_that_may_be_installed():

@@ -79,18 +79,8 @@ def _write_records(folder: Path, students: list[SimulatedStudent]) -> None:
     rows = []
     for number, one in enumerate(students):
         cells = {name: _grade(name, answer, number) for name, answer in one.answers.items()}
-        rows.append(
-            (
-                ASSIGNMENT,
-                one.student,
-                1,
-                "",
-                "",
-                "{}",
-                json.dumps({"student": one.student, "cells": {ASSIGNMENT: cells}}),
-                "",
-            )
-        )
+        record = json.dumps({"student": one.student, "cells": {ASSIGNMENT: cells}})
+        rows.append((ASSIGNMENT, one.student, 1, "", "", "{}", record, ""))
     with sqlite3.connect(folder / "gradebook.db") as book:
         book.execute(
             "CREATE TABLE autograder_grade (assignment TEXT, student TEXT, run INTEGER, submission TEXT, source TEXT, "

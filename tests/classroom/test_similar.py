@@ -38,14 +38,10 @@ def test_planted_copies_are_found_and_independent_answers_are_not(steps, precisi
     for size in (40, 200):
         for seed in range(3):
             answers, planted = class_with_copies(size, steps, seed)
-            pairs = {
-                pair.students for pair in similar_pairs({student: [code] for student, code in answers.items()}, [STUB])
-            }
-            found, true, planted_count = (
-                found + len(pairs),
-                true + len(pairs & set(planted)),
-                planted_count + len(planted),
-            )
+            given = {student: [code] for student, code in answers.items()}
+            pairs = {pair.students for pair in similar_pairs(given, [STUB])}
+            found, true = found + len(pairs), true + len(pairs & set(planted))
+            planted_count += len(planted)
     print(f"{steps} steps: precision {true}/{found}, recall {true}/{planted_count}")
     assert true >= precision * found
     assert true >= recall * planted_count
