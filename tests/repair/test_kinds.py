@@ -31,8 +31,8 @@ def test_kind_repairs(broken, monkeypatch):
     texts = [apply_fix(broken.source, fix) for fix in found.fixes]
     place = next((at for at, text in enumerate(texts) if broken.after in text), None)
     assert place is not None, found
-    chosen, meaning = texts[place], found.meanings[place]
-    assert meaning is None if broken.says is None else broken.says in (meaning or "")
+    chosen, changes = texts[place], found.fixes[place].changes
+    assert broken.says in changes if broken.says else changes == ""
     got = plain(chosen, broken.function).gradients
     for leaf, expected in broken.gradients.items():
         assert pytest.approx(expected, rel=1e-4) == flat(got[leaf])

@@ -138,14 +138,12 @@ class Repairs:
     Attributes:
         fixes: fixes that keep all losses and gradients, smallest first; if there are none, fixes that change the
             computation. Use `apply_fix` to apply them.
-        meanings: for each fix, the changes of computed values, as a sentence; None if every value is kept.
         warnings: attempted fixes in the program that have no effect, each with the resulting gradient, and errors of
             the search.
         reason: reason why there is no fix; None if there is one, or if none is needed.
     """
 
     fixes: tuple[Fix, ...] = ()
-    meanings: tuple[str | None, ...] = ()
     warnings: tuple[str, ...] = ()
     reason: str | None = None
 
@@ -180,26 +178,20 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Rep
     try:
         with warnings.catch_warnings(action="ignore"):
             found = find_in_files([search_of(file, verdict) for file in files], search_of)
-            named = named_cures(factory, verdict) if files[0] is factory else ()
+            program = BrokenProgram(EditableSource(factory.source), verdict, factory.file)
+            named = [*cures_in_use(program)] if files[0] is factory else []
     finally:
         # Tracebacks show the user's source again.
         linecache.cache.update({path: lines for path, lines in known.items() if lines})
     fixes = tuple(_fix(one) for one in found)
-    failed = [failure for search in searches for failure in search.failures]
-    named = tuple(dict.fromkeys([*named, *failed]))
-    return Repairs(fixes, tuple(one.whole.changes for one in found), named, None if fixes else _why_none(searches))
-
-
-def named_cures(factory: ProgramFactory, verdict: Verdict) -> tuple[str, ...]:
-    """Return notes on attempted fixes in the program's own file that have no effect on the error."""
-    program = BrokenProgram(EditableSource(factory.source), verdict, factory.file)
-    return tuple(dict.fromkeys(cures_in_use(program)))
+    named += [failure for search in searches for failure in search.failures]
+    return Repairs(fixes, tuple(dict.fromkeys(named)), None if fixes else _why_none(searches))
 
 
 def _fix(found: FoundRepair) -> Fix:
     """Return the Fix: the change of its first file, with the changes of other files in `more`."""
-    first, *more = (_change(factory, tried) for factory, tried in found.changes)
-    whole = found.whole
+    first, *more = (_change(factory, tried) for factory, tried in found)
+    whole = found[-1][1]
     return replace(
         first,
         proven=whole.keeps_training,
@@ -262,18 +254,8 @@ def compared_part(verdict: Verdict) -> Scope:
 
 
 SearchOf = Callable[[ProgramFactory, Verdict], Search]
-
-
-@dataclass(frozen=True)
-class FoundRepair:
-    """A fix that was run: the changed sources of one or two files. The last entry describes the combined effect."""
-
-    changes: tuple[tuple[ProgramFactory, TriedChange], ...]
-
-    @property
-    def whole(self) -> TriedChange:
-        """The combined effect of the changes."""
-        return self.changes[-1][1]
+# A fix that was run: the changed sources of one or two files. The last entry describes the combined effect.
+FoundRepair = tuple[tuple[ProgramFactory, TriedChange], ...]
 
 
 def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFactory]:
@@ -305,13 +287,13 @@ def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepa
     """
     for search in searches:
         if found := search.look(search.factory.source, search.verdict):
-            return [FoundRepair(((search.factory, one),)) for one in found]
+            return [((search.factory, one),) for one in found]
     for search in searches if len(searches) > 1 else ():
         if pairs := list(find_in_two(search, search_of)):
             return pairs
     for search in searches:
         if found := search.changing_repairs():
-            return [FoundRepair(((search.factory, one),)) for one in found]
+            return [((search.factory, one),) for one in found]
     return []
 
 
@@ -325,5 +307,5 @@ def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
         seconds = [search_of(one, verdict) for one in others if one.file != search.factory.file]
         found = [(one.factory, fix) for one in seconds for fix in one.look(one.factory.source, verdict, depth=1)]
         if found:
-            yield from (FoundRepair(((search.factory, failed), one)) for one in found)
+            yield from (((search.factory, failed), one) for one in found)
             return
