@@ -139,7 +139,6 @@ SLOW_TESTS = (
     "course/test_lab.py::test_the_server_starts_serves_and_stops",
     "course/test_help.py::test_what_failed_is_told_by_its_name",
     "course/test_summary.py::test_the_page_is_in_the_reader_s_language",
-    "course/test_error_index.py::test_a_changed_sources_page_differs",
     "grade/batch/test_course_config.py::test_a_course_may_keep_its_files_elsewhere",
     "grade/batch/test_feedback.py::test_a_cell_that_was_missing_is_said_to_be_where_it_stands",
     "grade/batch/test_feedback.py::test_a_hand_in_that_could_not_be_graded_is_one_sentence_and_a_way_out",

@@ -159,12 +159,6 @@ def silent_without_data():
 """
 HARMLESS_WRITES = {
     "after backward": ({"late": "out.detach().numpy()[:] = 0"}, "line 7: out.detach()", "after backward has run"),
-    "the gradient itself": ({"late": "a.grad.zero_()"}, "line 7: a.grad.zero_()", "after backward has run"),
-    "into the sum": (
-        {"middle": "loss.detach().zero_()"},
-        "line 6: loss.detach()",
-        "no saved value that backward reads",
-    ),
     "the same values": ({"middle": "out.detach().mul_(1)"}, "line 6: out.detach()", "keeps for backward"),
     "before any node": (
         {"early": "a.detach().numpy()[:] = 5"},

@@ -22,7 +22,7 @@ from autograder.grade.validation.validate import (
     validate_source,
     with_answers,
 )
-from autograder.grade.where.grading_job import GradingTerms, JobResult
+from autograder.grade.where.grading_job import GradingTerms
 from autograder.grade.where.local_processes import LocalBackend
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import KNOWN, answer, graded_cell, teacher
@@ -294,22 +294,6 @@ def test_a_long_grade_id_is_not_cut_in_the_table(capsys):
     cell = CellReport(id="test_plot_of_the_squared_exponential_end", max_points=1, model=1, release=0, kind=OUTSIDE)
     print_report(SourceReport(notebook="n", cells=(cell,), plan=GradingPlan()))
     assert "end" in capsys.readouterr().out
-
-
-class _LastFirst:
-    """Returns the results of all jobs in reverse order, as parallel processes may do."""
-
-    def grade(self, jobs):
-        results = [JobResult(job.student, job.notebook, None, f"{job.student} failed") for job in jobs]
-        return reversed(results)
-
-
-def test_results_keep_their_order_whichever_is_first():
-    """The second submission may be graded before the first."""
-    source = AssignmentSource("n", notebook(TESTS["right"]))
-    submissions = {name: (model_answers(source), GradingPlan()) for name in ("a", "b", "c")}
-    grades = grade_submissions(source, submissions, _LastFirst())
-    assert [("a", "a failed"), ("b", "b failed"), ("c", "c failed")] == list(grades.items())
 
 
 @pytest.fixture

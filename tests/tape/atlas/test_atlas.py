@@ -140,11 +140,6 @@ def test_each_operation_fits_on_a_screen(version):
         assert sentence(one) in told, one.key
 
 
-def test_a_condition_is_told():
-    """A power keeps its output only where the exponent is a tensor, and its exponent for both gradients."""
-    assert "where exponent is a tensor" in answers.of_operation("pow")
-
-
 def test_the_summary_says_how_to_go_on(capsys):
     """The numbers of operations that keep inputs, outputs or no tensor, with the total; and commands for more."""
     assert 0 == main(["atlas"])

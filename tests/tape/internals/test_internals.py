@@ -19,7 +19,6 @@ from autograder.tape.internals.tensor_fields import (
     base_of,
     is_transformed,
     is_view,
-    read_version,
     set_version,
     storage_number,
     unheard,
@@ -472,16 +471,6 @@ def test_steps_of_optimizers_are_told_of():
     optimizer.step()
     optimizer.zero_grad()
     assert [optimizer, optimizer, "zero"] == told
-
-
-def test_versions_are_read_fast_or_not_at_all():
-    """`read_version` equals `version_of`, and raises if that returns None."""
-    x = torch.ones(1).add_(1)
-    assert version_of(x) == read_version(x) == 1
-    with torch.inference_mode():
-        y = torch.ones(1)
-    with pytest.raises(RuntimeError):
-        read_version(y)
 
 
 def test_set_is_met():

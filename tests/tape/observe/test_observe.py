@@ -10,10 +10,9 @@ import torch
 
 from autograder.tape import record
 from autograder.tape.observe.memory_watcher import MemoryWatcher
-from autograder.tape.observe.names import tensors_in
 from autograder.tape.observe.observer import EACH
 from autograder.tape.observe.statements import statements_of
-from autograder.tape.observe.tensors import Tensors, values_text
+from autograder.tape.observe.tensors import Tensors
 from autograder.tape.observe.writes import written_through
 from autograder.tape.recording.schema import from_json
 from autograder.tape.run.storages import Memories
@@ -31,13 +30,6 @@ def test_a_dead_tensor_is_forgotten():
     assert tensors.all[0].ref() is None
 
 
-def test_values_are_told_in_short():
-    """All of a few numbers; of many the first three and how many more."""
-    assert "[[1, 2], [3, 4]]" == values_text(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    assert "[0, 1, 2, … 97 more]" == values_text(torch.arange(100))
-    assert "" == values_text(torch.ones(2, device="meta"))
-
-
 def test_a_watcher_tells_writes_that_no_function_reported():
     """A write of NumPy is recorded once, after its statement; the line is certain while the storage is observed often."""
     told, memories, tensor = [], Memories(), torch.zeros(4)
@@ -51,22 +43,6 @@ def test_a_watcher_tells_writes_that_no_function_reported():
     watcher.statement_done()
 
     assert [(memory, (14, 16), True)] == told  # 1.0 is 00 00 80 3f
-
-
-def test_names_are_the_expressions_that_reach_a_tensor():
-    """Through lists, dictionaries, named tuples and plain objects. Oracle: each name evaluated gives the very tensor."""
-
-    class State:
-        def __init__(self):
-            self.hidden = [torch.ones(1), torch.ones(2)]
-
-    space = {"state": State(), "table": {"a": torch.ones(3)}, "layers": [torch.nn.Linear(1, 1)]}
-    found = [pair for name, value in space.items() for pair in tensors_in(value, name)]
-
-    assert {"state.hidden[0]", "state.hidden[1]", "table['a']", "layers[0].weight", "layers[0].bias"} == {
-        name for name, _ in found
-    }
-    assert all(eval(name, {}, space) is tensor for name, tensor in found)
 
 
 @pytest.mark.parametrize(
