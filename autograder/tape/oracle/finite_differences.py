@@ -90,10 +90,10 @@ def examine_twice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> Slo
     """Compare the derivative of a function's gradient, as `create_graph=True` computes it, with finite differences."""
     generator = torch.Generator().manual_seed(2)
     try:
-        shapes = [one.shape for one in _outputs(function, inputs)]
+        outputs = _outputs(function, inputs)
     except Exception:  # as in `examine`
         return SlopeAnswer("unknown")
-    weights = [torch.randn(one, generator=generator, dtype=torch.float64).requires_grad_() for one in shapes]
+    weights = [_random_like(one, generator).requires_grad_() for one in outputs]
 
     def gradient(*values: Tensor) -> list[Tensor]:
         leaves = [one if one.requires_grad else one.clone().requires_grad_() for one in values]
@@ -126,8 +126,8 @@ def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float)
     outputs = _outputs(function, inputs)
     if not outputs:
         raise ValueError("none of its outputs is differentiable")
-    weights = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in outputs]
-    directions = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in inputs]
+    weights = [_random_like(one, generator) for one in outputs]
+    directions = [_random_like(one, generator) for one in inputs]
     total = weighted_sum(zip(outputs, weights, strict=True))
     found = torch.autograd.grad(total, list(inputs), allow_unused=True)
     claimed = sum(
@@ -163,10 +163,12 @@ def _is_choice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
 def _nearby(inputs: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     generator = torch.Generator().manual_seed(1)
     for _ in range(POINTS):
-        yield [
-            (one.detach() + NEARBY * torch.randn(one.shape, generator=generator, dtype=torch.float64)).requires_grad_()
-            for one in inputs
-        ]
+        yield [(one.detach() + NEARBY * _random_like(one, generator)).requires_grad_() for one in inputs]
+
+
+def _random_like(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    """Return random numbers in double precision with a tensor's shape and device, the same ones on each device."""
+    return torch.randn(tensor.shape, generator=generator, dtype=torch.float64).to(tensor.device)
 
 
 def in_double(argument: object) -> object:
@@ -370,7 +372,7 @@ class FiniteDifferences:
         """Return a random direction for each leaf that a backward reached."""
         generator = torch.Generator().manual_seed(0)
         return {
-            leaf: torch.randn(history[0][1].shape, generator=generator, dtype=torch.float64)
+            leaf: _random_like(history[-1][1], generator)
             for leaf, history in enumerate(self.nominal.leaves)
             if history and any(leaf in gradients for gradients in self.nominal.gradients)
         }
@@ -386,13 +388,13 @@ class FiniteDifferences:
 
     def true(self, leaf: int) -> list[torch.Tensor]:
         """Return the gradient of each backward's loss with respect to a leaf, by finite differences for each element."""
-        shape = self.nominal.leaves[leaf][0][1].shape
+        nominal = self.nominal.leaves[leaf][-1][1]
         entries = []
-        for index in range(shape.numel()):
-            unit = torch.zeros(shape.numel(), dtype=torch.float64)
-            unit[index] = 1.0
-            entries.append(self.slopes({leaf: unit.view(shape)}))
-        return [torch.tensor(slopes, dtype=torch.float64).view(shape) for slopes in zip(*entries, strict=True)]
+        for index in range(nominal.numel()):
+            unit = torch.zeros(nominal.shape, dtype=torch.float64, device=nominal.device)
+            unit.view(-1)[index] = 1.0
+            entries.append(self.slopes({leaf: unit}))
+        return [unit.new_tensor(slopes).view(nominal.shape) for slopes in zip(*entries, strict=True)]
 
 
 def _differ(slope: float, claimed: float, largest: float) -> bool:

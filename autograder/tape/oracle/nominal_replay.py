@@ -205,9 +205,9 @@ class NominalReplay(Hearing, Listener):
         value = next((v for e, v in reversed(self.nominal.leaves[index]) if e <= time), None)
         if value is None or value.shape != leaf.shape:
             return
-        wanted = value.to(leaf.dtype)
+        wanted = value.to(leaf.device, leaf.dtype)  # `Module.cuda()` moves a leaf after it was created
         if self.shift and index in self.shift:
-            wanted = wanted + self.shift[index]
+            wanted = wanted + self.shift[index].to(leaf.device)
         if not torch.equal(leaf.detach(), wanted):
             leaf.data.copy_(wanted)
 
