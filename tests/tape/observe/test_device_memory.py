@@ -7,18 +7,11 @@ import pytest
 import torch
 
 from autograder.tape import record
-from autograder.tape.recording.schema import to_json
 from autograder.tape.run import storages
 from autograder.tape.run.engine import Listener, watched
 from tests.corpus.programs import programs
 
-NAMES = (
-    "facts_aliases/numpy_write",
-    "facts_bad_repairs/mutation_numpy",
-    "gan_step[bug]",
-    "style_clamp[bug]",
-    "pcgrad[bug]",
-)
+NAMES = "facts_aliases/numpy_write", "facts_bad_repairs/mutation_numpy", "lesson3_detach/D4", "style_clamp[bug]"
 
 
 @pytest.fixture
@@ -28,12 +21,12 @@ def as_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_copies_give_the_same_recording_as_memory_that_is_read_in_place(name, request):
-    """Writes, values and verdict of a recording do not depend on how memory is read, also under a dispatch mode."""
+def test_copies_give_the_same_verdict_as_memory_that_is_read_in_place(name, request):
+    """Outcome, harms and gradients do not depend on how memory is read, also under a dispatch mode."""
     program = next(one for one in programs() if one.name == name)
-    in_place = record(program.source, file=program.file)
+    in_place = record(program.source, file=program.file).verdict
     request.getfixturevalue("as_device")
-    assert to_json(record(program.source, file=program.file)) == to_json(in_place)
+    assert record(program.source, file=program.file).verdict == in_place
 
 
 @pytest.mark.parametrize("size", [8, storages.COPIED // 8 + 1, storages.CHECKSUMMED // 8 + 1])
