@@ -600,6 +600,17 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "the numbers of losses are added in the line that computes them, without no_grad": """
+        net, x = nn.Linear(2, 1), torch.ones(3, 2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        total = 0.0
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(x).pow(2).mean().backward()
+            optimizer.step()
+            total += net(x).pow(2).mean().item()
+            total = total + 2 * float(net(x).exp().mean())
+        """,
     "first-order steps of a vector and a number, and a detached penalty": """
         w, b = torch.ones(2, requires_grad=True), torch.tensor(1.0, requires_grad=True)
         optimizer = torch.optim.SGD([w, b], lr=0.1)

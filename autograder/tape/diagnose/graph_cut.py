@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 from collections.abc import Iterator, Sequence
 
 from autograder.errors import message_of
@@ -137,6 +138,7 @@ MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)
 LOST_LEAF = FaultKind("leaf lost", _lost_leaf)
 
 
+_SUM = re.compile("(Add|Sub|Rsub)Backward")
 NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 to 2.15
 
 
@@ -219,11 +221,12 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the numbers that were converted from tensors with a graph and are added to such a tensor."""
     trees = trees_of(evidence)
     made = {step.place for step in evidence.state.finished_steps if step.nodes}
+    sums: set[Place | None] = {node.place for node in evidence.state.graph.nodes if _SUM.match(node.name)}
     for cut in list(evidence.state.flow.cuts.values()):
         if cut.how not in NUMBERS:
             continue
         statement = statement_at(trees, cut.place)
-        place = _where_added(statement, cut, made, trees)
+        place = _where_added(statement, cut, made, sums, trees)
         if place is None and cut.place in made and any(tracked.leaf for tracked, _ in cut.sources.values()):
             yield _cut_fault(evidence.state, cut, Message("cut.result|the result of this line has no gradient for it."))
         if place is not None:
@@ -247,16 +250,20 @@ def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _where_added(
-    statement: ast.stmt | None, cut: Cut, made: set[Place | None], trees: dict[str, ast.Module]
+    statement: ast.stmt | None,
+    cut: Cut,
+    made: set[Place | None],
+    sums: set[Place | None],
+    trees: dict[str, ast.Module],
 ) -> Place | None:
     """Return the statement that adds the number to a tensor with a graph: the statement of the cut, or one that reads its variable."""
     recorded = {place.line: place for place in made if place is not None and place.file == cut.place.file}
     if statement is None:
         return None
-    if statement.lineno in recorded and any(
-        _is_summand(node, statement) for node in ast.walk(statement) if _is_number(node)
-    ):
-        return recorded[statement.lineno]
+    # In `total += loss(x).item()` only the loss has a graph; the sum of two numbers has none.
+    here = recorded.get(statement.lineno)
+    if here in sums and any(_is_summand(node, statement) for node in ast.walk(statement) if _is_number(node)):
+        return here
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return None
     name = statement.targets[0].id

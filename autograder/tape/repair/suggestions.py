@@ -110,6 +110,7 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
     """Remove the calls that take values out of the graph, and the calls below that make new leaves of these values."""
     if ".data at" in fault.sentence:
         return  # copies that are updated: the update has to change, too
+    yield from _with_keyword(source, at, fault)
     below = [one for one in source.statements() if one.lineno > at.lineno or source.scope(one) is not source.scope(at)]
     leaves = tuple(edit for one in below for edit in _no_leaf(source, one))
     here = _uncuts(source, at)
