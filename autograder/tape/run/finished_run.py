@@ -13,7 +13,6 @@ from autograder.tape.recording.verdict_types import Place, Problem, line_of
 from autograder.tape.run.child_processes import Children
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.entropy import Printed
-from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.time_limit import TimeUp
 
@@ -34,7 +33,7 @@ def is_out_of_time(error: BaseException | None) -> bool:
     return isinstance(error, ProgramError) and isinstance(error.__cause__, TimeUp)
 
 
-def refuse_exit(run: Run, program: Program, printed: Printed) -> None:
+def refuse_exit(run: Run, printed: Printed) -> None:
     """Check that the program did not exit with a status other than 0, or before any backward call.
 
     Exit status 0 after a backward call counts as the end of the program. The last line of its error output, for example
@@ -43,7 +42,7 @@ def refuse_exit(run: Run, program: Program, printed: Printed) -> None:
     Raises:
         ProgramError: if it did.
     """
-    error, at = run.error, _place(run, program)
+    error, at = run.error, run.at
     if not isinstance(error, SystemExit):
         return
     if error.code in (None, 0):
@@ -73,16 +72,11 @@ def _early_end(at: str, printed: Printed) -> ProgramError:
     return early
 
 
-def _place(run: Run, program: Program) -> str:
-    return line_of(Place(run.file, run.line, ""), "") if run.line else program.file
-
-
-def refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: bool) -> None:
+def refuse(run: Run, given: str, in_compiler: bool, partial: bool) -> None:
     """Check that the run allows a statement about gradients.
 
     Args:
         run: the run.
-        program: the program.
         given: its time limit in words.
         in_compiler: whether the time limit was reached while the compiler ran.
         partial: whether a single backward call would have been sufficient.
@@ -90,7 +84,7 @@ def refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: b
     Raises:
         ProgramError: if it does not.
     """
-    error, at = run.error, _place(run, program)
+    error, at = run.error, run.at
     gradients = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
     if error is None and not all(map(has_values, gradients)):
         raise ProgramError.of(
@@ -137,6 +131,7 @@ class Run:
     """The result of a run: its backward calls, its return value or error, and the line of the error.
 
     Attributes:
+        program: the name of the program's file.
         root: the path of the copy in which the program ran, which messages leave out.
         final: copy of each target's `.grad` at the end, by the target's number.
         compiled: whether functions made by `torch.compile` ran compiled.
@@ -154,6 +149,7 @@ class Run:
     in_backward: bool = False
     line: int | None = None
     file: str = ""
+    program: str = ""
     root: str = ""
     final: dict[int, torch.Tensor | None] = field(default_factory=dict)
     compiled: bool = False
@@ -163,6 +159,11 @@ class Run:
     took: float = 0.0
     children: Children = Children()
     warned: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def at(self) -> str:
+        """The line of the error in words, or the name of the program's file if the line is unknown."""
+        return line_of(Place(self.file, self.line, ""), "") if self.line else self.program
 
     @property
     def problem(self) -> Problem | None:

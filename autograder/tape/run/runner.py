@@ -116,9 +116,9 @@ class Runner:
             _let_go(run.error)
         if partial and isinstance(run.error, TimeUp):
             _keep_complete(run)
-        refuse_exit(run, program, printed)
+        refuse_exit(run, printed)
         given = budget.given(max(self.seconds, patience), max(limit, waits))
-        refuse(run, program, given, in_compiler, partial)
+        refuse(run, given, in_compiler, partial)
         return run
 
     def run_again(self, listener: Listener | None = None, *, compiles: bool = False, patience: float = 0.0) -> Run:
@@ -135,7 +135,7 @@ class Runner:
     def run_live(self, listener: Listener | None, seconds: float | None = None, patience: float = 0.0) -> Run:
         """Return the record of one run, and keep its changes and output. Without `seconds` there is no time limit."""
         program, listener = self.program, listener or Listener()
-        run, began = Run(root=program.scratch.root if program.scratch else ""), time.monotonic()
+        run, began = Run(program=program.file, root=program.scratch.root if program.scratch else ""), time.monotonic()
         with told_of_children() as children, watched(listener, self.calls, children) as calls:
             run.calls = calls
             try:
