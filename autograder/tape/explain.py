@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -41,10 +41,6 @@ from autograder.tape.oracle.all_runs import (
 from autograder.tape.oracle.excerpt import WHOLE, Scope
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Problem, Verdict
-from autograder.tape.repair.repairs import find_repairs
-from autograder.tape.repair.search import slopes_differ
-from autograder.tape.repair.suggestions import with_suggestions
-from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_cell
 from autograder.tape.run.budget import SECONDS, Budget, budget_in_force
 from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.programs.notebook_text import place_in_cell
@@ -53,6 +49,10 @@ from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.runner import SECONDS as RUN_SECONDS
 from autograder.tape.run.runner import Runner
 from autograder.tape.run.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    # The sandbox hides `repair`, and submissions record programs: what needs it imports it late.
+    from autograder.tape.repair.trial.program_factory import ProgramFactory
 
 NOTE = Message(
     "note.before_error|Before this error, a backward call gave a wrong gradient without an error; the explanation is "
@@ -108,6 +108,8 @@ def explain_cell(source: str, space: dict[Any, Any], *, repair: bool = True) -> 
         ProgramError: if the source is not Python, or changes tensors that the graph of an earlier cell saved, so that
             the outcome is unknown.
     """
+    from autograder.tape.repair.trial.program_factory import factory_of_cell
+
     with Budget(SECONDS).in_force():
         program = from_cell(source, space)
         before = Snapshot(program.roots, program.space)
@@ -220,6 +222,8 @@ def _lines(own: str, verdict: Verdict) -> list[int | None]:
 
 def _is_beyond_search(recording: Recording) -> bool:
     """Return whether no change of the modifications can help: the error has another cause, or a gradient without a harm is wrong."""
+    from autograder.tape.repair.search import slopes_differ
+
     verdict = recording.verdict
     is_unused = not verdict.harms and any(fault.kind == UNUSED_TARGET.name for fault in verdict.graph_faults)
     is_of_a_formula = verdict.outcome == "silently-wrong" and slopes_differ(verdict) and not verdict.harms
@@ -238,6 +242,9 @@ def _with_fixes(
         has_repairs: whether to search for fixes.
         run: whether to run the changes for graph faults.
     """
+    from autograder.tape.repair.repairs import find_repairs
+    from autograder.tape.repair.suggestions import with_suggestions
+
     verdict, reason = recording.verdict, None
     if has_repairs:
         found = find_repairs(factory, verdict, prove)

@@ -6,8 +6,9 @@ from textwrap import dedent
 
 import pytest
 
-from autograder.tape import explain, explain_program, record, record_file
+from autograder.tape import explain_program, record, record_file
 from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.repair import repairs
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from tests.tape.graph_fault_programs import HEAD, PROGRAMS, RIGHT, FaultyProgram
 
@@ -94,7 +95,7 @@ def test_a_target_outside_of_the_graph_starts_no_search_for_writes(monkeypatch):
             return torch.autograd.grad(of.sum(), x)[0]
         loss = slope(y.detach().requires_grad_()).sum()
         """
-    monkeypatch.setattr(explain, "find_repairs", None)
+    monkeypatch.setattr(repairs, "find_repairs", None)
     verdict = explain_program(factory_of_text(HEAD + dedent(source).lstrip("\n"))).verdict
 
     assert ("raises-backward", ["target not in the graph"]) == (
