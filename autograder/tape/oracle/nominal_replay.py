@@ -194,7 +194,8 @@ class NominalReplay(Hearing, Listener):
         for index, leaf in enumerate(self.leaves):
             if self.first:
                 history = self.nominal.leaves[index]
-                if not history or not torch.equal(history[-1][1], leaf.detach()):
+                last = history[-1][1] if history else None
+                if last is None or last.device != leaf.device or not torch.equal(last, leaf.detach()):
                     history.append((time, leaf.detach().clone()))
             else:
                 self._hold(index, leaf, time)
