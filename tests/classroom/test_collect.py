@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import json
 import zoneinfo
 
 import pytest
@@ -356,7 +357,7 @@ def test_a_zip_of_another_assignment_changes_nothing(tmp_path, course, capsys):
 
 
 def test_the_command_says_what_it_could_not_match(tmp_path, course, capsys):
-    """The table is named, the exit code is 1; a file in no platform's form is refused."""
+    """The table is named, in the JSON too, the exit code is 1; a file in no platform's form is refused."""
     roster = downloads.canvas_gradebook(tmp_path / "roster.csv", STUDENTS[1:])
     zipped = downloads.canvas_zip(tmp_path / "zip", STUDENTS[:3])
     words = ["collect", str(zipped), ASSIGNMENT, "--course", str(course), "--roster", str(roster)]
@@ -364,6 +365,9 @@ def test_the_command_says_what_it_could_not_match(tmp_path, course, capsys):
     said = capsys.readouterr().out
     assert "obrienseán, 4001, no student of the roster" in said
     assert str(course / "collected" / ASSIGNMENT / "to_match.csv") in said.replace("\n", "")
+    assert 1 == cli.main([*words, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (1, "canvas", "4001") == (told["version"], told["platform"], told["questions"][0][0])
 
     with pytest.raises(DownloadError, match="do not match a known platform"):
         collect(downloads.write_zip(tmp_path / "odd", {"a.ipynb": b"{}"}), ASSIGNMENT, course, Roster([]))

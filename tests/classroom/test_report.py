@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -11,6 +12,7 @@ from bs4 import BeautifulSoup
 from autograder import cli
 from autograder.classroom.class_grades import NotGradedError
 from autograder.classroom.report.class_report import cronbach_alpha, item_statistics
+from autograder.classroom.report.course_report import change_since
 from autograder.classroom.report.report_page import histogram, whole_report
 from autograder.classroom.report.report_page import report as notebook_report
 from autograder.classroom.report.wrong_answers import (
@@ -21,7 +23,7 @@ from autograder.classroom.report.wrong_answers import (
     without_comments,
 )
 from autograder.desk.report import report as old_report
-from autograder.grade.batch.classroom import ClassError
+from autograder.grade.batch.classroom import ClassError, open_class
 from autograder.grade.submission.notebook_grade import CellGrade
 from tests.classroom import made_class
 from tests.classroom.made_grades import give_grades
@@ -266,3 +268,17 @@ def test_a_picture_is_of_the_example_and_shows_no_comment(answers, shown_by, exa
     given = [GivenAnswer(student, code, grade) for student, code in answers.items()]
     [group] = group_wrong_answers(given, {}, "x = ...  # fill in")
     assert (shown_by, example) == (group.shown_by, group.example)
+
+
+def test_the_change_since_the_previous_assignment_is_that_of_the_shares(tmp_path):
+    """By hand: ann falls from 4 of 4 points to 1 of 2, ben has half of both, and cy is missing."""
+    course = made_class.course(tmp_path)
+    give_grades(course, {"ann": {"a": 4.0}, "ben": {"a": 2.0}, "cy": {"a": 1.0}}, "early", {"a": 4.0})
+    give_grades(course, {"ann": {"b": 1.0}, "ben": {"b": 1.0}}, made_class.ASSIGNMENT, {"b": 2.0})
+    classroom = open_class(course, made_class.ASSIGNMENT, before_hand_in=True)
+    found = change_since(classroom, SimpleNamespace(assignment=made_class.ASSIGNMENT))
+    assert ("early", ["cy"], [("ann", 1.0, 0.5)]) == (
+        found.before, found.missing, [(one.student, one.before, one.now) for one in found.fell]
+    )  # fmt: skip
+    assert (pytest.approx(1.75 / 3), 0.5) == (found.mean_before, found.mean_now)
+    assert change_since(classroom, SimpleNamespace(assignment="early")) is None
