@@ -109,14 +109,6 @@ def made_before_zero_grad():
     h.sum().backward()
 
 
-def in_a_checkpoint():
-    """A write outside of the block, which saves by hooks."""
-    w = leaf()
-    h = checkpoint(torch.sin, w.exp(), use_reentrant=False).exp()  # saves
-    h.mul_(2)  # writes
-    h.sum().backward()
-
-
 def by_grad():
     """`torch.autograd.grad`, of second order."""
     w = leaf()
@@ -146,7 +138,7 @@ def before_a_checkpoint_is_computed_again():
 
 REFUSED = [
     set_elsewhere, before_a_checkpoint_is_computed_again, augmented, through_an_alias, of_a_list, marked_dirty,
-    in_a_closure, in_a_thread, made_before_zero_grad, in_a_checkpoint, by_grad,
+    in_a_closure, in_a_thread, made_before_zero_grad, by_grad,
 ]  # fmt: skip
 """Other forms of writes are in the corpus: tests/watch/test_like_explain.py."""
 

@@ -9,7 +9,6 @@ from autograder.tape import record
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.finite_differences import FiniteDifferences
 from autograder.tape.oracle.gradient_comparison import (
-    SAME,
     finite_differences,
     gap,
     gradients_of,
@@ -65,12 +64,6 @@ def test_a_run_with_cloned_saves_has_the_gradients_that_no_write_could_reach():
 def test_the_gap_of_two_gradients_is_relative(got, true, expected):
     """To the larger of the two; no gradient is as good as zeros, and other shapes or a lone nan are infinitely far."""
     assert expected == gap(got, true)
-
-
-def test_a_gap_below_the_limit_is_another_order_of_additions():
-    """0.1 added ten times is not 1.0, and counts as the same."""
-    total = sum([torch.tensor(0.1)] * 10, torch.tensor(0.0))
-    assert 0 < gap(total, torch.tensor(1.0)) < SAME
 
 
 @pytest.mark.parametrize(

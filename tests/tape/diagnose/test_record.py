@@ -54,6 +54,17 @@ def test_a_write_after_the_save_is_found(write, expected, through):
         assert through == harm.through
 
 
+def test_aliases_share_a_storage_and_not_always_a_counter():
+    """`.data` is another tensor in the same storage with a separate version counter; `.detach()` shares both."""
+    recording = recorded("p = d.data; q = d.detach()")
+    tensors = {tensor.id: tensor for tensor in recording.tensors}
+    named = {change.name: tensors[change.tensor] for step in recording.steps for change in step.names}
+
+    assert named["d"].storage == named["p"].storage == named["q"].storage
+    assert named["d"].counter == named["q"].counter != named["p"].counter
+    assert "data" == named["p"].alias_of
+
+
 def test_a_recording_survives_json():
     """The value that is read equals the written one, and two recordings of one program are equal."""
     recording = recorded("d[:] = 1")
