@@ -246,6 +246,8 @@ Path("../made/deep").mkdir(parents=True, exist_ok=True)
 Path("../made/deep/file.txt").write_text("deep")
 Path("../passing.txt").write_text("gone")
 os.remove("../passing.txt")
+os.makedirs("../beside/passing")
+os.removedirs("../beside/passing")  # tries the folders above, too, which are not empty
 """
 
 

@@ -246,7 +246,7 @@ class ScratchFolder:
             "os.truncate": lambda path, _size: self._on_open(path, None, os.O_WRONLY),
             "os.rename": self._on_rename,
             "os.remove": lambda path, folder: self._on_remove(self._place(path, folder)),
-            "os.rmdir": lambda path, folder: self._on_remove(self._taken(path, folder)),
+            "os.rmdir": self._on_rmdir,
             "shutil.rmtree": lambda path, folder=-1: self._on_remove(os.path.realpath(self._taken(path, folder))),
         }
 
@@ -277,6 +277,12 @@ class ScratchFolder:
     def _on_rename(self, old: Any, new: Any, folder: int, new_folder: int) -> None:
         self._on_remove(self._taken(old, folder))
         self._note_written(self._place(new, new_folder))
+
+    def _on_rmdir(self, path: Any, folder: int) -> None:
+        place = self._taken(path, folder)
+        # The call fails for a folder with contents; `os.removedirs` counts on that, for example in Triton's cache.
+        if not (os.path.isdir(place) and os.listdir(place)):
+            self._on_remove(place)
 
     def _on_remove(self, place: str) -> None:
         """Refuse to remove a file that existed before the runs."""
