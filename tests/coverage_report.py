@@ -41,6 +41,8 @@ NOT_MEASURED = {
     "autograder/grade/sandbox": "runs in the sandbox: empty environment, no folder to write to",
     "autograder/grade/submission": "partly runs in the sandbox, in lanes and workers",
     "autograder/grade/where/lane.py": "runs in the sandbox",
+    "autograder/grade/wire/outputs.py": "partly runs in the sandbox",
+    "autograder/graded.py": "runs in submissions, in the sandbox",
     "autograder/tape/observe": "runs while our own trace function replaces that of coverage",
     "autograder/tape/run/programs/scratch_folder.py": "partly runs as an audit hook, which Python does not trace",
     "autograder/tape/repair/trial/trial_run.py": "partly runs as a profile function, which Python does not trace",
