@@ -78,10 +78,12 @@ def has_scripted_functions() -> bool:
 
 
 def is_tracing() -> bool:
-    """Return whether operations are being traced for a graph that runs later.
+    """Return whether operations are being traced, or captured in a CUDA graph, for a graph that runs later.
 
-    A backward call during tracing is the compiler's.
+    A backward call during tracing is the compiler's. During a capture, reading a value is an error that ends it (2.11).
     """
+    if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+        return True
     return dispatch_modes() and any(torch._C._get_dispatch_mode(key) is not None for key in _TRACERS)
 
 
