@@ -48,11 +48,6 @@ def test_what_matters_of_the_numbers_stays(numbers, seed):
     ]
 
 
-def test_most_lessons_vary_their_numbers():
-    """An empty list would pass the tests below."""
-    assert len(VARIED) >= 6
-
-
 def test_only_decimal_numbers_in_tensors_change():
     """Indices, sizes, masks, factors, prose and the layout stay."""
     code = 'x = torch.tensor([1, 2])  # [1.0, 2.0]\nm = torch.tensor([True])\ny = x[[0]] * 3.0\nz = f([1.0, 2.0], "[1.0]")\n'

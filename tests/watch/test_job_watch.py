@@ -78,18 +78,6 @@ def marked_dirty():
     Dirty.apply(h).sum().backward()  # writes
 
 
-def in_a_closure():
-    """LBFGS calls forward and backward itself."""
-    w = leaf()
-
-    def closure():
-        h = w.exp()  # saves
-        h.add_(1)  # writes
-        h.sum().backward()
-
-    torch.optim.LBFGS([w]).step(closure)
-
-
 def in_a_thread():
     """A write in a thread that began under the watch."""
     h = leaf().exp()  # saves
@@ -138,7 +126,7 @@ def before_a_checkpoint_is_computed_again():
 
 REFUSED = [
     set_elsewhere, before_a_checkpoint_is_computed_again, augmented, through_an_alias, of_a_list, marked_dirty,
-    in_a_closure, in_a_thread, made_before_zero_grad, by_grad,
+    in_a_thread, made_before_zero_grad, by_grad,
 ]  # fmt: skip
 """Other forms of writes are in the corpus: tests/watch/test_like_explain.py."""
 

@@ -10,9 +10,10 @@ import torch
 
 from autograder.tape import record
 from autograder.tape.observe.memory_watcher import MemoryWatcher
+from autograder.tape.observe.names import tensors_in
 from autograder.tape.observe.observer import EACH
 from autograder.tape.observe.statements import statements_of
-from autograder.tape.observe.tensors import Tensors
+from autograder.tape.observe.tensors import Tensors, values_text
 from autograder.tape.observe.writes import written_through
 from autograder.tape.recording.schema import from_json
 from autograder.tape.run.storages import Memories
@@ -28,6 +29,28 @@ def test_a_dead_tensor_is_forgotten():
 
     assert key not in tensors.of
     assert tensors.all[0].ref() is None
+
+
+def test_values_are_told_in_short():
+    """All of a few numbers; of many the first three and how many more."""
+    assert "[[1, 2], [3, 4]]" == values_text(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert "[0, 1, 2, … 97 more]" == values_text(torch.arange(100))
+
+
+class State:
+    """A plain object with a list."""
+
+    def __init__(self):
+        self.hidden = [torch.ones(1), torch.ones(2)]
+
+
+def test_names_are_the_expressions_that_reach_a_tensor():
+    """Through lists, dictionaries and plain objects. Oracle: each name evaluated gives the very tensor."""
+    space = {"state": State(), "table": {"a": torch.ones(3)}}
+    found = [pair for name, value in space.items() for pair in tensors_in(value, name)]
+    assert [("state.hidden[0]", True), ("state.hidden[1]", True), ("table['a']", True)] == [
+        (name, eval(name, {}, space) is tensor) for name, tensor in found
+    ]
 
 
 def test_a_watcher_tells_writes_that_no_function_reported():
