@@ -82,6 +82,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "repair/test_effects.py": (
         "test_a_moving_average_is_repaired_and_not_lost",
         "test_a_graph_that_is_kept_over_a_step_is_not_offered",
+        "test_a_change_of_the_computation_is_chosen_only_if_asked_for",
     ),
     "repair/test_scripts.py": (),
     "repair/test_search.py": (

@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from autograder.tape.explain import prove, record_program
+from autograder.tape.recording.verdict_types import Fix
 from autograder.tape.repair.edits import apply_fix, as_diff
+from autograder.tape.repair.patch_file import best_fix
 from autograder.tape.repair.repairs import Repairs, find_repairs
 from autograder.tape.repair.trial.meaning import Reference, changed_losses
 from autograder.tape.repair.trial.meant_run import MeantRun
@@ -273,6 +275,14 @@ def test_apply_writes_nothing_that_changes_what_is_computed(tmp_path):
     assert "train.py was not changed: no repair keeps every loss and gradient." == done.stderr.splitlines()[-1]
     assert CLOSURE == path.read_text()
     assert [path] == list(tmp_path.iterdir())
+
+
+def test_a_change_of_the_computation_is_chosen_only_if_asked_for():
+    """A patch is that of the first fix that keeps losses and gradients; without one, of none unless asked for."""
+    changed, kept = (Fix("out of place", 1, "h.mul_(2)", "h = h.mul(2)", proven) for proven in (False, True))
+    assert kept == best_fix([changed, kept])
+    assert best_fix([changed]) is None
+    assert changed == best_fix([changed], unproven=True)
 
 
 def test_a_change_of_the_computation_is_printed_only_if_asked_for(tmp_path, monkeypatch):
