@@ -74,7 +74,9 @@ def test_right_answers_come_back_later_and_later():
     for _ in range(7):
         practised = practised.after(True, day)
         gaps.append((practised.due(day) - day).days)
+        assert [] == due_topics(["x"], {"x": practised}, practised.due(day) - datetime.timedelta(days=1))
         day = practised.due(day)
+        assert ["x"] == due_topics(["x"], {"x": practised}, day)
     assert [*INTERVALS, 35, 35] == gaps
     assert 1 == (practised.after(False, day).due(day) - day).days
 

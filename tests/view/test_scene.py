@@ -165,6 +165,16 @@ def test_gradients_agree_or_differ(got, true, same):
     assert same is gradient_values.is_close(got, true)
 
 
+@pytest.mark.parametrize(
+    ("got", "true", "wrong"), [(None, [1.0, 2.0], 2), ([1.0, 2.0], [1.0, 3.0], 1), ([1.0], None, 0)]
+)
+def test_a_missing_gradient_is_wrong_in_each_element(got, true, wrong):
+    """Each element that should have arrived is shown with its right value; without a right one, nothing is wrong."""
+    gradient = Gradient(got, true)
+    assert (wrong > 0) is gradient_values.is_wrong(gradient)
+    assert wrong == sum(element.is_wrong for element in gradient_values.list_elements(gradient))
+
+
 def test_a_live_picture_opens_at_the_point_unless_the_reader_is_asked(recorded):
     """It opens at the static picture's frame; at the first step if the reader is to find the outcome or the harmful line."""
     recording = recorded("silently_wrong")

@@ -118,6 +118,16 @@ def test_storages_with_the_same_lines_share_a_column(lines, expected):
     assert ("2 storages" in timeline_text(timeline)) == (len(expected) == 1)
 
 
+def test_a_row_names_the_execution_of_its_line():
+    """The write of the second round is into the result of the second of three executions."""
+    lines = (
+        "loss = 0\nfor i in range(3):\n    h = w.exp()\n    loss = loss + h.sum()\n    if i == 1:\n        h.mul_(2)\n"
+    )
+    [column] = timeline_of(record(HEAD + lines + "loss.backward()\n", file="bug.py")).columns
+
+    assert [("5", "execution 2 of 3"), ("8", ""), ("9", "")] == [(row.line, row.remark) for row in column.rows]
+
+
 @pytest.mark.parametrize(
     ("got", "line"),
     [
