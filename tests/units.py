@@ -40,7 +40,10 @@ SLOW: dict[str, tuple[str, ...]] = {
     "corpus/test_scripts.py": (),
     "corpus/test_truth.py": (),
     "course/test_attempt.py": (),
-    "course/test_practice.py": ("test_who_does_not_know_need_not_guess",),
+    "course/test_practice.py": (
+        "test_who_does_not_know_need_not_guess",
+        "test_right_answers_come_back_later_and_later",
+    ),
     "course/test_variants.py": (),
     "classroom/test_odd_input.py": (),
     "grade/batch/test_csv_export.py": (),

@@ -20,7 +20,7 @@ from autograder.course.variants.declared_changes import (
 from autograder.course.variants.handout import count_shared_answers
 from autograder.course.variants.variant import vary
 from autograder.course.variants.variant_proof import VariantProof
-from autograder.course.variants.variant_record import FILE, VariantRecord, read_record
+from autograder.course.variants.variant_record import FILE, VariantRecord, other_owners, read_record
 
 CHANGES = read_changes(SOLUTIONS)
 SOURCES = {path.parent.name: path for path in lessons(SOLUTIONS) if path.parent.name != "start"}
@@ -226,3 +226,9 @@ def test_a_record_that_does_not_fit_is_refused(tmp_path):
     (tmp_path / FILE).write_text("{")
     with pytest.raises(VariantError, match="cannot be read"):
         read_record(tmp_path)
+
+
+@pytest.mark.parametrize(("carried", "owners"), [(2, None), (1, None), (None, None), (3, ["bo"]), (4, ["bo"]), (9, [])])
+def test_a_submitted_variant_belongs_to_whom_it_was_given(carried, owners):
+    """A student may submit a notebook that was replaced since; another student's one, also a former one, is reported."""
+    assert owners == other_owners("ann", carried, {"ann": 2, "bo": 3}, {"ann": [1], "bo": [4]})
