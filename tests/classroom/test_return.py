@@ -4,6 +4,7 @@ import csv
 import io
 import re
 import resource
+import shutil
 import zipfile
 
 import pytest
@@ -204,6 +205,13 @@ def test_a_missing_submission_is_zero_or_blank_by_policy(tmp_path, missing):
     left = {row[2]: row[before[0].index("Grade")] for row in before[1:] if row[2] in absent}
     assert (dict.fromkeys(absent, "0.00") if missing == "zero" else left) == found
     assert (missing == "zero") == any("2 students without a submission, with 0 points" in one for one in done.remarks)
+
+    (course / "submitted" / made_class.ABSENT[0].email / ASSIGNMENT).mkdir(parents=True)
+    return_grades(ASSIGNMENT, course, "moodle", listed, tmp_path / "waiting", Roster([]))
+    rows = cells((tmp_path / "waiting" / "grades.csv").read_bytes())
+    waiting = {row[2]: row[rows[0].index("Grade")] for row in rows[1:] if row[2] in absent}
+    assert waiting[made_class.ABSENT[0].email] == "", "a submission that is not graded is not missing"
+    shutil.rmtree(course / "submitted" / made_class.ABSENT[0].email)
 
     lines = listed.read_text("utf-8").splitlines()
     of_graded = next(line for line in lines[1:] if line.split(",")[2] not in absent)

@@ -217,6 +217,22 @@ print(before, search())
     assert "True False\n" == found
 
 
+@pytest.mark.parametrize(("level", "made"), [("user", False), ("process", True)])
+def test_a_submission_that_shares_the_network_makes_no_internet_sockets(level, made):
+    """At the level of an own user, the filter for system calls refuses them; `process` does not promise that."""
+    program = f"""
+import socket
+from autograder.grade.sandbox import host
+from autograder.grade.sandbox.isolation import LEVELS
+host._isolate(host._possible_isolation(LEVELS["{level}"]))
+try:
+    print(socket.socket().fileno() > 0)
+except OSError:
+    print(False)
+"""
+    assert f"{made}\n" == subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout
+
+
 def test_without_libseccomp_nothing_is_graded(monkeypatch):
     """The filter is never silently absent: the level is not reached, and the message says how to reach it."""
 
