@@ -59,6 +59,15 @@ def test_the_command_is_the_one_that_the_other_tests_run(program):
     assert (1, real.stdout) == (real.returncode, fork.stdout)
 
 
+def test_the_last_backward_call_can_be_recorded(tmp_path):
+    """`--last-step` records the fourth of four calls, `--only-step 2` the second."""
+    loop = "import torch\nw = torch.ones(2, requires_grad=True)\nfor _ in range(4):\n    w.exp().sum().backward()\n"
+    (tmp_path / "loop.py").write_text(loop)
+    for words, number in ((["--last-step"], 4), (["--only-step", "2"], 2)):
+        found = json.loads(explain(tmp_path / "loop.py", *words, "--json", "--no-repair").stdout)["excerpt"]
+        assert (found["first"], found["last"]) == (number, number)
+
+
 def test_json_is_one_object_with_the_promised_fields(program):
     """The program's own prints stay out of it; line numbers, saved versions and gradients are those of the program."""
     done = explain(f"{program}::run", "--json")

@@ -39,7 +39,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "cluster/test_unusable_clusters.py": (),
     "corpus/test_scripts.py": (),
     "corpus/test_truth.py": (),
-    "course/test_attempt.py": (),
+    "course/test_attempt.py": ("test_the_command_succeeds_only_if_each_exercise_is_correct",),
     "course/test_practice.py": (
         "test_who_does_not_know_need_not_guess",
         "test_right_answers_come_back_later_and_later",
@@ -111,6 +111,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
     "test_explain.py": (
         "test_json_is_one_object_with_the_promised_fields",
+        "test_the_last_backward_call_can_be_recorded",
         "test_the_readme_shows_what_the_command_prints",
         "test_a_right_program_ends_with_0",
         "test_a_text_is_explained_from_the_command_line_and_from_standard_input",

@@ -357,7 +357,11 @@ def test_a_zip_of_another_assignment_changes_nothing(tmp_path, course, capsys):
 
 
 def test_the_command_says_what_it_could_not_match(tmp_path, course, capsys):
-    """The table is named, in the JSON too, the exit code is 1; a file in no platform's form is refused."""
+    """The table is named, in the JSON too, the exit code is 1; a file in no platform's form is refused.
+
+    The roster that the command names counts, not that of the course.
+    """
+    downloads.canvas_gradebook(course / "roster.csv", STUDENTS)
     roster = downloads.canvas_gradebook(tmp_path / "roster.csv", STUDENTS[1:])
     zipped = downloads.canvas_zip(tmp_path / "zip", STUDENTS[:3])
     words = ["collect", str(zipped), ASSIGNMENT, "--course", str(course), "--roster", str(roster)]

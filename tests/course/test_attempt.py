@@ -3,7 +3,8 @@
 import nbformat
 import pytest
 
-from autograder.course.attempt import attempt
+from autograder.cli import main
+from autograder.course.attempt import ExerciseResult, attempt
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
 from tests.commands import autograder
 from tests.fixture_class.submissions import Lesson
@@ -60,3 +61,15 @@ def test_each_cell_is_announced_and_nothing_else_is_said(tmp_path, capfd):
     assert [(1, 2), (2, 2)] == announced
     assert [("mine", "correct")] == [(result.exercise, result.status) for result in results]
     assert ("", "") == capfd.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [(["correct", "correct"], 0), (["correct", "not attempted"], 1), (["incorrect", "correct"], 1)],
+)
+def test_the_command_succeeds_only_if_each_exercise_is_correct(monkeypatch, tmp_path, statuses, code):
+    """A script can tell from the exit code of `check` whether a notebook is finished."""
+    results = [ExerciseResult("drain", status, float(status == "correct"), 1.0, "") for status in statuses]
+    monkeypatch.setattr("autograder.course.attempt.attempt", lambda *_: results)
+    (tmp_path / "lesson.ipynb").write_text(nbformat.writes(nbformat.v4.new_notebook()))
+    assert code == main(["check", str(tmp_path / "lesson.ipynb")])
