@@ -235,3 +235,13 @@ out.sum().backward()
 """
     verdict = record(source).verdict
     assert ["silently-wrong", [4]] == [verdict.outcome, [place.line for place in verdict.harms[0].mutated_at]]
+
+
+def test_a_write_beside_the_saved_part_of_a_storage_is_not_named():
+    """Only the first of two writes through `.data` changes the half that the multiplication saved."""
+    writes = "buffer.data[:2] = 3.0\nbuffer.data[2:] = 5.0\n"
+    source = (
+        "import torch\nw, buffer = torch.ones(2, requires_grad=True), torch.ones(4)\nloss = (buffer[:2] * w).sum()\n"
+    )
+    [harm] = record(f"{source}{writes}loss.backward()").verdict.harms
+    assert [4] == [place.line for place in harm.mutated_at]
