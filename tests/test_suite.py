@@ -1,7 +1,6 @@
 """The command `test`: the tests of each selection, their distribution, and the report on skipped tests."""
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from autograder import cli
 from autograder.cli import parser
 from tests import units
-from tests.corpus.programs import programs
 
 
 @pytest.mark.parametrize(
@@ -58,30 +56,6 @@ def test_options_of_pytest_run_on_both_cores(monkeypatch):
     cli.main(["test", "-k", "scene"])
     assert [*called[0], "-k", "scene"] == called[1]
     assert called[0][called[0].index("-n") + 1] == "2"
-
-
-def test_all_tests_of_a_program_stand_together():
-    """They form one unit across files, so that a worker records each program once; a file without programs is one unit."""
-    tests = (
-        "tests/corpus/test_tape.py::test_outcome",
-        "tests/repair/test_corpus.py::test_repairs_hold_without_the_tape",
-    )
-    for program in programs():
-        assert 1 == len({units.unit_of(f"{test}[{program.name}]") for test in tests})
-    assert "test_house.py" == units.unit_of("tests/test_house.py::test_rooms_import_one_way[view]")
-    assert "browser" == units.unit_of("tests/browser/test_lesson.py::test_it[answer]")
-
-
-def test_the_corpus_is_dealt_out_evenly():
-    """No share is twice as large as another, and `test --quick` has a share of each kind of outcome."""
-    shares = Counter(units.unit_of(f"tests/corpus/test_tape.py::test_outcome[{one.name}]") for one in programs())
-    assert max(shares.values()) < 2 * min(shares.values())
-    quick = {
-        one.outcome
-        for one in programs()
-        if units.unit_of(f"tests/corpus/test_tape.py::test_outcome[{one.name}]") in units.QUICK
-    }
-    assert 4 == len(quick)
 
 
 def test_named_files_and_tests_exist():

@@ -43,6 +43,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "course/test_practice.py": (
         "test_who_does_not_know_need_not_guess",
         "test_right_answers_come_back_later_and_later",
+        "test_a_review_asks_five_items_from_lessons_passed",
     ),
     "course/test_variants.py": (),
     "classroom/test_odd_input.py": (),

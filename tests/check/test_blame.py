@@ -52,6 +52,16 @@ def no_write():
     return {"w": w.grad}
 
 
+def two_writes():
+    """Two writes into the same saved tensor."""
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    a = w.exp()
+    a.mul_(2)
+    a.add_(1)
+    a.sum().backward()
+    return {"w": w.grad}
+
+
 def judged(program, **named):
     """Run the check on one program, with these names defined."""
     with use_names(Named(**named)):
@@ -63,6 +73,12 @@ def test_the_line_that_wrote_passes_however_it_is_spaced(line, capsys):
     """Spaces around it and a comment behind it do not count."""
     judged(late_write, line=line)
     assert "line: correct" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", ["a.mul_(2)", "a.add_(1)"])
+def test_each_line_that_wrote_passes(line):
+    """If two lines modify a saved tensor, either is a right answer."""
+    judged(two_writes, line=line)
 
 
 @pytest.mark.parametrize(
