@@ -32,22 +32,6 @@ def test_docstrings_and_messages_follow_the_patterns():
 
 
 @pytest.mark.parametrize(
-    ("text", "advice"),
-    [
-        ("Returns what divides the first line.", ["name the value that is returned"]),
-        ("Return the delimiter of the first line.", []),
-        ("{name} is no function", ["write 'is not a'"]),
-        ("{name} is not a function; there is no other, and it is no longer used.", []),
-        ("The name of the alias; None for none.", ["name the case"]),
-        ("The name of the alias, or None if there is only one name.", []),
-    ],
-)
-def test_the_patterns_find_riddles_only(text, advice):
-    """Each pattern finds its example in a docstring, and leaves the plain form alone."""
-    assert advice == breaches(repr(text))
-
-
-@pytest.mark.parametrize(
     ("subject", "is_good"),
     [
         ("explain: compare second derivatives before calling gradients right", True),

@@ -69,22 +69,6 @@ def test_named_files_and_tests_exist():
     assert [] == [(file, name) for file, name in named if f"def {name}(" not in (tests / file).read_text("utf-8")]
 
 
-@pytest.mark.parametrize(
-    ("node", "slow"),
-    [
-        ("tests/grade/batch/test_dry_run.py::test_a_limit", True),
-        ("tests/course/test_practice.py::test_who_does_not_know_need_not_guess", False),
-        ("tests/grade/batch/test_dry_run.py::test_the_teachers_files[img/a.png]", True),
-        ("tests/grade/sandbox/test_walls.py::test_the_kernel_refuses_too_many_processes[children]", True),
-        ("tests/corpus/test_tape.py::test_outcome[boxes_unbind[bug]]", False),
-        ("tests/grade/sandbox/test_walls.py::test_forbidden_system_calls_are_refused", False),
-    ],
-)
-def test_a_slow_file_keeps_some_tests_in_the_plain_run(node, slow):
-    """The table names them without their parameters."""
-    assert slow == units.is_slow(node)
-
-
 def test_each_unit_belongs_to_one_part():
     """`.ci/run N` repeats the earlier tests, and a unit that a part names exists."""
     named = [unit for part in units.PARTS for unit in part]

@@ -4,13 +4,17 @@ import csv
 import datetime
 import json
 import zoneinfo
+from types import SimpleNamespace
 
 import pytest
 
 from autograder import cli
+from autograder.classroom import graded_submission
 from autograder.classroom.collect.collection import collect
 from autograder.classroom.collect.download import DownloadError
 from autograder.classroom.roster import Roster, read_roster
+from autograder.classroom.table_file import TableError
+from autograder.classroom.worksheet import choose_column
 from tests.classroom import downloads, made_class
 from tests.classroom.made_class import ABSENT, ASSIGNMENT, LATE, NOTEBOOK, STUDENTS, whose
 
@@ -375,3 +379,18 @@ def test_the_command_says_what_it_could_not_match(tmp_path, course, capsys):
 
     with pytest.raises(DownloadError, match="do not match a known platform"):
         collect(downloads.write_zip(tmp_path / "odd", {"a.ipynb": b"{}"}), ASSIGNMENT, course, Roster([]))
+
+
+def test_a_named_column_is_not_replaced_by_the_only_one():
+    """A typo in --column writes no grades into another column."""
+    table = SimpleNamespace(name="w.csv", header=["Grade"])
+    assert 0 == choose_column(table, {0: "Grade"}, "first", None)
+    with pytest.raises(TableError, match="has no column of Grad"):
+        choose_column(table, {0: "Grade"}, "first", "Grad")
+
+
+@pytest.mark.parametrize("status", ["incorrect", "partly", "timed out"])
+def test_gradescope_tells_no_reason_of_a_hidden_test(status):
+    """Its message may contain the right values, also if the test gave a part of its points."""
+    grade = SimpleNamespace(points=0.5, hidden=True, status=status, reason="expected 42")
+    assert "42" not in graded_submission._told(SimpleNamespace(hidden=()), grade, "none")

@@ -192,6 +192,12 @@ def test_one_time_in_many_forms(text):
     assert TIME == parse_time(text, BERLIN)
 
 
+def test_twelve_o_clock_is_noon_or_midnight():
+    """In Spanish, as in English, 12:30 p. m. is after noon, and 12:30 a. m. after midnight."""
+    day = "sábado, 3 de octubre de 2026, 12:30"
+    assert [12, 0] == [parse_time(f"{day} {half}", BERLIN).hour for half in ("p. m.", "a. m.")]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -3,12 +3,14 @@
 import json
 import re
 import time
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.submission.submitted_files import (
     LARGEST_NOTEBOOK,
     UnreadableSubmission,
@@ -118,3 +120,13 @@ def test_a_large_notebook_without_outputs_is_refused(tmp_path):
     (tmp_path / "n.ipynb").write_bytes(notebook([], metadata={"a": "x" * 21 * MEBIBYTE}))
     with pytest.raises(UnreadableSubmission, match=re.escape("n.ipynb is larger than the 20 MiB that are allowed")):
         notebook_bytes(tmp_path / "n.ipynb", Limits())
+
+
+def test_another_data_file_makes_another_submission(tmp_path):
+    """A submission of which only a data file changed is graded again."""
+    digests = []
+    for text in ("1", "2", "2"):
+        (tmp_path / "data.csv").write_text(text)
+        classroom = SimpleNamespace(submitted=lambda _: tmp_path, submission_time=lambda *_: SimpleNamespace(time=None))
+        digests.append(StudentSubmission(classroom, "ann", {}, {}, Limits()).digest)
+    assert digests[0] != digests[1] == digests[2]
