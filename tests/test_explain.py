@@ -59,6 +59,7 @@ def test_the_command_is_the_one_that_the_other_tests_run(program):
     assert (1, real.stdout) == (real.returncode, fork.stdout)
 
 
+@pytest.mark.thorough
 def test_the_last_backward_call_can_be_recorded(tmp_path):
     """`--last-step` records the fourth of four calls, `--only-step 2` the second."""
     loop = "import torch\nw = torch.ones(2, requires_grad=True)\nfor _ in range(4):\n    w.exp().sum().backward()\n"
@@ -302,6 +303,7 @@ def test_a_file_is_decoded_as_python_decodes_it(tmp_path):
     assert "it cannot be decoded as Python source" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_notebook_is_explained_up_to_a_cell(tmp_path):
     """Its code cells run from the top, magics aside; a cell is chosen by number or id; another is named in one sentence."""
     import nbformat

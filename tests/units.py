@@ -297,6 +297,7 @@ THOROUGH = {
 
 LONGEST = (
     "browser",
+    "test_explain.py",
     "fixture_class/test_stock_nbgrader.py",
     "test_package.py",
     "grade/sandbox/test_hostile.py",
