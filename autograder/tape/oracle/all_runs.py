@@ -35,7 +35,7 @@ FIRST, SECOND = 0.4, 0.6
 PATIENCE = 0.8  # share of the remaining time that a run without a finished backward call gets
 # Share of the remaining time; if a run with an error took more, other runs do not continue beyond the error.
 SLOW = 0.05
-TWO_MORE = 1 / 3  # share of the remaining time; if a run takes more, there is no time for two more
+TWO_MORE = 1 / 3  # largest share of the remaining time that one run takes if two more runs follow
 SLOWER = 20  # limit for the ratio of an observed and a plain run (about 10 for small tensors)
 BEGINNING = 2.0  # seconds to record of a program that does not end
 

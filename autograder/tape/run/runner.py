@@ -133,7 +133,7 @@ class Runner:
             return Run(error=error)
 
     def run_live(self, listener: Listener | None, seconds: float | None = None, patience: float = 0.0) -> Run:
-        """Return the record of one run, and keep its changes and output. Without `seconds` there is no time limit."""
+        """Return the record of one run, whose changes and output are kept. If `seconds` is None, it has no time limit."""
         program, listener = self.program, listener or Listener()
         run, began = Run(program=program.file, root=program.scratch.root if program.scratch else ""), time.monotonic()
         with told_of_children() as children, watched(listener, self.calls, children) as calls:
