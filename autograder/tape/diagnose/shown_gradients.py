@@ -228,16 +228,13 @@ def _is_last(evidence: Evidence, call: int | None) -> bool:
 
 def _decisive(evidence: Evidence) -> int | None:
     """Return the index of the backward whose gradients are shown, or None for `.grad` at the end."""
-    if (
-        evidence.runs.plain.error is not None
-        and evidence.runs.plain.calls
-        and evidence.runs.plain.calls[-1].error is not None
-    ):
-        return len(evidence.runs.plain.calls) - 1
+    plain = evidence.runs.plain
+    if plain.error is not None and plain.calls and plain.calls[-1].error is not None:
+        return len(plain.calls) - 1
     if evidence.wrong_call is not None:
         return evidence.wrong_call
     calls = evidence.got.calls
-    return len(calls) - 1 if calls and evidence.runs.plain.calls[-1].returns else None
+    return len(calls) - 1 if calls and plain.calls[-1].returns else None
 
 
 @dataclass(frozen=True)
