@@ -142,8 +142,7 @@ def test_a_reader_who_has_seen_enough_is_no_fault(program):
 
 
 @pytest.mark.parametrize(
-    ("line", "how"),
-    [("os._exit(0)", r"os\._exit\(0\)"), ("os.kill(os.getpid(), signal.SIGSEGV)", "signal SIGSEGV")],
+    ("line", "how"), [("os._exit(0)", r"os\._exit\(0\)"), ("os.kill(os.getpid(), signal.SIGSEGV)", "signal SIGSEGV")]
 )
 def test_a_program_that_ends_python_is_told_and_is_never_correct(tmp_path, line, how):
     """Whatever its exit status, no verdict is printed, and the exit code is 2."""

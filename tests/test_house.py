@@ -66,12 +66,7 @@ ROOMS = {
     "classroom": {"view", "course", "grade"},
     "desk": {"classroom"},
 }
-EVERYWHERE = {
-    "errors",
-    "graded",
-    "locale",
-    "requirements",
-}  # what a user may be told, and what is installed here
+EVERYWHERE = {"errors", "graded", "locale", "requirements"}  # what a user may be told, and what is installed here
 FILES = {
     ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
     for file in (ROOT / "autograder").rglob("*.py")

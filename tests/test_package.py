@@ -424,10 +424,7 @@ def test_a_course_with_its_own_sources_is_graded_far_from_a_clone(course, wheel,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("place", "told"),
-    [("nowhere", "there is no folder"), (".", f"source/{LESSON}/ is missing")],
-)
+@pytest.mark.parametrize(("place", "told"), [("nowhere", "there is no folder"), (".", f"source/{LESSON}/ is missing")])
 def test_a_course_that_is_not_there_is_told(course, tmp_path, place, told):
     """For a missing folder, or one without sources, one sentence names the problem; nothing is written."""
     words = course.command("grade", LESSON, "--isolation", "process", "--course", place)

@@ -38,7 +38,7 @@ UNREAD = {
     "backward uses the bags that forward counted from it": "embedding_bag",
 }
 UNGUARDED = {
-    "kron": "inside, torch.kron takes its arguments as unsafe views, which have counters of their own: PyTorch counts the write elsewhere",
+    "kron": "inside, torch.kron takes its arguments as unsafe views, which have counters of their own: PyTorch counts the write elsewhere"
 }
 WHICHEVER = "PyTorch saves it whichever of the arguments requires grad"
 UNKNOWN = "why is not known here"

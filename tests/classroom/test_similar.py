@@ -10,12 +10,7 @@ pytest.importorskip("copydetect", reason="the extra `similar` is not installed")
 
 from autograder import cli
 from autograder.classroom.report.wrong_answers import without_comments
-from autograder.classroom.similar_report import (
-    NothingToCompareError,
-    fingerprints,
-    similar_pairs,
-    similar_report,
-)
+from autograder.classroom.similar_report import NothingToCompareError, fingerprints, similar_pairs, similar_report
 from tests.classroom.independent_answers import DISGUISES, STUB, independent
 from tests.classroom.made_class import _known as known
 

@@ -181,12 +181,7 @@ def test_a_worker_whose_answers_cannot_be_right_is_left_out(stub, wrong, capsys)
     ("module", "name", "value", "said"),
     [
         (dask_cluster, "handshake_versions", lambda: {"torch": "1.0"}, "has another installation .*torch"),
-        (
-            dask_cluster,
-            "LEVELS",
-            {"bubblewrap": SimpleNamespace(obstacle="no bwrap")},
-            "isolation level .*: no bwrap",
-        ),
+        (dask_cluster, "LEVELS", {"bubblewrap": SimpleNamespace(obstacle="no bwrap")}, "isolation level .*: no bwrap"),
         (dask_cluster, "is_exposed", lambda _: True, "listens at tcp://127.0.0.1:.* neither encrypted nor"),
     ],
 )

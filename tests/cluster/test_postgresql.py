@@ -98,11 +98,7 @@ def test_a_client_that_is_killed_holds_no_lock(tmp_path):
 
 @pytest.mark.parametrize(
     ("address", "said"),
-    [
-        ("mysql://me@host/book", "db_url"),
-        ("oracledb://me@host/book", "Can't load plugin"),
-        ("no address", "db_url"),
-    ],
+    [("mysql://me@host/book", "db_url"), ("oracledb://me@host/book", "Can't load plugin"), ("no address", "db_url")],
 )
 def test_another_database_is_refused_in_a_sentence(tmp_path, address, said):
     """A database without its package, one that SQLAlchemy does not know, and an invalid address."""

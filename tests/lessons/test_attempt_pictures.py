@@ -67,9 +67,7 @@ def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys
         assert [scene_line(recording)] == ran[:1]
 
 
-UNMARKED = {
-    "two_steps: leaves the steps to an optimizer": "its name is refused while it runs",
-}
+UNMARKED = {"two_steps: leaves the steps to an optimizer": "its name is refused while it runs"}
 """Wrong answers whose pictures mark no line at the opening step, and the reason for each."""
 
 MARKED = {"hit", "unseen", "lost", "named", "failed"}

@@ -48,10 +48,7 @@ NEAR_MISSES = {
     "the peak of each row": ("loss_and_count", COUNT.format("shown > 0.5 * shown.amax(1, keepdim=True)")),
     "half of the largest in a, counted": ("loss_and_count", COUNT.format("a > a.max() / 2")),
     "rounded pixels": ("product_and_pixels", PIXELS.format("(d.detach().clamp(0, 1) * 255).round()")),
-    "logits in place of shares": (
-        "MixtureWithReport",
-        ROUTER.format("self.router(x) > self.router(x).mean(0)"),
-    ),
+    "logits in place of shares": ("MixtureWithReport", ROUTER.format("self.router(x) > self.router(x).mean(0)")),
     "short rows made longer, in order": (
         "scores_then_lookup",
         NORMED.format("scores_then_lookup", "scores = table.clone() @ w", "scores, table[words] @ w"),
@@ -147,11 +144,7 @@ class ResidualBlock(nn.Module):
 REFUSED = {
     "a deep copy of the parameter": ("AnchoredScale", "import copy\n" + ANCHORED, "other parameters"),
     "one more parameter in a residual block": ("ResidualBlock", RESIDUAL, "scale: an optimizer would train it"),
-    "another value in evaluation": (
-        "GatedBlock",
-        GATED,
-        "wrong return value",
-    ),
+    "another value in evaluation": ("GatedBlock", GATED, "wrong return value"),
     "the check's own formula, through a helper": (
         "two_steps",
         "def helper(*given):\n    return on_paper(*given)\n\n\ndef two_steps(start, x, target):\n    return helper(start, x, target)",
@@ -236,8 +229,7 @@ def test_the_callers_memory_keeps_no_old_history(exercise):
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [("detach_late", "Correct "), ("detach_late", "CORRECT"), ("products_data", "Silently wrong")],
+    ("name", "text"), [("detach_late", "Correct "), ("detach_late", "CORRECT"), ("products_data", "Silently wrong")]
 )
 def test_a_prediction_may_be_written_as_the_badge_spells_it(name, text):
     """Right words pass in any case, with blanks, and without the hyphen."""

@@ -10,8 +10,7 @@ SHORT = {"resnet_tiny", "style_pixels", "two_task_trunk", "word_vectors"}
 
 
 @pytest.mark.parametrize(
-    "script",
-    [pytest.param(one, id=one.name, marks=() if one.name in SHORT else pytest.mark.slow) for one in scripts()],
+    "script", [pytest.param(one, id=one.name, marks=() if one.name in SHORT else pytest.mark.slow) for one in scripts()]
 )
 def test_answer_is_true(script):
     """The outcome, a marked line and the line that saved; the first repair is the true one, and no wrong repair is called proven.

@@ -345,10 +345,7 @@ def test_losses_are_drawn_with_their_ends():
 
 @pytest.mark.parametrize(
     ("fonts", "label", "told"),
-    [
-        (("DejaVu Serif",), "损失", "as written：最后是 0.1"),
-        ((), "loss", "as written: 0.1 at the end"),
-    ],
+    [(("DejaVu Serif",), "损失", "as written：最后是 0.1"), ((), "loss", "as written: 0.1 at the end")],
 )
 def test_a_plot_is_in_the_reader_s_language_where_a_font_has_its_letters(monkeypatch, fonts, label, told):
     """The words are Chinese and each text knows where to find letters; without a font they are English, and no empty boxes."""

@@ -96,8 +96,7 @@ def test_a_mistake_is_one_sentence(tmp_path, line, said):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["--cell-seconds", "-3"], ["--memory-mib", "much"], ["--jobs", "-1"], ["--submission-seconds", "inf"]],
+    "words", [["--cell-seconds", "-3"], ["--memory-mib", "much"], ["--jobs", "-1"], ["--submission-seconds", "inf"]]
 )
 def test_a_wrong_option_is_one_sentence(words, capsys):
     """Exit code 2, and one line that names the option."""

@@ -67,10 +67,7 @@ def test_a_test_that_uses_what_an_earlier_test_bound_has_no_memory(grader):
     """The second test does not look up names itself, so its names do not show to which submission its result belongs."""
 
     def make():
-        tests = [
-            graded_cell("one", f"found = f(3)  # {next(numbers)}"),
-            graded_cell("two", "assert found == 9"),
-        ]
+        tests = [graded_cell("one", f"found = f(3)  # {next(numbers)}"), graded_cell("two", "assert found == 9")]
         return source(answer("a", "def f(x):\n    return x * x"), *tests)
 
     numbers = itertools.count()

@@ -10,12 +10,7 @@ from autograder.grade.batch.assignment import named_answers
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.mutants import mutants
-from autograder.grade.validation.mutation_test import (
-    MutationReport,
-    made_trivial,
-    mutation_test,
-    trivial_answers,
-)
+from autograder.grade.validation.mutation_test import MutationReport, made_trivial, mutation_test, trivial_answers
 from autograder.grade.validation.validate import ignore_step, validate_source
 from autograder.grade.where.grading_job import GradingTerms
 from autograder.grade.where.local_processes import LocalBackend

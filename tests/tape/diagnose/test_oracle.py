@@ -8,13 +8,7 @@ import torch
 from autograder.tape import record
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.finite_differences import FiniteDifferences
-from autograder.tape.oracle.gradient_comparison import (
-    finite_differences,
-    gap,
-    gradients_of,
-    nested,
-    nested_pair,
-)
+from autograder.tape.oracle.gradient_comparison import finite_differences, gap, gradients_of, nested, nested_pair
 from autograder.tape.oracle.nominal_replay import NotApplicable
 from autograder.tape.oracle.untracked_writes import check_custom_functions
 from autograder.tape.run.programs.program import from_source
