@@ -64,8 +64,7 @@ def test_named_files_and_tests_exist():
     assert [] == [
         name for name in (*units.LONGEST, *units.CORPUS, *units.THOROUGH, *units.SLOW) if not (tests / name).exists()
     ]
-    named = [(file, name.partition("[")[0]) for file in units.SLOW for name in units.SLOW[file]]
-    named += [tuple(test.split("::")) for test in units.SLOW_TESTS]
+    named = [(file, name) for table in (units.SLOW, units.SLOW_TESTS) for file in table for name in table[file]]
     assert [] == [(file, name) for file, name in named if f"def {name}(" not in (tests / file).read_text("utf-8")]
 
 
