@@ -385,6 +385,7 @@ def test_a_named_column_is_not_replaced_by_the_only_one():
     """A typo in --column writes no grades into another column."""
     table = SimpleNamespace(name="w.csv", header=["Grade"])
     assert 0 == choose_column(table, {0: "Grade"}, "first", None)
+    assert 1 == choose_column(SimpleNamespace(header=["first", "Two"]), {0: "first", 1: "Two"}, "first", "two")
     with pytest.raises(TableError, match="has no column of Grad"):
         choose_column(table, {0: "Grade"}, "first", "Grad")
 

@@ -92,6 +92,15 @@ def test_a_bomb_costs_only_its_own_student(tmp_path, monkeypatch):
     assert len(files) <= 2001
 
 
+def test_zips_in_a_zip_are_opened_once():
+    """Their folders are no files, and a limit of one byte is enough for one byte."""
+    inner = zipped({"deep.zip": zipped({"x": b"x"}), "a/": b"", "a/b": b"b"})
+    deep, file = unpacked(DownloadedFile("work.zip", lambda most: zipped({"one.zip": inner})), 10**6).files
+    assert ("deep.zip", "a/b", b"b") == (deep.path, file.path, file.read(1))
+    with pytest.raises(DownloadError, match="it has more than 0 MiB"):
+        file.read(0)
+
+
 def test_sizes_that_a_zip_tells_are_not_believed():
     """The entry says 10 bytes; a megabyte comes out, and a limit of 100 is held."""
     data = bytearray(zipped({"a": bytes(2**20)}))
@@ -107,8 +116,9 @@ def test_what_is_no_zip_is_said(tmp_path, data):
     """One sentence for a download; a note for a student's file."""
     data = zipped({"a": b"b"})[:-30] if data is None else data
     (tmp_path / "a.zip").write_bytes(data)
-    with pytest.raises(DownloadError, match="cannot be read as a zip"), open_download(tmp_path / "a.zip"):
-        pass
+    for name, reason in (("a.zip", "cannot be read as a zip"), ("b.zip", "there is no file")):
+        with pytest.raises(DownloadError, match=reason), open_download(tmp_path / name):
+            pass
     inside = unpacked(DownloadedFile("a.zip", lambda most: data), 1000)
     assert ([], 1) == (inside.files, len(inside.notes))
 

@@ -8,9 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadError, open_download
-from autograder.classroom.collect.hand_in_files import FoundNotebook, NotebookShape, find_notebooks, like_name
+from autograder.classroom.collect.download import (
+    Download,
+    DownloadedFile,
+    DownloadedHandIn,
+    DownloadError,
+    open_download,
+)
+from autograder.classroom.collect.hand_in_files import (
+    LIMITS,
+    FoundNotebook,
+    NotebookShape,
+    ReadableHandIn,
+    find_notebooks,
+    like_name,
+    readable,
+)
+from autograder.classroom.collect.questions import Answers, claims_of, match_people
 from autograder.classroom.platforms.registry import PLATFORMS, platform_of
+from autograder.classroom.roster import Person, Roster
 from autograder.classroom.table_file import TableError, TableFile, read_table
 from tests.classroom import downloads
 from tests.classroom.made_class import STUDENTS, notebook
@@ -67,6 +83,15 @@ def test_one_odd_folder_does_not_change_the_platform():
     assert "Cy_Dee_19_submission/first.ipynb does not" in download.notes[0]
     assert "--from nbgrader" in download.notes[0]
     assert "nbgrader" == platform_of(Download(download.files[1:], []), "auto").name
+    assert "nbgrader" == platform_of(download, "nbgrader").name, "--from decides"
+
+
+@pytest.mark.parametrize("platform", ["canvas", "moodle", "blackboard", "nbgrader"])
+def test_a_file_in_another_form_is_left_out(platform):
+    """A note names the file, and nobody has submitted it."""
+    download = Download([DownloadedFile("odd.ipynb", lambda most: b"")], [])
+    assert [] == PLATFORMS[platform].hand_ins(download, datetime.UTC, "first")
+    assert ["odd.ipynb was left out"] == [note.partition(":")[0] for note in download.notes]
 
 
 def test_blackboard():
@@ -101,8 +126,13 @@ def test_the_platform_is_seen_by_the_names(tmp_path, platform, write):
 
 def gradescopes(text: str):
     """Return the submissions that Gradescope's metadata file lists."""
-    files = [DownloadedFile("x/submission_metadata.yml", lambda most: text.encode())]
-    return PLATFORMS["gradescope"].hand_ins(Download(files, []), datetime.UTC, "first")
+    files = [
+        DownloadedFile(f"x/{name}", lambda most: text.encode()) for name in ("submission_metadata.yml", "2/a.ipynb")
+    ]
+    download = Download(files, [])
+    found = PLATFORMS["gradescope"].hand_ins(download, datetime.UTC, "first")
+    assert ["x/2/a.ipynb was left out: submission_metadata.yml does not name its folder"] == download.notes
+    return found
 
 
 @pytest.mark.parametrize(
@@ -121,11 +151,19 @@ def test_gradescopes_file_without_submissions_is_refused(text, reason):
 
 
 @pytest.mark.parametrize(
-    ("text", "keys"), [("submission_1: 5", []), ("submission_1: {':submitters': 3}", ["submission_1"])]
+    ("entry", "times"),
+    [
+        ("5", []),
+        ("{':submitters': 3}", [None]),
+        ("{':created_at': '2026-10-03T07:10:00-07:00'}", [downloads.TIME]),
+        ("{':created_at': 2026-10-03 14:10:00}", [downloads.TIME]),
+        ("{':created_at': soon}", [None]),
+    ],
 )
-def test_gradescopes_submission_of_another_form_has_no_owner(text, keys):
-    """An invalid entry is skipped; a submission without a list of students does not belong to anyone."""
-    assert [(key, ()) for key in keys] == [(one.key, one.identities) for one in gradescopes(text)]
+def test_gradescopes_submission_of_another_form_has_no_owner(entry, times):
+    """An invalid entry is skipped; a submission without a list of students does not belong to anyone, and may have a time."""
+    found = gradescopes(f"submission_1: {entry}")
+    assert [("submission_1", (), time) for time in times] == [(one.key, one.identities, one.handed_in) for one in found]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +184,9 @@ def test_what_lies_beside_the_hand_ins_is_no_hand_in(holder, beside):
     [note] = download.notes
     assert note.endswith(f"left out, because the submissions are in {holder}")
     assert all(path.partition("/")[0] in note for path in beside)
+    assert [] == read("nbgrader", "ann+second+2026-10-09 00:00:00 UTC/first.ipynb"), (
+        "another assignment of the exchange"
+    )
 
 
 SHAPES = [
@@ -238,6 +279,62 @@ def test_names_that_are_alike_by_chance_stay_apart():
     }
     found = find_notebooks(given, shapes, {}).found
     assert {"hw1": "hw1.ipynb", "hw2": "hw2.ipynb"} == {name: one.path for name, one in found.items()}
+
+
+def test_more_files_than_a_submission_may_have_are_left_out():
+    """The first files and the notebook are kept; a note has the number of the others, and one names an archive."""
+    names = ["a.RAR", *(f"{number}.txt" for number in range(LIMITS.attachment_count + 1)), "first.ipynb"]
+    work = readable(DownloadedHandIn("77", "", (), files(*names, data=b"x")), SHAPES, {})
+    assert {*names[:-3], "first.ipynb"} == work.names.keys()
+    assert [f"2 files more than {LIMITS.attachment_count} were left out"] == work.notes[1:]
+    assert "a.RAR is an archive that is not unpacked; only zips are" == work.notes[0]
+
+
+ANN, BEN = Person("ann", "Ann Lee", {"canvas": "1"}, "Red"), Person("ben", "Lee, Ann", {"canvas": "2"})
+CLASS = Roster([ANN, BEN, Person("kim", "Kim Po", {"participant": "9"})])
+
+
+@pytest.mark.parametrize(
+    ("name", "identity", "answer", "student", "how"),
+    [
+        ("", {"canvas": "1"}, "kim", "kim", "as you said"),
+        ("", {"canvas": "1"}, "new", "new", "as you said"),
+        ("", {"canvas": "1"}, "a/b", None, "'a/b' cannot be the name of a student's folder"),
+        ("", {"canvas": "2", "words": "Kim Po"}, "", "ben", ""),
+        ("", {"words": "Ann Lee"}, "", None, "2 students have this name"),
+        ("", {"words": "po, kim"}, "", "kim", "by name"),
+        ("Red", {"participant": "9"}, "", "ann", "by the group Red"),
+        ("Other", {"participant": "9"}, "", None, "no student of the roster has this name or number"),
+        ("Kim P.", {"participant": "9"}, "", "kim", ""),
+        ("", {"anonymous": "x7"}, "", "x7", ""),
+        ("", None, "", None, "the download does not say whose it is"),
+    ],
+)
+def test_whose_submission_it_is(name, identity, answer, student, how):
+    """The teacher's answer decides, then an identifier, then a name that only one student has; anything else is asked for."""
+    hand_in = DownloadedHandIn("77", name, (identity,) if identity else (), {})
+    [match] = match_people(hand_in, CLASS, {"77": answer} if answer else {})
+    assert (student, how) == (match.person and match.person.student, match.how)
+
+
+def test_without_a_roster_the_platforms_name_is_the_students():
+    """A name that cannot be that of a folder is asked for."""
+    for name, expected in (("López, María", "lopez-maria"), ("!", None)):
+        [match] = match_people(DownloadedHandIn("77", name, ({"words": name},), {}), Roster([]), {})
+        assert expected == (match.person and match.person.student)
+
+
+def test_two_people_with_the_name_of_one_student_are_asked_about():
+    """Neither gets the folder; a submission that the teacher told to ignore counts for nothing."""
+    works = [
+        ReadableHandIn(
+            DownloadedHandIn(key, "Kim Po", ({"words": "Kim Po"},), {}), {}, find_notebooks({}, [], {}), {}, []
+        )
+        for key in "456"
+    ]
+    for number, expected in ((2, ([], ["4", "5"])), (1, (["kim"], []))):
+        claims, asked = claims_of([*works[:number], works[2]], CLASS, Answers({"6": "-"}, {}, {}, []))
+        assert expected == (list(claims), [one.hand_in for one in asked])
 
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=12)

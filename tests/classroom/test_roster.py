@@ -2,7 +2,9 @@
 
 import pytest
 
-from autograder.classroom.roster import is_student_id, joined, read_roster, words_of
+from autograder.classroom.hand_in_record import CollectedHandIn
+from autograder.classroom.return_grades import match_rows
+from autograder.classroom.roster import Person, Roster, is_student_id, joined, read_roster, words_of
 from autograder.classroom.table_file import TableError
 from tests.classroom import downloads
 from tests.classroom.made_class import STUDENTS
@@ -22,15 +24,7 @@ from tests.classroom.made_class import STUDENTS
         (downloads.blackboard_gradebook, [s.login for s in STUDENTS]),
         (downloads.gradescope_roster, [str(s.number) for s in STUDENTS]),
     ],
-    ids=[
-        "canvas",
-        "canvas with semicolons",
-        "moodle",
-        "moodle in German",
-        "moodle anonymous",
-        "blackboard",
-        "gradescope",
-    ],
+    ids=["canvas", "with semicolons", "moodle", "moodle in German", "moodle anonymous", "blackboard", "gradescope"],
 )
 def test_each_platforms_file_is_a_roster(tmp_path, write, ids):
     """All students and no other rows: neither the row of points nor the test student."""
@@ -102,3 +96,22 @@ def test_ids_that_cannot_be_folders_are_refused(text):
     """Each would lead elsewhere, hide, or be taken for an option."""
     assert not is_student_id(text)
     assert is_student_id("ann.lee@example.edu")
+
+
+def test_rows_are_matched_by_the_most_reliable_mark():
+    """An identifier decides, then a name. A shared name, another name and a second row for a name belong to nobody."""
+    record = {
+        "ann": CollectedHandIn(platform="moodle", key="7", name="Ann Lee", known={"participant": "7"}),
+        "bob": CollectedHandIn(platform="canvas", key="41"),  # who handed in for a group, which has no list
+        "eve": CollectedHandIn(platform="csv", key="eve", name="Kim Po"),
+        "kim": CollectedHandIn(platform="csv", key="kim", name="Po, Kim"),
+    }
+    roster = Roster([Person("cy", "Cy Dee", {"email": "cy@x.org"}), Person("fay", "Fay Ito", {})])
+    rows = [
+        ("Lee, Ann", {"participant": "7"}), ("Somebody", {"participant": "7"}), ("", {"canvas": "41"}),
+        ("Other", {"email": "CY@x.org"}), ("Dee, Cy", {}), ("Kim Po", {}), ("Ito, Fay", {}), ("", {"login": "dan"}),
+        ("", {"email": "cy@x.org", "canvas": "41"}),
+    ]  # fmt: skip
+    people = [(number, Person("", name, known)) for number, (name, known) in enumerate(rows)]
+    found = match_rows(people, ["ann", "bob", "cy", "dan", "eve", "fay", "kim"], record, roster)
+    assert ({0: "ann", 2: "bob", 3: "cy", 6: "fay", 7: "dan", 8: "bob"}, [6]) == found
