@@ -49,7 +49,9 @@ def recording_of_error(error: BaseException) -> Recording:
     Raises:
         InputError: if no watch was open, or if no in-place modification caused the error.
     """
-    harms: tuple[Harm, ...] | None = next(filter(None, (getattr(one, KEPT_HARMS, None) for one in _chain(error))), None)
+    harms: tuple[Harm, ...] | None = next(
+        filter(None, (getattr(link, KEPT_HARMS, None) for link in _chain(error))), None
+    )
     if harms is None:
         raise InputError.of(
             "watch.no_record|This {error} contains no record of in-place modifications: no watch was open when "
@@ -66,11 +68,11 @@ def recording_of_error(error: BaseException) -> Recording:
 
 def _chain(error: BaseException | None) -> list[BaseException]:
     """Return an exception and the exceptions in its chain of causes and contexts."""
-    found: list[BaseException] = []
-    while error is not None and error not in found:
-        found.append(error)
+    errors: list[BaseException] = []
+    while error is not None and error not in errors:
+        errors.append(error)
         error = error.__cause__ or error.__context__
-    return found
+    return errors
 
 
 def _own_line(error: BaseException) -> int | None:
@@ -243,12 +245,12 @@ def _recording_of_file(path: str, function: str | None, repair: bool, scope: Sco
         done = subprocess.run([sys.executable, "-P", "-c", _CHILD], input=given, stdout=nowhere, stderr=nowhere)
         try:
             with open(answer, "rb") as file:
-                found = pickle.load(file)
+                result = pickle.load(file)
         except (OSError, EOFError):
             raise ProgramError(told_of_end(path, reason_of_end(done.returncode))) from None
-    if isinstance(found, Exception):
-        raise found
-    return found
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def store_answer(answer: str, root: str, path: str, function: str | None, repair: bool, scope: Scope) -> None:
@@ -257,16 +259,16 @@ def store_answer(answer: str, root: str, path: str, function: str | None, repair
     `root` is an empty folder for the copy of the project.
     """
     scratch = ScratchFolder(root, path, is_guarded=True)
-    found: Recording | Exception
+    result: Recording | Exception
     try:
         factory = factory_of_file(path, function, CommandLine(scratch=scratch))
-        found = explain_program(factory, repair=repair, scope=scope)
+        result = explain_program(factory, repair=repair, scope=scope)
     except Exception as error:
         if not isinstance(error, AutograderError):
             error.add_note(traceback.format_exc())
-        found = error
+        result = error
     with open(answer, "wb") as file:
-        pickle.dump(found, file)
+        pickle.dump(result, file)
 
 
 def load_magic(shell: Any) -> None:

@@ -156,7 +156,7 @@ def torch_advice() -> str:
         version = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:  # built from source, and imported from its build folder
         return ""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is None or tuple(map(int, found.groups())) >= OLDEST_TORCH:
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None or tuple(map(int, numbers.groups())) >= OLDEST_TORCH:
         return ""
     return f"PyTorch {oldest} or later, and this is {version}. Get a newer one with `pip install --upgrade torch`."

@@ -58,7 +58,7 @@ def read_class_grades(classroom: Classroom) -> ClassGrades:
         except MissingEntry:
             raise missing from None
         scores = read_scores(book, classroom.assignment)
-        names = {one.id: ", ".join(part for part in (one.last_name, one.first_name) if part) for one in book.students}
+        names = {row.id: ", ".join(part for part in (row.last_name, row.first_name) if part) for row in book.students}
         if not scores:
             raise missing
         return ClassGrades(

@@ -169,7 +169,7 @@ class DemoQuestion:
         asked = next(questions_of(self.exercise.check))
         lines = [line.strip() for line in asked.program.splitlines()[1:]] if asked.asks == "culprit" else []
         choices = lines or re.findall(r'"([\w-]+)"', comment) or (OUTCOMES if self.truth in OUTCOMES else NUMBERS)
-        guess = self.truth if right else chance.choice([one for one in choices if one != self.truth])
+        guess = self.truth if right else chance.choice([choice for choice in choices if choice != self.truth])
         return code.replace("...", guess).rstrip()
 
     def _wrong(self, answers: list[Answer], chance: random.Random) -> str:
@@ -209,7 +209,9 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
         times = folder / "collected" / LESSON / FILE
         times.parent.mkdir(parents=True)
         rows = [
-            f"{one.number},,{one.first} {one.last},,,,{LATE[one.number]}," for one in students if one.number in LATE
+            f"{student.number},,{student.first} {student.last},,,,{LATE[student.number]},"
+            for student in students
+            if student.number in LATE
         ]
         times.write_text("\n".join([",".join(COLUMNS), *rows, ""]), "utf-8")
         (folder / "policy.toml").write_text(POLICY, "utf-8")
@@ -239,8 +241,8 @@ def _with_points(path: Path) -> nbformat.NotebookNode:
 
 def _questions(lesson: nbformat.NotebookNode, chance: random.Random) -> list[DemoQuestion]:
     asked = [*exercises_of(lesson), AuthorExercise(WRITTEN, "", "", ())]
-    truths = ["" if one.answers or one.id == WRITTEN else _truth(one.check) for one in asked]
-    return [DemoQuestion(one, chance.gauss(0, 0.7), truth) for one, truth in zip(asked, truths, strict=True)]
+    truths = ["" if exercise.answers or exercise.id == WRITTEN else _truth(exercise.check) for exercise in asked]
+    return [DemoQuestion(exercise, chance.gauss(0, 0.7), truth) for exercise, truth in zip(asked, truths, strict=True)]
 
 
 def _truth(check: str) -> str:
@@ -260,13 +262,14 @@ def _truth(check: str) -> str:
 
 def _submissions(students: list[DemoStudent], questions: list[DemoQuestion], chance: random.Random) -> dict[str, bytes]:
     answers = {
-        one.number: {asked.exercise.id: asked.answer(one.ability, chance) for asked in questions} for one in students
+        student.number: {asked.exercise.id: asked.answer(student.ability, chance) for asked in questions}
+        for student in students
     }
     answers[AUTHOR][COPIED] = BLOCK
     copied = {name: rename_variables(text, RENAMED) for name, text in answers[AUTHOR].items()}
     answers[COPIER] = copied | {WRITTEN: answers[COPIER][WRITTEN]}
     released = NOTEBOOKS / LESSON / f"{LESSON}.ipynb"
-    return {one.file_name: _submission(_with_points(released), answers[one.number]) for one in students}
+    return {student.file_name: _submission(_with_points(released), answers[student.number]) for student in students}
 
 
 def _submission(notebook: nbformat.NotebookNode, answers: dict[str, str]) -> bytes:
@@ -288,8 +291,8 @@ def _gradebook(students: list[DemoStudent], points: float) -> str:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["Student", "ID", "SIS Login ID", "Section", TITLE, "Current Score", "Final Score"])
     table.writerow(["    Points Possible", "", "", "", f"{points:.2f}", "(read only)", "(read only)"])
-    for one in students:
-        table.writerow([f"{one.last}, {one.first}", one.number, f"s{one.number}", "A", "", "", ""])
+    for student in students:
+        table.writerow([f"{student.last}, {student.first}", student.number, f"s{student.number}", "A", "", "", ""])
     return text.getvalue()
 
 

@@ -63,8 +63,8 @@ def results_of(
 
 def failed_results(reason: str) -> dict[str, Any]:
     """Return the results if grading failed: 0 points, and the reason."""
-    told = f"Nothing was graded, and this is not the submission's fault: {reason}. Tell your instructor."
-    return {"score": 0.0, "output": _text(told), "output_format": "text", "tests": []}
+    message = f"Nothing was graded, and this is not the submission's fault: {reason}. Tell your instructor."
+    return {"score": 0.0, "output": _text(message), "output_format": "text", "tests": []}
 
 
 def _test(cell: SourceCell, grade: CellGrade, terms: HarnessTerms, before: str) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _place(submission: Path, classroom: Classroom) -> list[str]:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        taken = [f"{one.path} was graded as {name}.ipynb." for name, one in work.found.found.items() if one.how]
+        taken = [f"{match.path} was graded as {name}.ipynb." for name, match in work.found.found.items() if match.how]
         unknown = [f"{path} was left out: {why}." for path, why in work.found.unknown.items()]
         return [*taken, *unknown, *download.notes, *work.notes]
 

@@ -79,8 +79,8 @@ def check_target(out: Path, terms: Terms) -> None:
         raise PackageError(
             f"{printable(str(out))} cannot be used ({error.strerror}). Name a folder with --out"
         ) from None
-    own = re.compile(rf"{re.escape(terms.assignment)}(-.*)?\.zip")
-    others = [name for name in names if terms.platform == "folder" or not own.fullmatch(name)]
+    pattern = re.compile(rf"{re.escape(terms.assignment)}(-.*)?\.zip")
+    others = [name for name in names if terms.platform == "folder" or not pattern.fullmatch(name)]
     if others:
         raise PackageError(
             f"{printable(str(out))} contains other files, such as {printable(others[0])}. Name a new or empty folder with --out"
@@ -149,8 +149,8 @@ def _requirements(wheel: str) -> str:
     """Return pip's requirements: the locked versions of everything that the course needs on any system, and the wheel."""
     folder = require_clone("release --to") / "requirements"
     needed = locked_requirements(extra="course", systems=SYSTEMS, leaves=())
-    locked = [found for file in ("lock.txt", "torch.txt") for found in PIN.finditer((folder / file).read_text("utf-8"))]
-    pins = [found[0].strip() for found in locked if canonicalize_name(found[1]) in needed]
+    locked = [pin for file in ("lock.txt", "torch.txt") for pin in PIN.finditer((folder / file).read_text("utf-8"))]
+    pins = [pin[0].strip() for pin in locked if canonicalize_name(pin[1]) in needed]
     return "\n".join([f"# {PAGE} describes the installation.", *pins, f"./{wheel}", ""])
 
 
@@ -174,10 +174,10 @@ def without_dead_links(name: str, notebook: bytes, files: Collection[str]) -> by
         files: the paths of all files.
     """
 
-    def kept(found: re.Match[str]) -> str:
-        path = urllib.parse.unquote((found["path"] or "").partition("#")[0])
+    def kept(pin: re.Match[str]) -> str:
+        path = urllib.parse.unquote((pin["path"] or "").partition("#")[0])
         goal = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
-        return found[0] if found["path"] is None or goal in files else found["text"]
+        return pin[0] if pin["path"] is None or goal in files else pin["text"]
 
     content = json.loads(notebook)
     for cell in content["cells"]:

@@ -139,21 +139,21 @@ def locked_requirements(
         systems: the values of markers, by name, on each system to consider; by default, on this one.
         leaves: the packages whose own dependencies are not included.
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     waiting = [(distribution, {"", extra})]
     while waiting:
         name, extras = waiting.pop()
         for line in importlib.metadata.requires(name) or ():
             needed = Requirement(line)
-            cases = [{"extra": one, **system} for one in extras for system in systems]
+            cases = [{"extra": extra, **system} for extra in extras for system in systems]
             if needed.marker and not any(map(needed.marker.evaluate, cases)):
                 continue
             known = canonicalize_name(needed.name)
-            if known not in found or needed.extras:
-                found[known] = _installed_version(known)
-                waiting += [(known, {"", *needed.extras})] if known not in leaves and found[known] else []
-    found.pop(distribution, None)
-    return dict(sorted(found.items()))
+            if known not in versions or needed.extras:
+                versions[known] = _installed_version(known)
+                waiting += [(known, {"", *needed.extras})] if known not in leaves and versions[known] else []
+    versions.pop(distribution, None)
+    return dict(sorted(versions.items()))
 
 
 def _installed_version(name: str) -> str:

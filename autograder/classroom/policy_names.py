@@ -24,12 +24,12 @@ LONGEST = 128  # letters of a name or an address in nbgrader's tables (api.Stude
 
 def listed_students(classroom: Classroom) -> dict[str, Person]:
     """Return the students of all lists: those that `collect` has read, and the course's own roster.csv."""
-    found = {student: Person(student, name, {}) for student, name in read_students(classroom.folder).items()}
+    people = {student: Person(student, name, {}) for student, name in read_students(classroom.folder).items()}
     for student, entry in read_record(classroom.folder, classroom.assignment).items():
-        found[student] = Person(student, entry.name, entry.known)
+        people[student] = Person(student, entry.name, entry.known)
     if (classroom.folder / ROSTER).is_file():
-        found |= {person.student: person for person in read_roster(classroom.folder / ROSTER).people}
-    return found
+        people |= {person.student: person for person in read_roster(classroom.folder / ROSTER).people}
+    return people
 
 
 def untimed_students(classroom: Classroom) -> set[str]:
@@ -53,7 +53,7 @@ def fill_names(classroom: Classroom, people: Mapping[str, Person]) -> dict[str, 
                     )
                 if not student.email and (email := person.known.get("email")):
                     student.email = email[:LONGEST]
-        names = {one.id: ", ".join(part for part in (one.last_name, one.first_name) if part) for one in book.students}
+        names = {row.id: ", ".join(part for part in (row.last_name, row.first_name) if part) for row in book.students}
     return {student: name for student, name in names.items() if name}
 
 
@@ -93,8 +93,8 @@ def _assignments_in(policy: CoursePolicy) -> list[_Named]:
 def _students_in(policy: CoursePolicy) -> list[_Named]:
     return [_Named("left", student) for student in policy.left] + [
         _Named(f"assignments.{assignment}.{setting}", student)
-        for assignment, one in policy.assignments.items()
-        for setting, students in (("extensions", one.extensions), ("excused", one.excused))
+        for assignment, rules in policy.assignments.items()
+        for setting, students in (("extensions", rules.extensions), ("excused", rules.excused))
         for student in students
     ]
 
@@ -102,7 +102,7 @@ def _students_in(policy: CoursePolicy) -> list[_Named]:
 def _refuse_unknown(path: Path, named: list[_Named], known: Iterator[Iterable[str]], kind: str) -> None:
     """Raise PolicyError for the first name that no source contains; later sources are read only if a name is still missing."""
     seen: set[str] = set()
-    while missing := [one for one in named if one.name not in seen]:
+    while missing := [place for place in named if place.name not in seen]:
         more = next(known, None)
         if more is None:
             setting, name = missing[0].setting, missing[0].name

@@ -76,9 +76,9 @@ def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
         classroom: the course and assignment.
         salt: the salt of the codes; without it, a code cannot be attributed to a student.
     """
-    asked = {(one.notebook, one.cell): one for one in questions(classroom)}
+    asked = {(question.notebook, question.cell): question for question in questions(classroom)}
     notebooks: dict[tuple[str, str], GradedNotebook] = {}
-    found, left = [], checked_policy(classroom).left
+    answers, left = [], checked_policy(classroom).left
     with opened_gradebook(classroom) as book:
         comments = {
             tuple(place): comment for *place, comment in cell_rows(book, classroom, Comment, Comment.manual_comment)
@@ -92,9 +92,9 @@ def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
             text = notebooks[student, notebook].answer((cell,))
             code = hashlib.sha256(f"{salt} {student} {notebook} {cell}".encode()).hexdigest()[:CODE]
             comment = comments.get((student, notebook, cell)) or ""
-            found.append(WrittenAnswer(code, student, question, text, points, comment))
+            answers.append(WrittenAnswer(code, student, question, text, points, comment))
     order = {question: number for number, question in enumerate(asked.values())}
-    return sorted(found, key=lambda one: (order[one.question], one.code))
+    return sorted(answers, key=lambda answer: (order[answer.question], answer.code))
 
 
 @contextlib.contextmanager
@@ -128,9 +128,9 @@ def sheet(answers: list[WrittenAnswer], columns: tuple[str, ...] = COLUMNS) -> b
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(columns)
-    for one in answers:
-        points = "" if one.points is None else f"{one.points:g}"
-        known = (one.code, one.question.cell, f"{one.question.max_points:g}", one.text, points, one.comment)
+    for answer in answers:
+        points, most = "" if answer.points is None else f"{answer.points:g}", f"{answer.question.max_points:g}"
+        known = (answer.code, answer.question.cell, most, answer.text, points, answer.comment)
         row = dict(zip(COLUMNS, known, strict=True))
         table.writerow([harmless_cell(row.get(name, "")) for name in columns])
     return b"\xef\xbb\xbf" + text.getvalue().encode()  # begins with a byte order mark, for spreadsheets
@@ -199,7 +199,7 @@ def _mark(
     if unknown := [word for word in SHORT.findall(written) if word not in short]:
         raise TableError(f"{table.name}, row {number}: no comment is called #{unknown[0]}. Add it to comments.csv")
     plain = written[1:] if written.startswith("'") and written[1:2] in "=+-@" else written
-    return Mark(points, SHORT.sub(lambda found: short[found[1]], plain))
+    return Mark(points, SHORT.sub(lambda match: short[match[1]], plain))
 
 
 FOLDER, ANSWERS, SECOND, STATE, COMMENTS = "reading", "answers.csv", "second_reading.csv", "state.json", "comments.csv"
@@ -269,9 +269,9 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     taken = _take(classroom, folder, state, answers)
     answers = written_answers(classroom, state.salt)
     second = _second_reading(folder / SECOND, answers, state)
-    state.marks |= {one.code: Mark(one.points, one.comment) for one in answers}
+    state.marks |= {answer.code: Mark(answer.points, answer.comment) for answer in answers}
     _write(folder, state, answers, sample)
-    waiting = sum(one.points is None for one in answers)
+    waiting = sum(answer.points is None for answer in answers)
     return Reading(folder / ANSWERS, len(answers), waiting, taken, second)
 
 
@@ -290,18 +290,19 @@ def _write(folder: Path, state: ReadingState, answers: list[WrittenAnswer], samp
 
 def spread(answers: list[WrittenAnswer], count: int) -> list[WrittenAnswer]:
     """Return `count` answers that have points, evenly spaced from the worst to the best, in the order of their codes."""
-    ranked = sorted((one for one in answers if one.points is not None), key=lambda one: (one.points or 0.0, one.code))
+    graded = (answer for answer in answers if answer.points is not None)
+    ranked = sorted(graded, key=lambda answer: (answer.points or 0.0, answer.code))
     if count >= len(ranked):
-        return sorted(ranked, key=lambda one: one.code)
+        return sorted(ranked, key=lambda answer: answer.code)
     step = (len(ranked) - 1) / max(count - 1, 1)
-    return sorted((ranked[round(number * step)] for number in range(count)), key=lambda one: one.code)
+    return sorted((ranked[round(number * step)] for number in range(count)), key=lambda answer: answer.code)
 
 
 def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list[WrittenAnswer]) -> int:
     """Write the changed marks of the table to the gradebook; marks that were given in formgrader meanwhile stay."""
     if not (folder / ANSWERS).exists():
         return 0
-    known = {one.code: one for one in answers}
+    known = {answer.code: answer for answer in answers}
     comments = read_short_comments(classroom.folder / FOLDER / COMMENTS)
     filled = read_sheet(folder / ANSWERS, known, comments, gone=state.marks.keys())
     new = {code: mark for code, mark in filled.items() if mark != state.marks.get(code, Mark(None, ""))}
@@ -315,10 +316,10 @@ def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list
 def _second_reading(path: Path, answers: list[WrittenAnswer], state: ReadingState) -> SecondReading | None:
     if not path.exists():
         return None
-    known = {one.code: one for one in answers}
+    known = {answer.code: answer for answer in answers}
     filled = read_sheet(path, known, {}, SECOND_POINTS, gone=state.marks.keys())
     both = [(known[code].points, mark.points) for code, mark in filled.items()]
-    differences = [abs(one - other) for one, other in both if one is not None and other is not None]
+    differences = [abs(first - second) for first, second in both if first is not None and second is not None]
     if not differences:
         return None
     return SecondReading(len(differences), differences.count(0.0), sum(differences) / len(differences))

@@ -38,7 +38,7 @@ def match_rows(
         roster: the course's list of students, which may be empty.
     """
     known, names = _known(students, record, roster)
-    found: dict[int, str] = {}
+    matches: dict[int, str] = {}
     by_name: list[int] = []
     for number, person in rows:
         student = _by_mark(person, known) or _by_participant(person, known, record)
@@ -46,8 +46,8 @@ def match_rows(
             student = next(iter(listed))
             by_name.append(number)
         if student is not None:
-            found[number] = student
-    return _each_once(found, by_name)
+            matches[number] = student
+    return _each_once(matches, by_name)
 
 
 def _by_mark(person: Person, known: Mapping[tuple[str, str], str]) -> str | None:
@@ -89,13 +89,13 @@ def _known(
     return known, names
 
 
-def _each_once(found: dict[int, str], by_name: list[int]) -> tuple[dict[int, str], list[int]]:
+def _each_once(matches: dict[int, str], by_name: list[int]) -> tuple[dict[int, str], list[int]]:
     """Remove rows that were matched by name if another row belongs to the same student."""
     rows: dict[str, list[int]] = defaultdict(list)
-    for number, student in found.items():
+    for number, student in matches.items():
         rows[student].append(number)
     doubtful = {number for listed in rows.values() if len(listed) > 1 for number in listed if number in by_name}
-    return {number: one for number, one in found.items() if number not in doubtful}, [
+    return {number: student for number, student in matches.items() if number not in doubtful}, [
         n for n in by_name if n not in doubtful
     ]
 
@@ -173,8 +173,8 @@ class _Return:
         if not self.unknown and not self.ungraded:
             return list(self.empty)
         absent = listed_students(self.classroom).keys() - {*self.grades.scores, *self.excused, *self.ungraded}
-        found, by_name = match_rows(list(self.empty.items()), sorted(absent), self.record, roster)
-        return [row for row in found if row not in by_name]
+        matches, by_name = match_rows(list(self.empty.items()), sorted(absent), self.record, roster)
+        return [row for row in matches if row not in by_name]
 
     def _maximum(self, scale: Scale) -> float:
         """Return the maximum of the written grades; raise TableError if they cannot be scaled."""
@@ -195,7 +195,7 @@ class _Return:
         """Raise TableError if a student has two rows: platforms write one (Canvas lists all sections in one cell), so one is wrong."""
         for student, times in Counter(self.rows.values()).items():
             if times > 1:
-                rows = " and ".join(str(row + 2) for row, one in self.rows.items() if one == student)
+                rows = " and ".join(str(row + 2) for row, owner in self.rows.items() if owner == student)
                 raise TableError(
                     f"{self.table.name} has the student {printable(student)} in {times} rows ({rows}). Download it again, or leave one row "
                     "for each student"
@@ -203,19 +203,19 @@ class _Return:
 
     def changes(self) -> dict[tuple[int, int], str]:
         """Return the new text of each cell that changes, by row and column."""
-        found = {(row, self.column.number): self.column.written(0.0) for row in self.zeros}
+        written = {(row, self.column.number): self.column.written(0.0) for row in self.zeros}
         for row, student in self.rows.items():
             if self.table.rows[row][self.column.number].strip() in self.column.keep:
                 continue
             if student not in self.excused:
-                found[row, self.column.number] = self.column.written(self._points(student))
+                written[row, self.column.number] = self.column.written(self._points(student))
             elif self.column.excused is not None and student not in self.left:
-                found[row, self.column.number] = self.column.excused
-        return found
+                written[row, self.column.number] = self.column.excused
+        return written
 
     def pages(self) -> tuple[dict[str, bytes], set[str], list[str]]:
         """Return the feedback pages by path in the zip, their students, and the students whose pages the platform cannot map."""
-        found: dict[str, bytes] = {}
+        tables: dict[str, bytes] = {}
         with_pages, without = set(), []
         for row, student in self.rows.items():
             entry, person = self.record.get(student), self.people[row]
@@ -225,8 +225,8 @@ class _Return:
                 without.append(student)
             elif pages:
                 with_pages.add(student)
-                found |= {f"{start}{name}": page for name, page in pages.items()}
-        return found, with_pages, without
+                tables |= {f"{start}{name}": page for name, page in pages.items()}
+        return tables, with_pages, without
 
     def remarks(self) -> Iterator[str]:
         """Yield the notes for the teacher."""

@@ -79,11 +79,11 @@ class Roster:
 
     def group(self, name: str) -> list[Person]:
         """Return the members of the group with this name."""
-        return [one for one in self.people if name and same_word(one.group) == same_word(name)]
+        return [person for person in self.people if name and same_word(person.group) == same_word(name)]
 
     def members(self, person: Person) -> list[Person]:
         """Return everyone who submits together with this person, including the person."""
-        return [one for one in self.people if one.group == person.group] if person.group else [person]
+        return [member for member in self.people if member.group == person.group] if person.group else [person]
 
 
 def read_roster(path: Path, student_column: str | None = None) -> Roster:
@@ -166,29 +166,29 @@ def _plain(name: str) -> str:
 
 def _columns(table: TableFile) -> dict[str, int]:
     """Return the index of each known column, by kind."""
-    found = {kind: number for kind, names in KINDS.items() if (number := table.column(*names)) is not None}
-    if "canvas" in found and table.column("Section", "SIS Login ID", "canvas_user_id") is None:
-        found["number"] = found.pop("canvas")  # only Canvas' own files contain Canvas' ids
-    if _is_moodles(table, found):
-        found = {kind: number for kind, number in found.items() if number} | {"participant": 0}
-        found |= _moodle_columns(table, found)
-    if not {"name", "last name", "student", "login", "participant", "email"} & found.keys():
+    columns = {kind: number for kind, names in KINDS.items() if (number := table.column(*names)) is not None}
+    if "canvas" in columns and table.column("Section", "SIS Login ID", "canvas_user_id") is None:
+        columns["number"] = columns.pop("canvas")  # only Canvas' own files contain Canvas' ids
+    if _is_moodles(table, columns):
+        columns = {kind: number for kind, number in columns.items() if number} | {"participant": 0}
+        columns |= _moodle_columns(table, columns)
+    if not {"name", "last name", "student", "login", "participant", "email"} & columns.keys():
         raise TableError(
             f"{table.name} is not a class list: no column contains a name, a login, an email or a student_id; "
             f"its columns are {', '.join(map(printable, table.header[:8]))}"
         )
-    return found
+    return columns
 
 
-def _is_moodles(table: TableFile, found: dict[str, int]) -> bool:
+def _is_moodles(table: TableFile, columns: dict[str, int]) -> bool:
     """Return whether the first column contains Moodle's "Participant 17" in some language, whatever its heading is."""
     cells = [row[0].strip() for row in table.rows]
     if not cells or len(table.header) < MOODLES_FEWEST or not all(map(PARTICIPANT.fullmatch, cells)):
         return False
     if table.column("ID") != 0:
-        return 0 not in found.values()  # a known heading, such as student_id, with values such as s001
+        return 0 not in columns.values()  # a known heading, such as student_id, with values such as s001
     # The German heading of Moodle's column is "ID", which many other tables use for logins.
-    is_known = bool(found.keys() - {"number", "group", "role"})
+    is_known = bool(columns.keys() - {"number", "group", "role"})
     return not is_known and len(table.header) >= MOODLES_USUAL and not any(map(str.isdigit, cells))
 
 
@@ -211,8 +211,8 @@ def _moodle_columns(table: TableFile, found: dict[str, int]) -> dict[str, int]:
 
 def _person(row: list[str], columns: dict[str, int]) -> Person:
     known = {kind: text for kind, number in columns.items() if kind != "role" and (text := row[number].strip())}
-    if "participant" in known and (found := PARTICIPANT.fullmatch(known["participant"])):
-        known["participant"] = found[1]
+    if "participant" in known and (participant := PARTICIPANT.fullmatch(known["participant"])):
+        known["participant"] = participant[1]
     parts = (known.pop("last name", ""), known.pop("first name", ""))
     name = known.pop("name", "") or ", ".join(part for part in parts if part)
     return Person("", name, known, known.pop("group", ""))
@@ -222,9 +222,9 @@ def _with_ids(people: list[Person], table: TableFile) -> list[Person]:
     for kind in IDS:
         ids = [_id(person, kind) for person in people]
         if all(map(is_student_id, ids)) and len(set(map(same_word, ids))) == len(ids):
-            return [replace(person, student=one) for person, one in zip(people, ids, strict=True)]
+            return [replace(person, student=student) for person, student in zip(people, ids, strict=True)]
         if kind == "student" and any(ids):
-            wrong = next((one for one in ids if not is_student_id(one)), "")
+            wrong = next((student for student in ids if not is_student_id(student)), "")
             raise TableError(f"{table.name}: {printable(wrong)} cannot be the name of a student's folder")
     raise TableError(
         f"{table.name} does not have a column with a different folder name for each student. Add a column student_id"

@@ -71,22 +71,22 @@ def similar_pairs(answers: Mapping[str, Sequence[str]], handed_out: Sequence[str
         handed_out: code that does not count, because everybody has it or may write it: the stub, the model answers.
     """
     known = {mark for code in handed_out for mark in fingerprints([code]).lines}
-    found = {student: fingerprints(parts) for student, parts in answers.items()}
-    counted = Counter(mark for one in found.values() for mark in one.lines)
-    most = max(FEW, min(COMMON * len(found), MANY))
+    prints = {student: fingerprints(parts) for student, parts in answers.items()}
+    counted = Counter(mark for student_prints in prints.values() for mark in student_prints.lines)
+    most = max(FEW, min(COMMON * len(prints), MANY))
     bits = {
-        mark: math.log2(len(found) / count) for mark, count in counted.items() if count <= most and mark not in known
+        mark: math.log2(len(prints) / count) for mark, count in counted.items() if count <= most and mark not in known
     }
     holders: dict[int, list[str]] = defaultdict(list)
-    for student, one in found.items():
-        for mark in one.lines.keys() & bits.keys():
+    for student, student_prints in prints.items():
+        for mark in student_prints.lines.keys() & bits.keys():
             holders[mark].append(student)
     shared: dict[tuple[str, str], list[int]] = defaultdict(list)
     for mark, students in holders.items():
         for pair in itertools.combinations(sorted(students), 2):
             shared[pair].append(mark)
-    own = {student: sum(bits[mark] for mark in one.lines.keys() & bits.keys()) for student, one in found.items()}
-    pairs = [_pair(pair, marks, bits, own, found, counted) for pair, marks in shared.items()]
+    weights = {student: sum(bits[mark] for mark in known.lines.keys() & bits) for student, known in prints.items()}
+    pairs = [_pair(pair, marks, bits, weights, prints, counted) for pair, marks in shared.items()]
     kept = [
         pair for pair in pairs if pair.bits >= LEAST_BITS and pair.share >= LEAST_SHARE and _lines(pair) >= LEAST_LINES
     ]
@@ -129,15 +129,15 @@ def _pair(
     students: tuple[str, str],
     marks: list[int],
     bits: Mapping[int, float],
-    own: Mapping[str, float],
-    found: Mapping[str, Fingerprints],
+    weights: Mapping[str, float],
+    prints: Mapping[str, Fingerprints],
     counted: Mapping[int, int],
 ) -> SimilarPair:
     together = sum(
         bits[mark] for mark in marks
     )  # neighbors overlap: every LENGTH consecutive marks count as one statement
-    first, second = (frozenset(found[one].lines[mark] for mark in marks) for one in students)
-    smaller = min(own[one] for one in students)
+    first, second = (frozenset(prints[student].lines[mark] for mark in marks) for student in students)
+    smaller = min(weights[student] for student in students)
     return SimilarPair(
         students,
         together,
@@ -192,7 +192,7 @@ def similar_report(assignment: str, course: Path) -> SimilarReport:
         )
     pairs = similar_pairs(answers, _handed_out(classroom))
     shown = {student: whole(answers[student]) for pair in pairs for student in pair.students}
-    names = {student: one.name for student, one in read_record(classroom.folder, assignment).items()}
+    names = {student: row.name for student, row in read_record(classroom.folder, assignment).items()}
     return SimilarReport(assignment, len(answers), pairs, shown, names, classroom.other_variants())
 
 
@@ -210,14 +210,14 @@ def _answers(classroom: Classroom, student: str, cells: list[TestedCell]) -> lis
 
 def _handed_out(classroom: Classroom) -> list[str]:
     """Return the code that everybody was given, and the answers in the source, which several students may write independently."""
-    found: list[str] = []
+    sources: list[str] = []
     for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
-        found += [cell.source for cell in read(path).cells if cell.cell_type == "code"]
+        sources += [cell.source for cell in read(path).cells if cell.cell_type == "code"]
         try:
-            found += [answer.source for one in exercises(path) for answer in one.answers]
+            sources += [answer.source for exercise in exercises(path) for answer in exercise.answers]
         except AuthorError:
             continue  # a course without such cells may use the tags for another purpose
-    return [without_comments(code) for code in found]
+    return [without_comments(code) for code in sources]
 
 
 def _shown(pair: SimilarPair, report: SimilarReport) -> dict[str, object]:

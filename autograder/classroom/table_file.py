@@ -145,9 +145,9 @@ def _rows(text: str, delimiter: str) -> Iterator[list[Cell]]:
     stop = re.escape(delimiter)
     pattern = re.compile(rf'("(?:[^"]|"")*"[^{stop}\r\n]*|[^{stop}\r\n]*)({stop}|\r\n|\n|\r|\Z)')
     row: list[Cell] = []
-    for found in pattern.finditer(text):
-        row.append(_cell(found.start(1), found[1]))
-        if found[2] != delimiter:
+    for match in pattern.finditer(text):
+        row.append(_cell(match.start(1), match[1]))
+        if match[2] != delimiter:
             yield row
             row = []
 

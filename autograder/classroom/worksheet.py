@@ -114,9 +114,9 @@ def choose_column(table: TableFile, titles: dict[int, str], assignment: str, wan
         number for number, title in titles.items() if names[0] in (title.casefold(), table.header[number].casefold())
     ]
     like = [number for number, title in titles.items() if like_name(title) == names[1]]
-    for found in (exact, like, [] if wanted else list(titles)):
-        if len(found) == 1:
-            return found[0]
+    for columns in (exact, like, [] if wanted else list(titles)):
+        if len(columns) == 1:
+            return columns[0]
     listed = ", ".join(printable(title) for title in list(titles.values())[:LONGEST_LIST]) or "none"
     raise TableError(
         f"{table.name} has no column of {printable(wanted or assignment)}. Name it with --column; columns for grades: {listed}"
@@ -132,8 +132,8 @@ TITLES = ("grade", "points", "score")
 
 
 def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
-    own = {number: name for number, name in enumerate(table.header) if name.casefold() in TITLES}
-    titles = dict(enumerate(table.header)) if wanted or not own else own
+    titled = {number: name for number, name in enumerate(table.header) if name.casefold() in TITLES}
+    titles = dict(enumerate(table.header)) if wanted or not titled else titled
     number = choose_column(table, titles, assignment, wanted)
     return GradeColumn(number, table.header[number])
 

@@ -104,7 +104,7 @@ def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
     fillers = {word for word in words if not any(word in table for table in tables)}
     if any(len(word) > LONGEST_FILLER for word in fillers) or fillers & set(_words(text[clock.end() :])):
         return None  # a word after the hour may mean the afternoon
-    months, days, later = ({one for word in words for one in table.get(word, ())} for table in tables)
+    months, days, later = ({number for word in words for number in table.get(word, ())} for table in tables)
     if len(numbers) == 3 and numbers[0] == int(year[0]):
         months = {numbers.pop(1)}  # the order year, month, day, as in Chinese
     numbers.remove(int(year[0]))
@@ -112,8 +112,8 @@ def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
         return None
     hour = int(clock[1]) % 12 + max(later) if later else int(clock[1])
     minutes = datetime.time(hour, int(clock[2]), tzinfo=zone)
-    found = [datetime.datetime.combine(datetime.date(int(year[0]), one, numbers[0]), minutes) for one in months]
-    fitting = [time for time in found if not days or time.weekday() in days]
+    times = [datetime.datetime.combine(datetime.date(int(year[0]), month, numbers[0]), minutes) for month in months]
+    fitting = [time for time in times if not days or time.weekday() in days]
     return fitting[0] if len(fitting) == 1 else None
 
 

@@ -34,8 +34,8 @@ def stage(lines: list[str], total: int = 0, unpacked: int = 0) -> str:
         count = unpacking[0].count(",") + 1
         return "unpacking" + (f" {min(unpacked, count)} of {count}" if count > 1 else ", up to two minutes")
     total -= sum(line.startswith("Ignoring ") for line in lines)  # needed only on other systems
-    found = sum(line.startswith(("Collecting ", "Requirement already satisfied")) for line in lines)
-    counted = f" {min(found, total)} of {total}" if total > 0 else ""
+    done = sum(line.startswith(("Collecting ", "Requirement already satisfied")) for line in lines)
+    counted = f" {min(done, total)} of {total}" if total > 0 else ""
     sizes = [
         match for line in lines if (match := re.match(r"\s*Downloading (?:.*/)?([^-/\s]+)-\S+ (\([\d.]+ \w+\))", line))
     ]
@@ -110,8 +110,8 @@ def ensure_environment(arguments: list[str]) -> None:
 
 
 def _asks_for_help(arguments: list[str]) -> bool:
-    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return not own or own[0] == "--version" or not {"-h", "--help"}.isdisjoint(own)
+    before_dashes = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return not before_dashes or before_dashes[0] == "--version" or not {"-h", "--help"}.isdisjoint(before_dashes)
 
 
 def read_lock(folder: Path) -> Lock:
@@ -193,7 +193,7 @@ def forget_incomplete(environment: Path) -> None:
 
 def _installed_in(environment: Path) -> list[Path]:
     """Return the metadata folders of an environment's packages, which are in another folder on Windows."""
-    return [found for lib in ("lib/python*", "Lib") for found in environment.glob(f"{lib}/site-packages/*.dist-info")]
+    return [path for lib in ("lib/python*", "Lib") for path in environment.glob(f"{lib}/site-packages/*.dist-info")]
 
 
 def _installed_here(name: str, version: str) -> bool:

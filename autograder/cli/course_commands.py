@@ -160,8 +160,8 @@ def _show_cell(number: int, cells: int) -> None:
     """Show the number of the running cell in one line of the terminal, which each call overwrites."""
     if sys.stderr.isatty():
         end = "\r\033[K" if number == cells else ""
-        told = translated("running cell {number} of {cells} in a new kernel", number=number, cells=cells)
-        print(f"\rautograder: {told}{end}", end="", file=sys.stderr, flush=True)
+        message = translated("running cell {number} of {cells} in a new kernel", number=number, cells=cells)
+        print(f"\rautograder: {message}{end}", end="", file=sys.stderr, flush=True)
 
 
 def _new(chosen: argparse.Namespace) -> int:

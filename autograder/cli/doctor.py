@@ -132,8 +132,8 @@ def _processes() -> Finding:
 
 def _memory() -> Finding:
     """Check how memory is limited: it is measured from outside, ten times a second, by files in /proc."""
-    found = Path("/proc/self/smaps_rollup")
-    if os.access(found, os.R_OK) and "Pss_Anon" in found.read_text():
+    memory = Path("/proc/self/smaps_rollup")
+    if os.access(memory, os.R_OK) and "Pss_Anon" in memory.read_text():
         return Finding("memory", "all processes counted")
     advice = "a submission of many processes may use more memory than its limit; Linux 5.4 and later count it"
     return Finding("memory", "limited for each process", advice)

@@ -117,8 +117,8 @@ class ExplainRun:
             if target:
                 write_text(target, draw(recording))
         if chosen.apply:
-            told = apply_best_repair(self.factory, recording.verdict.fixes, unproven=chosen.unproven)
-            print(told, file=sys.stderr)
+            message = apply_best_repair(self.factory, recording.verdict.fixes, unproven=chosen.unproven)
+            print(message, file=sys.stderr)
         elif chosen.diff and not best_fix(recording.verdict.fixes, unproven=chosen.unproven):
             print(_why_no_patch(self.factory.file, bool(recording.verdict.fixes)), file=sys.stderr)
         print(self.answer(recording), end="")
@@ -310,13 +310,13 @@ def _watched(chosen: argparse.Namespace, here: argparse.Namespace, partial: Part
 
 def _answered_late(chosen: argparse.Namespace, partial: PartialAnswer) -> int:
     """Print the preliminary answer when the time is up."""
-    found = partial.found()
-    if found is None:
+    recording = partial.found()
+    if recording is None:
         raise CommandError.of(
             "explain.still_running|{program}: it was still running after {seconds} seconds. Make the run shorter, or "
             "give it more time with --budget.",
             program=chosen.shown,
             seconds=f"{chosen.budget:g}",
         )
-    print(found[1], end="")
-    return found[0]
+    print(recording[1], end="")
+    return recording[0]

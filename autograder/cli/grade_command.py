@@ -62,13 +62,13 @@ def continue_in(python: str, words: Sequence[str]) -> None:
     Raises:
         PythonError: it cannot be started, is too old, or lacks a package.
     """
-    found = shutil.which(python)
-    if found is None:
+    program = shutil.which(python)
+    if program is None:
         raise PythonError(
             f"--python {python!r}: there is no such program. Specify a Python interpreter, such as course/.venv/bin/python"
         )
     # not resolved: an environment's `python` is often a link to the Python that created it
-    path = os.path.abspath(found)
+    path = os.path.abspath(program)
     if path == sys.executable:
         return
     environment = _environment()
@@ -136,7 +136,7 @@ def _validate(chosen: argparse.Namespace) -> int:
     from autograder.grade.validation.validate import print_report, shown_steps
 
     with shown_steps() as on_step:
-        found = validate_assignment(
+        reports = validate_assignment(
             chosen.assignment,
             chosen.course or CLASS,
             chosen.isolation,
@@ -145,10 +145,10 @@ def _validate(chosen: argparse.Namespace) -> int:
             mutants=chosen.mutants,
             on_step=on_step,
         )
-    for report, mutation in found:
+    for report, mutation in reports:
         print_report(report, mutation.lines if mutation else ())
-    weak = any(mutation and (mutation.paid or mutation.over_maximum or mutation.misjudged) for _, mutation in found)
-    return 1 if weak or any(report.findings for report, _ in found) else 0
+    weak = any(mutation and (mutation.paid or mutation.over_maximum or mutation.misjudged) for _, mutation in reports)
+    return 1 if weak or any(report.findings for report, _ in reports) else 0
 
 
 LIMIT_OPTIONS = {name: field for name, field in limit_fields().items() if field.setting.is_option}

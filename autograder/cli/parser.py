@@ -47,10 +47,10 @@ class TranslatedHelpParser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the help."""
-        told = super().format_help()
+        text = super().format_help()
         for words in ARGPARSE_SAYS:
-            told = told.replace(words, translated(words))
-        return told
+            text = text.replace(words, translated(words))
+        return text
 
 
 NOT_OURS = ("unrecognized", "explicit argument", "not allowed with")

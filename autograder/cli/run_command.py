@@ -59,8 +59,8 @@ def run_command(chosen: argparse.Namespace, verb: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return WRONG_USE
     except KeyboardInterrupt:
-        told = translated("{command} was interrupted.", command=verb) + translated(INTERRUPTED.get(verb, ""))
-        print(f"\nautograder: {told}", file=sys.stderr)
+        message = translated("{command} was interrupted.", command=verb) + translated(INTERRUPTED.get(verb, ""))
+        print(f"\nautograder: {message}", file=sys.stderr)
         return 128 + signal.SIGINT
     except AutograderError as error:
         print(error.words, end="", file=sys.stderr)

@@ -96,7 +96,7 @@ def exercises(path: Path) -> list[AuthorExercise]:
 
 def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
     """Return the exercises of a notebook that has been read; see `exercises`."""
-    found: list[AuthorExercise] = []
+    exercises: list[AuthorExercise] = []
     stub, programs, answers = "", [], []
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
@@ -110,11 +110,11 @@ def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
         # other cells are graded manually
         elif cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):
             check = "\n\n\n".join([*programs, cell.source])
-            found.append(AuthorExercise(cell.metadata.nbgrader.grade_id, stub, check, tuple(answers)))
+            exercises.append(AuthorExercise(cell.metadata.nbgrader.grade_id, stub, check, tuple(answers)))
             stub, programs, answers = "", [], []
     if answers:
         raise AuthorError(f"the answer {answers[0].name!r} is not followed by a check cell")
-    return found
+    return exercises
 
 
 def setup(path: Path) -> str:

@@ -91,21 +91,21 @@ class GlossaryLinks:
         """
         return STRESSED.sub(_stress_inside, self._pattern.sub(self._link, source))
 
-    def _link(self, found: re.Match[str]) -> str:
-        term = self._terms_of_code.get(code_name(found["code"] or "")) or self._terms.get(found.lastgroup or "")
+    def _link(self, match: re.Match[str]) -> str:
+        term = self._terms_of_code.get(code_name(match["code"] or "")) or self._terms.get(match.lastgroup or "")
         if term is None or term.anchor in self._seen:
-            return found[0]
+            return match[0]
         self._seen.add(term.anchor)
-        return f"[{found[0]}]({GLOSSARY}#{term.anchor})"
+        return f"[{match[0]}]({GLOSSARY}#{term.anchor})"
 
 
-def _stress_inside(found: re.Match[str]) -> str:
+def _stress_inside(match: re.Match[str]) -> str:
     """Return emphasized words that begin or end with a link as one link around the emphasized words; other text unchanged."""
-    inside = found["inside"] or ""
+    inside = match["inside"] or ""
     targets = re.findall(rf"\]({TARGET})", inside)
     if len(targets) != 1 or not (inside.startswith("[") or inside.endswith(")")) or not LINK.search(inside):
-        return found[0]
-    stress, words = found["stress"], LINK.sub(r"\1", inside)
+        return match[0]
+    stress, words = match["stress"], LINK.sub(r"\1", inside)
     return f"[{stress}{words}{stress}]{targets[0]}"
 
 

@@ -149,13 +149,15 @@ def _page(lesson: str | None) -> str:
     # The page of a folder has the folder's name; it links to the other files, such as a glossary.
     pages = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS) if path.stem == path.parent.name]
     wanted = lesson or "start"
-    found = [page for page in pages if page.stem == wanted] or [page for page in pages if page.stem.startswith(wanted)]
-    if len(found) != 1:
+    matches = [page for page in pages if page.stem == wanted] or [
+        page for page in pages if page.stem.startswith(wanted)
+    ]
+    if len(matches) != 1:
         known = {"lesson": repr(wanted), "names": ", ".join(page.stem for page in pages)}
-        if found:
+        if matches:
             raise LabError.of("lab.ambiguous|{lesson} matches more than one lesson. Choose one of: {names}.", **known)
         raise LabError.of("lab.no_lesson|{lesson} matches no lesson. Choose one of: {names}.", **known)
-    return str(found[0])
+    return str(matches[0])
 
 
 def _digests(path: Path) -> tuple[str, str]:
@@ -203,8 +205,8 @@ def _server(folder: Path, port: int, token: str, spoken: str) -> Iterator[subpro
     try:
         yield server
     except KeyboardInterrupt:
-        told = translated("stopping JupyterLab")
-        print(f"\nautograder: {told}", flush=True)
+        message = translated("stopping JupyterLab")
+        print(f"\nautograder: {message}", flush=True)
     finally:
         _stop(server)
 

@@ -42,16 +42,17 @@ def configure(config: Config) -> None:
 
     The other preprocessors of the configuration are kept; a second call has no effect.
     """
-    own = [one for one in _preprocessors(config) if one is not RemoveAuthorCells]
+    steps = [step for step in _preprocessors(config) if step is not RemoveAuthorCells]
     config.GenerateAssignment.preprocessors = [
         RemoveAuthorCells,
-        *(KeepStubs if one is ClearSolutions else one for one in own),
+        *(KeepStubs if step is ClearSolutions else step for step in steps),
     ]
 
 
 def _preprocessors(config: Config) -> list[Any]:
     """Return the preprocessors of `GenerateAssignment` that a configuration names, each by its class."""
     stock = GenerateAssignment.preprocessors.default_args[0]
-    own = config.GenerateAssignment.get("preprocessors", stock)
-    own = own.get_value(list(stock)) if isinstance(own, LazyConfigValue) else own  # `c.….preprocessors.append(…)`
-    return [import_item(one) if isinstance(one, str) else one for one in own]
+    steps = config.GenerateAssignment.get("preprocessors", stock)
+    if isinstance(steps, LazyConfigValue):  # `c.….preprocessors.append(…)`
+        steps = steps.get_value(list(stock))
+    return [import_item(step) if isinstance(step, str) else step for step in steps]

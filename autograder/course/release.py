@@ -50,9 +50,9 @@ def build(destination: Path, source: Path = SOLUTIONS, seed: int | None = None) 
     for path in lessons(destination):
         released = read(path)
         if seed is not None:
-            own = changes.get(path.parent.name, NOTHING)
-            check_numbers(released, seed, own)
-            released = vary(released, seed, own)
+            declared = changes.get(path.parent.name, NOTHING)
+            check_numbers(released, seed, declared)
+            released = vary(released, seed, declared)
         write(released if path.parent.name == "start" else with_glossary_links(released, glossary), path)
 
 
@@ -68,12 +68,12 @@ def release_assignment(assignment: str, config: Config, source: Path, destinatio
     Raises:
         ReleaseError: the assignment is not a valid nbgrader source.
     """
-    own = copy.deepcopy(config)
-    own.CourseDirectory.source_directory = str(source)
-    own.CourseDirectory.release_directory = str(destination)
-    own.GenerateAssignment.no_database = True  # these two: `nbgrader generate_assignment --no-db` (0.9.6)
-    own.SaveCells.enabled = False
-    api = NbGraderAPI(config=own)
+    settings = copy.deepcopy(config)
+    settings.CourseDirectory.source_directory = str(source)
+    settings.CourseDirectory.release_directory = str(destination)
+    settings.GenerateAssignment.no_database = True  # these two: `nbgrader generate_assignment --no-db` (0.9.6)
+    settings.SaveCells.enabled = False
+    api = NbGraderAPI(config=settings)
     api.log.setLevel(logging.CRITICAL)
     result = api.generate_assignment(assignment, force=True, create=True)
     if not result["success"]:
@@ -138,17 +138,17 @@ def drift() -> list[str]:
 def _explanations() -> dict[str, str]:
     """Return the explanations in solutions/ as JSON, by the name of their file."""
     changes = read_changes(SOLUTIONS)
-    found = {}
+    texts = {}
     for path in lessons(SOLUTIONS):
         phrases = [phrase for choice in changes.get(path.stem, NOTHING).choices for phrase in choice.replace]
-        found[path.stem] = [
-            msgspec.structs.replace(told, varies=any(phrase in told.text for phrase in phrases))
-            for told in explanations_of(read(path))
+        texts[path.stem] = [
+            msgspec.structs.replace(explanation, varies=any(phrase in explanation.text for phrase in phrases))
+            for explanation in explanations_of(read(path))
         ]
     return {
-        f"{name}.json": json.dumps(msgspec.to_builtins(told), ensure_ascii=False, indent=1) + "\n"
-        for name, told in found.items()
-        if told
+        f"{name}.json": json.dumps(msgspec.to_builtins(explanation), ensure_ascii=False, indent=1) + "\n"
+        for name, explanation in texts.items()
+        if explanation
     }
 
 

@@ -122,8 +122,8 @@ class SummaryPage:
     def __repr__(self) -> str:
         rows = [f"{row.outcome:16} {'; '.join(row.lines)}  ->  {row.evidence}" for row in self.outcomes]
         for kept, words in KEEPS.items():
-            told = translated(words).replace("<b>", "").replace("</b>", "")
-            rows.append(translated("{label}: {text}", label=told, text=", ".join(self.keeping(*kept))))
+            text = translated(words).replace("<b>", "").replace("</b>", "")
+            rows.append(translated("{label}: {text}", label=text, text=", ".join(self.keeping(*kept))))
         for alias, (memory, counter) in self.aliases.items():
             same = translated(
                 "memory {memory}, version counter {counter}", memory=_mark(memory), counter=_mark(counter)

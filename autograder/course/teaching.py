@@ -85,26 +85,26 @@ def _texts(folder: Path) -> dict[str, Teaching]:
 
 
 def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
-    found = {exercise.id: exercise for exercise in exercises(source)}
-    _every_answer_exists(lesson.name, text, found)
+    known = {exercise.id: exercise for exercise in exercises(source)}
+    _every_answer_exists(lesson.name, text, known)
     points = _points(source)
     by_hand = [cell.metadata.nbgrader.points for cell in _by_hand(source)]
     written = f"{sum(by_hand)} for {len(by_hand)} written answers, " if any(by_hand) else ""
-    graded = [exercise for exercise in found.values() if exercise.answers]
+    graded = [exercise for exercise in known.values() if exercise.answers]
     return "\n".join(
         [
             f"## {lesson.name[:2]} · {lesson.title}\n",
             f"Prerequisites: {lesson.needs}.",
             f"Allow {lesson.minutes} minutes. {text.timing}",
             f"Worth {sum(points.values())} points: {sum(points[e.id] for e in graded)} for {len(graded)} exercises, "
-            f"{written}the rest for {len(found) - len(graded)} predictions and named lines.\n",
+            f"{written}the rest for {len(known) - len(graded)} predictions and named lines.\n",
             "Aims, each with the exercises that show it:\n",
             *(f"- {aim.can} ({_code(aim.shown_by)})" for aim in lesson.aims),
             f"\n**Ask the class:** {text.ask}\n",
             f"**To shorten it:** {text.shorten}\n",
             *_written(source),
             "Misconceptions, and the wrong answers that show them:\n",
-            *(line for misconception in text.misconceptions for line in _belief(misconception, found)),
+            *(line for misconception in text.misconceptions for line in _belief(misconception, known)),
             "\n<details><summary>All exercises, with each wrong answer and what the check says</summary>\n",
             "| exercise | points | wrong answer | the check says |\n|---|---|---|---|",
             *(row for exercise in graded for row in _rows(exercise, points[exercise.id])),
@@ -141,11 +141,11 @@ def _points(source: Path) -> dict[str, int]:
     return {cell["grade_id"]: cell["points"] for cell in cells if cell.get("grade")}
 
 
-def _belief(misconception: Misconception, found: dict[str, AuthorExercise]) -> list[str]:
+def _belief(misconception: Misconception, known: dict[str, AuthorExercise]) -> list[str]:
     shown = [
         f"  - {_code((name,))}: {answer.name}"
         for name, wrong in misconception.shown_by.items()
-        for answer in found[name].of_kind("wrong")
+        for answer in known[name].of_kind("wrong")
         if answer.name in wrong
     ]
     return [f"- *{misconception.belief}*", *shown]

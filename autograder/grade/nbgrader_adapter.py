@@ -107,7 +107,7 @@ def add_grades(notebook: NotebookNode, submitted: api.SubmittedNotebook) -> dict
     """
     comments = {comment.name: comment.comment for comment in submitted.comments}
     grades = {grade.name: grade for grade in submitted.grades}
-    marks = [(name, one.manual_score, one.extra_credit, None) for name, one in grades.items()]
+    marks = [(name, grade.manual_score, grade.extra_credit, None) for name, grade in grades.items()]
     marks += [(comment.name, None, None, comment.manual_comment) for comment in submitted.comments]
     for cell in notebook.cells:
         known = cell.metadata.get("nbgrader", {})
@@ -138,14 +138,14 @@ ROWS = ("grade_cells", "solution_cells", "task_cells", "source_cells")
 
 def wanted_cells(cells: list[NotebookNode]) -> dict[tuple[CellKind, str], NotebookNode]:
     """Return the cells of a source that nbgrader records, by the kind of their rows in the gradebook and their ids."""
-    found = {}
+    cells_by_id = {}
     for cell in cells:
         graded, answer, task = utils.is_grade(cell), utils.is_solution(cell), utils.is_task(cell)
         known = graded or answer or task or utils.is_locked(cell)
         for kind, applies in zip(KINDS, (graded, answer, task, known), strict=True):
             if applies:
-                found[kind, cell.metadata.nbgrader["grade_id"]] = cell
-    return found
+                cells_by_id[kind, cell.metadata.nbgrader["grade_id"]] = cell
+    return cells_by_id
 
 
 def recorded_cells(notebook: api.Notebook) -> dict[tuple[CellKind, str], Any]:

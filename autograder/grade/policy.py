@@ -103,13 +103,13 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def rule(self, assignment: str) -> LateRule | None:
         """Return the rule for late work on an assignment; None if nbgrader's plugin decides."""
-        own = self.of(assignment).late
-        return own if own is not None else self.late
+        rule = self.of(assignment).late
+        return rule if rule is not None else self.late
 
     def of(self, assignment: str) -> AssignmentPolicy:
         """Return the rules of an assignment."""
-        own = self.assignments.get(assignment, AssignmentPolicy())
-        return msgspec.structs.replace(own, excused=(*own.excused, *self.left))
+        rules = self.assignments.get(assignment, AssignmentPolicy())
+        return msgspec.structs.replace(rules, excused=(*rules.excused, *self.left))
 
     def due(self, assignment: str) -> datetime.datetime | None:
         """Return the due date as nbgrader stores it, in UTC without a zone; None if nbgrader's own due date applies."""
@@ -148,7 +148,7 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def has_local_times(self) -> bool:
         """Whether a due date or an extension has no time zone."""
-        times = [time for one in self.assignments.values() for time in (one.due, *one.extensions.values())]
+        times = [time for rules in self.assignments.values() for time in (rules.due, *rules.extensions.values())]
         return any(isinstance(time, datetime.datetime) and time.tzinfo is None for time in times)
 
     @property
@@ -189,7 +189,9 @@ def _check(policy: CoursePolicy) -> None:
         raise ValueError(
             f"timezone: {policy.timezone!r} is not a time zone; use a name such as Europe/Berlin"
         ) from None
-    rules = {"late": policy.late} | {f"assignments.{name}.late": one.late for name, one in policy.assignments.items()}
+    rules = {"late": policy.late} | {
+        f"assignments.{name}.late": rules.late for name, rules in policy.assignments.items()
+    }
     for name, rule in rules.items():
         if rule is not None:
             _check_rule(name, rule)

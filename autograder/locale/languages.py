@@ -40,8 +40,8 @@ def speaking(name: str) -> Iterator[None]:
 
 def language_of(metadata: object) -> str:
     """Return the language in a notebook's metadata; English if it is missing or unknown."""
-    found = metadata.get(METADATA) if isinstance(metadata, dict) else None
-    return found if isinstance(found, str) and found in LANGUAGES else SOURCE
+    name = metadata.get(METADATA) if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) and name in LANGUAGES else SOURCE
 
 
 @functools.cache

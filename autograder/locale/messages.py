@@ -48,8 +48,8 @@ class Message(str):
 
     def without(self, part: str) -> Message:
         """Return the message without a text, such as the path of a copy, in its values."""
-        values = {key: one.replace(part, "") if type(one) is str else one for key, one in self.values.items()}
-        inner = {key: one.without(part) for key, one in values.items() if isinstance(one, Message)}
+        values = {key: value.replace(part, "") if type(value) is str else value for key, value in self.values.items()}
+        inner = {key: value.without(part) for key, value in values.items() if isinstance(value, Message)}
         return Message(self._made_from, **values | inner)
 
     _made_from: str

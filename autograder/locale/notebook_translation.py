@@ -54,16 +54,16 @@ def translate_notebook(notebook: NotebookNode, spoken: str, translate: Translate
 
     Locked cells get the checksum of their new text, so that nbgrader does not report them as changed (0.9.6).
     """
-    found = copy.deepcopy(notebook)
-    found.metadata[METADATA] = spoken
-    for cell in found.cells:
+    translated_notebook = copy.deepcopy(notebook)
+    translated_notebook.metadata[METADATA] = spoken
+    for cell in translated_notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = _translated_markdown(cell.source, translate)
         elif cell.cell_type == "code":
             cell.source = _with_comments(cell.source, translate)
         if "checksum" in cell.metadata.get("nbgrader", {}):
             cell.metadata.nbgrader["checksum"] = compute_checksum(cell)
-    return found
+    return translated_notebook
 
 
 def in_language(notebook: NotebookNode, spoken: str) -> NotebookNode:
@@ -120,13 +120,13 @@ def _comments(source: str) -> list[_Comment]:
         tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
     except (tokenize.TokenError, SyntaxError):
         return []
-    found: list[_Comment] = []
+    comments: list[_Comment] = []
     for token in tokens:
         if token.type != tokenize.COMMENT or DIRECTIVE.match(token.string):
             continue
         row, column = token.start[0] - 1 + above, token.start[1]
         line = token.string.removeprefix("#").removeprefix(" ")
-        last = found[-1] if found else None
+        last = comments[-1] if comments else None
         alone = not token.line[:column].strip()
         if (
             last
@@ -135,10 +135,10 @@ def _comments(source: str) -> list[_Comment]:
             and last.row + len(last.lines) == row
             and _stands_alone(source, last)
         ):
-            found[-1] = replace(last, lines=(*last.lines, line))
+            comments[-1] = replace(last, lines=(*last.lines, line))
         else:
-            found.append(_Comment(row, column, (line,)))
-    return found
+            comments.append(_Comment(row, column, (line,)))
+    return comments
 
 
 def _magic(source: str) -> tuple[int, str]:

@@ -19,7 +19,9 @@ class StoredMessage(msgspec.Struct, frozen=True):
 
     def message(self) -> Message:
         """Return the message with this English text, id and values."""
-        values = {key: one.message() if isinstance(one, StoredMessage) else one for key, one in self.values.items()}
+        values = {
+            key: value.message() if isinstance(value, StoredMessage) else value for key, value in self.values.items()
+        }
         english = self.text.replace("{", "{{").replace("}", "}}") if values else self.text
         return Message(f"{self.id}|{english}", **values)
 
@@ -36,13 +38,13 @@ def _stored(message: Message) -> StoredMessage:
 
 def with_stored(data: Any, known: Iterable[StoredMessage] = ()) -> tuple[Any, tuple[StoredMessage, ...]]:
     """Return a copy of structs and lists as plain data, without messages, and their messages in order."""
-    found = {message.text: message for message in known}
+    by_text = {message.text: message for message in known}
 
     def plain(text: Message) -> str:
-        found[text.text] = _stored(text)
+        by_text[text.text] = _stored(text)
         return text.text
 
-    return msgspec.to_builtins(data, enc_hook=plain), tuple(found.values())
+    return msgspec.to_builtins(data, enc_hook=plain), tuple(by_text.values())
 
 
 def read_stored(data: Any) -> tuple[StoredMessage, ...]:

@@ -34,10 +34,10 @@ def translated(text: str, /, **values: object) -> str:
     literal. Spaces next to full-width punctuation are removed, so a translation need not depend on how its values begin
     and end.
     """
-    found = texts_in(language()).get(text)
-    if found is None:
+    translation = texts_in(language()).get(text)
+    if translation is None:
         return text.format(**values) if values else text
-    return BLANK.sub("", found.format(**values)) if values else found
+    return BLANK.sub("", translation.format(**values)) if values else translation
 
 
 def translatable(text: str) -> str:
@@ -55,21 +55,21 @@ def localized(text: str, stored: Iterable[StoredMessage] = ()) -> str:
     text = restored(text, stored)
     if not isinstance(text, Message):
         return text
-    found = messages_in(language()).get(text.id) if text.id else texts_in(language()).get(text)
-    if found is None:
+    translation = messages_in(language()).get(text.id) if text.id else texts_in(language()).get(text)
+    if translation is None:
         return text.text
     try:
         values = {name: localized(value) if isinstance(value, str) else value for name, value in text.values.items()}
-        return BLANK.sub("", found.format(**values)) if values else found
+        return BLANK.sub("", translation.format(**values)) if values else translation
     except (LookupError, ValueError, RecursionError):  # other values than the translation needs, or forged ones
         return text.text
 
 
 def restored(text: str, stored: Iterable[StoredMessage]) -> str:
     """Return the message with this English text that was stored with a recording or grade, else the text."""
-    found = None if isinstance(text, Message) else next((one for one in stored if one.text == text), None)
+    message = None if isinstance(text, Message) else next((known for known in stored if known.text == text), None)
     try:
-        return text if found is None else found.message()
+        return text if message is None else message.message()
     except RecursionError:  # a forged message
         return text
 
@@ -81,15 +81,15 @@ def known_language(name: str) -> str:
         LanguageError: the course is not translated into it.
     """
     wanted = name.replace("_", "-").casefold()
-    found = [language for language in LANGUAGES if language.casefold() == wanted]
-    if not found:
+    languages = [language for language in LANGUAGES if language.casefold() == wanted]
+    if not languages:
         raise LanguageError.of(
             "language.unknown|The course is not translated into {wanted}. It has {known}; docs/translating.md "
             "describes how to add one.",
             wanted=repr(name),
             known=", ".join(LANGUAGES),
         )
-    return found[0]
+    return languages[0]
 
 
 def join_names(things: list[str]) -> str:

@@ -132,7 +132,7 @@ def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str
         desk = _Desk(classroom, chosen.name, record, folder, answers, zone)
         desk.check_times(claims)
         classroom.steps["submitted"].mkdir(parents=True, exist_ok=True)
-        lines = [desk.settle(student, one) for student, one in sorted(claims.items())]
+        lines = [desk.settle(student, attributed) for student, attributed in sorted(claims.items())]
     write_record(classroom.folder, assignment, record)
     keep_students(classroom.folder, {person.student: person.name for person in roster.people})
     questions += desk.questions
@@ -141,7 +141,7 @@ def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str
     before = record.keys() | set(classroom.students())
     earlier = [person for person in absent if person.student in before]
     missing = [person for person in absent if person.student not in before]
-    open_questions = [one for one in questions if not _is_answered(one, answers)]
+    open_questions = [question for question in questions if not _is_answered(question, answers)]
     notes = [*files.notes, *_unread(desk.unread_times)]
     return Collection(chosen.name, lines, missing, earlier, open_questions, table, notes, str(zone))
 
@@ -193,8 +193,10 @@ class _Desk:
         return CollectedLine(student, last.person.name, placing, tuple(_remarks(last, reason, len(others))))
 
     def _ask(self, claim: Claim) -> None:
-        found = claim.work.found
-        self.questions += [question_of(claim, why, claim.work.files[path].path) for path, why in found.unknown.items()]
+        notebooks = claim.work.found
+        self.questions += [
+            question_of(claim, why, claim.work.files[path].path) for path, why in notebooks.unknown.items()
+        ]
 
     def _read(self, claim: Claim, student: str) -> HandInFiles:
         in_time, time, sequence = self._order(student, claim)
@@ -234,7 +236,7 @@ class _Desk:
             late=hand_in.late,
             digest=work.digest,
             upload_name=hand_in.upload_name,
-            notebooks={name: one.how for name, one in claim.work.found.found.items()},
+            notebooks={name: match.how for name, match in claim.work.found.found.items()},
         )
 
 
@@ -270,12 +272,12 @@ def _is_answered(question: MatchQuestion, answers: Answers) -> bool:
 
 
 def _remarks(claim: Claim, reason: str, others: int = 0) -> Iterator[str]:
-    found = claim.work.found
+    notebooks = claim.work.found
     if claim.how:
         yield f"student found {claim.how}" if claim.how.startswith("by") else claim.how
-    yield from (f"{one.path} is {name}.ipynb, {one.how}" for name, one in found.found.items() if one.how)
-    yield from (f"{path}: {why}" for path, why in found.unknown.items())
-    yield from (f"there is no {name}.ipynb" for name in found.missing)
+    yield from (f"{match.path} is {name}.ipynb, {match.how}" for name, match in notebooks.found.items() if match.how)
+    yield from (f"{path}: {why}" for path, why in notebooks.unknown.items())
+    yield from (f"there is no {name}.ipynb" for name in notebooks.missing)
     if claim.work.hand_in.late:
         yield "late, says the platform"
     if others:
@@ -318,17 +320,20 @@ def _lines(collection: Collection, command: str) -> list[str]:
     placed = ", ".join(f"{count} {placing}" for placing, count in counted.items())
     lines = [f"\n{len(collection.lines)} students have a submission ({collection.platform}): {placed}"]
     if collection.missing:
-        names = _listed([one.student for one in collection.missing])
+        names = _listed([person.student for person in collection.missing])
         lines.append(f"{len(collection.missing)} without a submission: {names}")
     if collection.earlier:
-        names = _listed([one.student for one in collection.earlier])
+        names = _listed([person.student for person in collection.earlier])
         lines.append(f"{len(collection.earlier)} submitted before and are not in this download: {names}")
     if collection.zone:
         lines.append(f"Times without a zone were read as {collection.zone}.")
     lines += [printable(note) for note in collection.notes[:LONGEST_LIST]]
     if len(collection.notes) > LONGEST_LIST:
         lines.append(f"{len(collection.notes) - LONGEST_LIST} more files were left out")
-    lines += [_question(one.hand_in, one.person, one.file, one.why) for one in collection.questions[:LONGEST_LIST]]
+    lines += [
+        _question(question.hand_in, question.person, question.file, question.why)
+        for question in collection.questions[:LONGEST_LIST]
+    ]
     if collection.table:
         count = len(collection.questions)
         open_questions = f"{count} open question{'' if count == 1 else 's'}"

@@ -123,9 +123,9 @@ def unpacked(file: DownloadedFile, budget: int) -> Download:
         file: the zip.
         budget: the maximum size of the zip, in bytes.
     """
-    found = Download([], [])
-    _unpack(file, budget, NESTED, found)
-    return found
+    download = Download([], [])
+    _unpack(file, budget, NESTED, download)
+    return download
 
 
 def is_archive(path: str) -> bool:
@@ -133,18 +133,18 @@ def is_archive(path: str) -> bool:
     return path.casefold().endswith(".zip")
 
 
-def _unpack(file: DownloadedFile, budget: int, depth: int, found: Download) -> None:
+def _unpack(file: DownloadedFile, budget: int, depth: int, download: Download) -> None:
     try:
         inside = _listed(_in_zip(_opened(file, budget)), 2 * MOST_FILES // 100)
     except DownloadError as error:
-        found.notes.append(f"{printable(file.path)} was left out: {error}")
+        download.notes.append(f"{printable(file.path)} was left out: {error}")
         return
-    found.notes.extend(inside.notes)
-    for one in inside.files:
-        if is_archive(one.path) and depth > 1:
-            _unpack(one, budget, depth - 1, found)
+    download.notes.extend(inside.notes)
+    for packed in inside.files:
+        if is_archive(packed.path) and depth > 1:
+            _unpack(packed, budget, depth - 1, download)
         else:
-            found.files.append(one)
+            download.files.append(packed)
 
 
 @lru_cache(maxsize=NESTED)  # Each file of a zip is read separately; the cache avoids opening the zip for each.

@@ -81,7 +81,7 @@ def find_notebooks(
             # Prefer the highest copy number, then the exact name, then a similar name, then the cells.
             names.setdefault(shape.name, []).append(((_copy(path), -len(how), path), FoundNotebook(path, how)))
     best = {name: max(listed)[1] for name, listed in names.items()}
-    spare = [one.path for listed in names.values() for _, one in listed if one not in best.values()]
+    spare = [match.path for listed in names.values() for _, match in listed if match not in best.values()]
     return FoundNotebooks(best, unknown, spare, [shape.name for shape in shapes if shape.name not in best])
 
 
@@ -144,9 +144,9 @@ def cells_of(notebook: object) -> frozenset[str] | None:
         return None
     known = [cell.get("metadata") for cell in cells if isinstance(cell, dict)]
     ids = [
-        one["nbgrader"].get("grade_id")
-        for one in known
-        if isinstance(one, dict) and isinstance(one.get("nbgrader"), dict)
+        shape["nbgrader"].get("grade_id")
+        for shape in known
+        if isinstance(shape, dict) and isinstance(shape.get("nbgrader"), dict)
     ]
     return frozenset(name for name in ids if isinstance(name, str))
 
@@ -163,12 +163,12 @@ def writable_names(paths: Iterable[str], taken: Iterable[str]) -> dict[str, str]
         taken: names that are already used.
     """
     used = {name.casefold() for name in taken}
-    found = {}
+    matches = {}
     for path in paths:
         name = "/".join(map(_writable, path.split("/")))
-        found[path] = _unused(name, used)
-        used.add(found[path].casefold())
-    return found
+        matches[path] = _unused(name, used)
+        used.add(matches[path].casefold())
+    return matches
 
 
 def _writable(part: str) -> str:
@@ -240,17 +240,17 @@ def readable(hand_in: DownloadedHandIn, shapes: list[NotebookShape], chosen: Map
     """
     notes: list[str] = []
     files = dict(_flat(hand_in.files, notes))
-    found = find_notebooks(files, shapes, chosen)
-    notebooks = {one.path: f"{name}.ipynb" for name, one in found.found.items()}
-    others = [path for path in files if path not in notebooks and path not in found.spare]
+    matches = find_notebooks(files, shapes, chosen)
+    notebooks = {match.path: f"{name}.ipynb" for name, match in matches.found.items()}
+    others = [path for path in files if path not in notebooks and path not in matches.spare]
     for path in others[LIMITS.attachment_count :]:
         del files[path]
     if len(others) > LIMITS.attachment_count:
         notes.append(f"{len(others) - LIMITS.attachment_count} files more than {LIMITS.attachment_count} were left out")
-    notes += [f"{printable(path)} was left out: another copy of the notebook is newer" for path in found.spare]
+    notes += [f"{printable(path)} was left out: another copy of the notebook is newer" for path in matches.spare]
     taken = [*notebooks.values(), "timestamp.txt"]
     names = notebooks | writable_names(others[: LIMITS.attachment_count], taken)
-    return ReadableHandIn(hand_in, files, found, names, notes)
+    return ReadableHandIn(hand_in, files, matches, names, notes)
 
 
 def _flat(files: Mapping[str, DownloadedFile], notes: list[str]) -> dict[str, DownloadedFile]:

@@ -148,13 +148,13 @@ def match_people(hand_in: DownloadedHandIn, roster: Roster, answers: dict[str, s
         return [_answered(answers[hand_in.key], hand_in, roster)]
     if (team := roster.group(hand_in.name)) and not roster.find("words", hand_in.name):
         return [Match(person, f"by the group {hand_in.name}") for person in team]
-    found = [_match(identity, hand_in, roster) for identity in hand_in.identities]
-    return found or [Match(None, "the download does not say whose it is")]
+    matches = [_match(identity, hand_in, roster) for identity in hand_in.identities]
+    return matches or [Match(None, "the download does not say whose it is")]
 
 
 def _answered(student: str, hand_in: DownloadedHandIn, roster: Roster) -> Match:
-    if found := roster.find("student", student):
-        return Match(found[0], "as you said")
+    if people := roster.find("student", student):
+        return Match(people[0], "as you said")
     if not is_student_id(student):
         return Match(None, f"{student!r} cannot be the name of a student's folder")
     return Match(Person(student, hand_in.name, {}), "as you said")
@@ -165,13 +165,13 @@ def _match(identity: dict[str, str], hand_in: DownloadedHandIn, roster: Roster) 
         return _named_by_platform(identity, hand_in)
     for kind, value in identity.items():
         column = "login" if kind.startswith("login ") else SAME_AS.get(kind, kind)
-        found = roster.find(column, value)
+        people = roster.find(column, value)
         if column == "participant":
-            found = [person for person in found if _may_be(hand_in.name, person.name)]
-        if len(found) == 1:
-            return Match(found[0], "by name" if column in BY_NAME else "")
-        if found:
-            return Match(None, f"{len(found)} students have this name")
+            people = [person for person in people if _may_be(hand_in.name, person.name)]
+        if len(people) == 1:
+            return Match(people[0], "by name" if column in BY_NAME else "")
+        if people:
+            return Match(None, f"{len(people)} students have this name")
     return Match(None, "no student of the roster has this name or number")
 
 

@@ -26,14 +26,14 @@ COLUMN = re.compile(r"^(?P<title>.*?)\s*(?:\[Total Pts:(?P<kind>[^\]]*)\]\s*(?:\
 def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
     if table.column("Username") is None:
         raise TableError(f"{table.name} is not Blackboard's grade file: it has no column Username. Download it again")
-    found = {number: match for number, name in enumerate(table.header) if (match := COLUMN.match(name))}
+    columns = {number: match for number, name in enumerate(table.header) if (match := COLUMN.match(name))}
     titles = {
         number: without_id(match["title"], r"\s*\[.*$")
-        for number, match in found.items()
+        for number, match in columns.items()
         if not re.search(r"\bup to\b", match["kind"] or "")  # a total, which Blackboard computes
     }
     number = choose_column(table, titles, assignment, wanted)
-    points = re.search(r"[\d.,]+", found[number]["kind"] or "")
+    points = re.search(r"[\d.,]+", columns[number]["kind"] or "")
     return GradeColumn(number, titles[number], points[0] if points else "")
 
 
@@ -58,13 +58,13 @@ def _match(path: str) -> re.Match[str] | None:
 
 
 def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
-    found: dict[tuple[str, str], dict[str, DownloadedFile]] = defaultdict(dict)
+    hand_ins: dict[tuple[str, str], dict[str, DownloadedFile]] = defaultdict(dict)
     for file in download.files:
         if (parts := _match(file.path)) is None:
             download.notes.append(f"{file.path} was left out: its name does not have Blackboard's format")
         else:
-            found[parts["before"], parts["time"]][parts["file"] or ABOUT] = file
-    return [_hand_in(before, time, files, zone) for (before, time), files in found.items()]
+            hand_ins[parts["before"], parts["time"]][parts["file"] or ABOUT] = file
+    return [_hand_in(before, time, files, zone) for (before, time), files in hand_ins.items()]
 
 
 def _hand_in(before: str, time: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo) -> DownloadedHandIn:
@@ -90,8 +90,8 @@ def _who(about: DownloadedFile) -> tuple[str, str]:
         text = about.read(LONGEST_TEXT).decode("utf-8-sig", errors="replace")
     except DownloadError:
         return "", ""
-    found = WHO.match(text)
-    return (found["login"], found["name"]) if found else ("", "")
+    person = WHO.match(text)
+    return (person["login"], person["name"]) if person else ("", "")
 
 
 def _time(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:

@@ -63,17 +63,17 @@ def _match(path: str) -> re.Match[str] | None:
 
 
 def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
-    found: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
+    hand_ins: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
     for file in download.files:
         if (parts := _match(file.path)) is None:
             download.notes.append(f"{file.path} was left out: its name does not have Canvas' format")
         else:
-            found[parts["user"] or f"anon_{parts['anonymous']}"].append((parts, file))
-    return [_hand_in(key, files) for key, files in found.items()]
+            hand_ins[parts["user"] or f"anon_{parts['anonymous']}"].append((parts, file))
+    return [_hand_in(key, files) for key, files in hand_ins.items()]
 
 
 def _hand_in(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedHandIn:
-    first, last = files[0][0], max(files, key=lambda one: int(one[0]["attachment"] or 0))[0]
+    first, last = files[0][0], max(files, key=lambda file: int(file[0]["attachment"] or 0))[0]
     identity = {"canvas": key} if first["user"] else {"anonymous": key}
     if first["name"]:
         identity["joined"] = first["name"]

@@ -26,14 +26,14 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
         raise DownloadError(f"there is no {METADATA}, the list of submissions in Gradescope's export. Export again")
     known = _known(about)
     root = about.path.removesuffix(METADATA)
-    found: dict[str, dict[str, DownloadedFile]] = defaultdict(dict)
+    hand_ins: dict[str, dict[str, DownloadedFile]] = defaultdict(dict)
     for file in download.files:
         folder, _, inside = file.path.removeprefix(root).partition("/")
         if inside and folder in known:
-            found[folder][inside] = file
+            hand_ins[folder][inside] = file
         elif file is not about:
             download.notes.append(f"{file.path} was left out: {METADATA} does not name its folder")
-    return [_hand_in(folder, entry, found[folder], zone) for folder, entry in known.items()]
+    return [_hand_in(folder, entry, hand_ins[folder], zone) for folder, entry in known.items()]
 
 
 def _known(about: DownloadedFile) -> dict[str, dict[str, Any]]:
@@ -51,17 +51,17 @@ def _hand_in(
     folder: str, entry: dict[str, Any], files: dict[str, DownloadedFile], zone: datetime.tzinfo
 ) -> DownloadedHandIn:
     listed = entry.get(":submitters")
-    people = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    people = [person for person in listed if isinstance(person, dict)] if isinstance(listed, list) else []
     return DownloadedHandIn(
         key=folder,
-        name=", ".join(str(one.get(":name") or "") for one in people),
+        name=", ".join(str(person.get(":name") or "") for person in people),
         identities=tuple(
             {
-                "email": str(one.get(":email") or ""),
-                "number": str(one.get(":sid") or ""),
-                "words": str(one.get(":name") or ""),
+                "email": str(person.get(":email") or ""),
+                "number": str(person.get(":sid") or ""),
+                "words": str(person.get(":name") or ""),
             }
-            for one in people
+            for person in people
         ),
         files=files,
         handed_in=_time(entry.get(":created_at"), zone),

@@ -75,13 +75,13 @@ NAME = re.compile(
 
 
 def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
-    found: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
+    hand_ins: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
     for file in download.files:
         if (parts := NAME.fullmatch(file.path)) is None:
             download.notes.append(f"{file.path} was left out: its name does not have Moodle's format")
         else:
-            found[parts["number"] or parts["name"]].append((parts, file))
-    return [_hand_in(key, files) for key, files in found.items()]
+            hand_ins[parts["number"] or parts["name"]].append((parts, file))
+    return [_hand_in(key, files) for key, files in hand_ins.items()]
 
 
 def _hand_in(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedHandIn:

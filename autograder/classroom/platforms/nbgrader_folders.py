@@ -28,28 +28,28 @@ LONGEST_LIST = 8
 
 
 def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
-    found: dict[str, dict[str, DownloadedFile]] = defaultdict(dict)
+    hand_ins: dict[str, dict[str, DownloadedFile]] = defaultdict(dict)
     for file in download.files:
         folder, _, inside = file.path.partition("/")
         if inside:
-            found[folder][inside] = file
+            hand_ins[folder][inside] = file
         else:
             download.notes.append(f"{file.path} was left out: it is not in a student's folder")
-    if holder := next((name for name in HOLDERS if name in found), ""):
-        others = ", ".join(sorted(printable(name) for name in found if name != holder)[:LONGEST_LIST])
+    if holder := next((name for name in HOLDERS if name in hand_ins), ""):
+        others = ", ".join(sorted(printable(name) for name in hand_ins if name != holder)[:LONGEST_LIST])
         download.notes.extend([f"{others}: left out, because the submissions are in {holder}"] if others else [])
-        inner = [DownloadedFile(path, file.read) for path, file in found[holder].items()]
+        inner = [DownloadedFile(path, file.read) for path, file in hand_ins[holder].items()]
         return _hand_ins(Download(inner, download.notes), zone, assignment)
-    every = [_hand_in(folder, files, zone, assignment) for folder, files in found.items()]
-    return [one for one in every if one.files]
+    every = [_hand_in(folder, files, zone, assignment) for folder, files in hand_ins.items()]
+    return [hand_in for hand_in in every if hand_in.files]
 
 
 def _hand_in(folder: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo, assignment: str) -> DownloadedHandIn:
     student, *rest = folder.split("+")
     if rest and rest[0] != assignment:
         files = {}  # the exchange has all assignments in one folder
-    own = {path.partition("/")[2]: file for path, file in files.items() if path.startswith(f"{assignment}/")}
-    files = own or files
+    inside = {path.partition("/")[2]: file for path, file in files.items() if path.startswith(f"{assignment}/")}
+    files = inside or files
     return DownloadedHandIn(
         key=folder,
         name=student,

@@ -21,17 +21,17 @@ def platform_of(download: Download, name: str) -> Platform:
     if name != "auto":
         return PLATFORMS[name]
     counted = {
-        one: sum(platform.recognises(file.path) for file in download.files) for one, platform in PLATFORMS.items()
+        name: sum(platform.recognises(file.path) for file in download.files) for name, platform in PLATFORMS.items()
     }
     if counted["gradescope"]:
         return PLATFORMS["gradescope"]  # one file of this name is sufficient
-    best = max(counted, key=lambda one: counted[one])  # of equal counts, the first one has the strictest format
+    best = max(counted, key=lambda name: counted[name])  # of equal counts, the first one has the strictest format
     if not counted[best]:
         raise DownloadError(
             f"its file names do not match a known platform ({', '.join(PLATFORMS)}). Download all submissions of one "
             "assignment at once, or make a folder for each student"
         )
-    fitting = max((one for one in counted if one != "nbgrader"), key=lambda one: counted[one])
+    fitting = max((name for name in counted if name != "nbgrader"), key=lambda name: counted[name])
     if best == "nbgrader" and 2 * counted[fitting] > len(
         download.files
     ):  # every file in a folder has nbgrader's format

@@ -55,15 +55,14 @@ def item_statistics(points: Sequence[Sequence[float | None]], most: Sequence[flo
             is ignored.
         most: the maximum points of each cell.
     """
-    totals = [sum(one or 0.0 for one in row) for row in points]
+    totals = [sum(cell_points or 0.0 for cell_points in row) for row in points]
     found = []
     for number, highest in enumerate(most):
-        pairs = [
-            (one, total - one) for row, total in zip(points, totals, strict=True) if (one := row[number]) is not None
-        ]
-        own, rest = [one for one, _ in pairs], [other for _, other in pairs]
-        difficulty = statistics.fmean(own) / highest if own and highest else None
-        found.append(ItemStatistics(difficulty, _correlation(own, rest)))
+        attempts = [(row[number], total) for row, total in zip(points, totals, strict=True)]
+        in_cell = [cell_points for cell_points, _ in attempts if cell_points is not None]
+        rest = [total - cell_points for cell_points, total in attempts if cell_points is not None]
+        difficulty = statistics.fmean(in_cell) / highest if in_cell and highest else None
+        found.append(ItemStatistics(difficulty, _correlation(in_cell, rest)))
     return found
 
 
@@ -78,10 +77,10 @@ def cronbach_alpha(points: Sequence[Sequence[float]]) -> float | None:
     return count / (count - 1) * (1 - sum(statistics.variance(column) for column in zip(*points, strict=True)) / whole)
 
 
-def _correlation(one: list[float], other: list[float]) -> float | None:
-    if len(one) < 3 or len(set(one)) < 2 or len(set(other)) < 2:
+def _correlation(first: list[float], second: list[float]) -> float | None:
+    if len(first) < 3 or len(set(first)) < 2 or len(set(second)) < 2:
         return None
-    return statistics.correlation(one, other)
+    return statistics.correlation(first, second)
 
 
 FAR_BEHIND = 0.4  # share of the points below which a student is listed as far behind
@@ -178,9 +177,9 @@ def class_report(classroom: Classroom) -> ClassReport:
     policy = checked_policy(classroom)
     records, excused = _counting(read_records(classroom), policy)
     points = [[_points(records, student, cell) for cell in records.cells] for student in records.rows]
-    found = item_statistics(points, [cell.max_points for cell in records.cells])
+    items = item_statistics(points, [cell.max_points for cell in records.cells])
     notebooks = _Notebooks(classroom)
-    reports = [_exercise(records, cell, one, notebooks) for cell, one in zip(records.cells, found, strict=True)]
+    reports = [_exercise(records, cell, item, notebooks) for cell, item in zip(records.cells, items, strict=True)]
     scores = [score.total for score in records.scores.values()]
     teaching, named = teaching_of(classroom.sources, classroom.assignment), _named(reports)
     return ClassReport(
@@ -189,7 +188,7 @@ def class_report(classroom: Classroom) -> ClassReport:
         scores=sorted(scores),
         mean=statistics.fmean(scores),
         median=statistics.median(scores),
-        alpha=cronbach_alpha([[one or 0.0 for one in row] for row in points]),
+        alpha=cronbach_alpha([[cell_points or 0.0 for cell_points in row] for row in points]),
         exercises=reports,
         beliefs=_beliefs(teaching, named),
         named=_by_frequency(named),
@@ -218,7 +217,7 @@ class _Notebooks:
         known = self._answers.get((student, cell.notebook))
         if known is None:
             notebook = self.opened(student, cell)
-            known = {one.answers: notebook.answer(one.answers) for one in cells if one.notebook == cell.notebook}
+            known = {each.answers: notebook.answer(each.answers) for each in cells if each.notebook == cell.notebook}
             self._answers[student, cell.notebook] = known
         return known[cell.answers]
 
@@ -241,13 +240,13 @@ def _points(records: ClassRecords, student: str, cell: TestedCell) -> float | No
     return records.points.get(student, {}).get((cell.notebook, cell.id), 0.0)
 
 
-def _exercise(records: ClassRecords, cell: TestedCell, found: ItemStatistics, notebooks: _Notebooks) -> ExerciseReport:
+def _exercise(records: ClassRecords, cell: TestedCell, item: ItemStatistics, notebooks: _Notebooks) -> ExerciseReport:
     grades = {student: grade for student in records.rows if (grade := records.grade(student, cell)) is not None}
     attempted = (GivenAnswer(student, "", grade) for student, grade in grades.items())
     answers = [
-        msgspec.structs.replace(one, code=notebooks.answer(one.student, cell, records.cells))
-        for one in wrong(attempted)
-        if one.student not in notebooks.others  # they answer the questions of another notebook
+        msgspec.structs.replace(answer, code=notebooks.answer(answer.student, cell, records.cells))
+        for answer in wrong(attempted)
+        if answer.student not in notebooks.others  # they answer the questions of another notebook
     ]
     groups = group_wrong_answers(answers, notebooks.named.get(cell.id, {}), notebooks.stubs.get(cell.id, ""))
     statuses = [grade.status for grade in grades.values()]
@@ -255,10 +254,10 @@ def _exercise(records: ClassRecords, cell: TestedCell, found: ItemStatistics, no
     return ExerciseReport(
         id=cell.id,
         max_points=cell.max_points,
-        statistics=found,
-        correct=sum(one is not None and one >= cell.max_points > 0 for one in given),
+        statistics=item,
+        correct=sum(cell_points is not None and cell_points >= cell.max_points > 0 for cell_points in given),
         not_attempted=statuses.count("not attempted"),
-        hidden_decided=sum(one.grade.hidden for one in answers),
+        hidden_decided=sum(answer.grade.hidden for answer in answers),
         waiting=given.count(None),
         wrong=groups,
         picture=_picture(groups, cell, notebooks),
@@ -269,28 +268,28 @@ def _picture(groups: list[WrongAnswers], cell: TestedCell, notebooks: _Notebooks
     """Return the address and the text of the picture that grading drew for the first group's example."""
     if not groups or not groups[0].shown_by:
         return "", ""
-    found = PICTURE.search(notebooks.opened(groups[0].shown_by, cell).shown(cell.id))
-    return (found[2], found[1]) if found else ("", "")
+    picture = PICTURE.search(notebooks.opened(groups[0].shown_by, cell).shown(cell.id))
+    return (picture[2], picture[1]) if picture else ("", "")
 
 
 def _named(reports: list[ExerciseReport]) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return, for each named wrong answer, the students who gave it, by exercise."""
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    phrases: dict[str, dict[str, tuple[str, ...]]] = {}
     for report in reports:
         for group in report.wrong:
             if group.name:
-                found.setdefault(group.name, {})[report.id] = group.students
-    return found
+                phrases.setdefault(group.name, {})[report.id] = group.students
+    return phrases
 
 
 def _beliefs(teaching: Teaching | None, named: Mapping[str, Mapping[str, tuple[str, ...]]]) -> list[BeliefReport]:
     return _by_frequency(
         {
-            one.belief: {
+            misconception.belief: {
                 exercise: tuple({student for name in names for student in named.get(name, {}).get(exercise, ())})
-                for exercise, names in one.shown_by.items()
+                for exercise, names in misconception.shown_by.items()
             }
-            for one in (teaching.misconceptions if teaching else ())
+            for misconception in (teaching.misconceptions if teaching else ())
         }
     )
 
@@ -306,8 +305,8 @@ def _by_frequency(shown: Mapping[str, Mapping[str, tuple[str, ...]]]) -> list[Be
 
 def _questions(reports: list[ExerciseReport]) -> list[str]:
     """Return the exercises to discuss: those in which many students gave the same wrong answer, but not all did."""
-    asked = sorted((one for one in reports if one.wrong), key=lambda one: -_worth(one))
-    return [one.id for one in asked[:QUESTIONS]]
+    asked = sorted((report for report in reports if report.wrong), key=lambda report: -_worth(report))
+    return [report.id for report in asked[:QUESTIONS]]
 
 
 def _worth(report: ExerciseReport) -> float:
@@ -317,8 +316,8 @@ def _worth(report: ExerciseReport) -> float:
 
 
 def _behind(records: ClassRecords, classroom: Classroom) -> list[FarBehind]:
-    names = {student: one.name for student, one in read_record(classroom.folder, classroom.assignment).items()}
-    return sorted(_far_behind(records, names), key=lambda one: (one.share, one.student))
+    names = {student: row.name for student, row in read_record(classroom.folder, classroom.assignment).items()}
+    return sorted(_far_behind(records, names), key=lambda student: (student.share, student.student))
 
 
 def _far_behind(records: ClassRecords, names: Mapping[str, str]) -> Iterator[FarBehind]:

@@ -60,7 +60,9 @@ def graded_assignments(classroom: Classroom) -> list[str]:
         return []
     with opened_gradebook(classroom) as book:
         known = [
-            (one.duedate is None, str(one.duedate or ""), one.name) for one in book.assignments if one.num_submissions
+            (assignment.duedate is None, str(assignment.duedate or ""), assignment.name)
+            for assignment in book.assignments
+            if assignment.num_submissions
         ]
     return [name for _, _, name in sorted(known)]
 
@@ -87,7 +89,7 @@ def change_since(classroom: Classroom, report: ClassReport) -> AssignmentChange 
         before=names[place - 1],
         mean_before=statistics.fmean(shares[0].values()),
         mean_now=statistics.fmean(shares[1].values()),
-        fell=sorted(fell, key=lambda one: one.now - one.before),
+        fell=sorted(fell, key=lambda change: change.now - change.before),
         missing=sorted(shares[0].keys() - shares[1].keys()),
     )
 
@@ -97,7 +99,7 @@ def course_lines(classroom: Classroom) -> list[CourseLine]:
     policy = checked_policy(classroom)
     grades = {name: read_class_grades(replace(classroom, assignment=name)) for name in graded_assignments(classroom)}
     listed = listed_students(classroom)
-    graded = {student for one in grades.values() for student in one.scores}
+    graded = {student for assignment in grades.values() for student in assignment.scores}
     students = sorted((listed.keys() | graded) - {*policy.left})
     names = {student: person.name for student, person in listed.items()}
     names |= {student: entry.name for name in grades for student, entry in read_record(classroom.folder, name).items()}
@@ -106,9 +108,9 @@ def course_lines(classroom: Classroom) -> list[CourseLine]:
 
 def _line(student: str, name: str, grades: dict[str, ClassGrades], policy: CoursePolicy) -> CourseLine:
     scores = {
-        one: (found.scores[student].total if student in found.scores else 0.0, found.max_points)
-        for one, found in grades.items()
-        if student in found.scores or policy.missing != "blank"
+        assignment: (known.scores[student].total if student in known.scores else 0.0, known.max_points)
+        for assignment, known in grades.items()
+        if student in known.scores or policy.missing != "blank"
     }
     total = course_total(policy, student, scores)
     return CourseLine(student, name, total.points, total.max_points, total.dropped)

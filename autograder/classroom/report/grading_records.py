@@ -94,7 +94,7 @@ def read_records(classroom: Classroom) -> ClassRecords:
 
 def tested_cells(classroom: Classroom) -> list[TestedCell]:
     """Return the graded cells of an assignment's sources, in order."""
-    found: list[TestedCell] = []
+    cells: list[TestedCell] = []
     for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
         answers: list[str] = []
         for cell in read(path).cells:
@@ -102,9 +102,9 @@ def tested_cells(classroom: Classroom) -> list[TestedCell]:
                 answers.append(cell.metadata.nbgrader.grade_id)
             if is_grade(cell):
                 about = cell.metadata.nbgrader
-                found.append(TestedCell(path.stem, about.grade_id, float(about.points), tuple(answers)))
+                cells.append(TestedCell(path.stem, about.grade_id, float(about.points), tuple(answers)))
                 answers = []
-    return found
+    return cells
 
 
 class GradedNotebook:

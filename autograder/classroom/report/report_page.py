@@ -70,14 +70,14 @@ def report_html(report: ClassReport, change: AssignmentChange | None = None, cou
         change: the change since the previous assignment; None for the first one.
         course: a line for each student over all assignments; empty in a report on one assignment.
     """
-    exercises = {one.id: one for one in report.exercises}
+    exercises = {exercise.id: exercise for exercise in report.exercises}
     return _template().render(
         report=report,
         change=change,
         course=course,
         bars=histogram(report.scores, report.max_points),
         questions=[_question(exercises[name]) for name in report.questions],
-        exercises=[_exercise(one) for one in report.exercises],
+        exercises=[_exercise(exercise) for exercise in report.exercises],
         language=language(),
         code_light=Markup(HtmlFormatter(style="friendly").get_style_defs(".code")),
         code_dark=Markup(HtmlFormatter(style="github-dark").get_style_defs(".code")),
@@ -164,7 +164,9 @@ class ReportOnClass:
         lines = [
             f"{about.assignment}: {len(about.scores)} students, mean {about.mean:.3g} of {about.max_points:g} points"
         ]
-        lines += [f"  {one.students:>4}  {one.belief}" for one in (about.beliefs or about.named) if one.students]
+        lines += [
+            f"  {belief.students:>4}  {belief.belief}" for belief in (about.beliefs or about.named) if belief.students
+        ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -242,8 +244,8 @@ def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bo
 
 
 def _full_name(beginning: str, course: Path) -> str:
-    found = [name for name in _assignments(course) if beginning and name.startswith(beginning)]
-    return found[0] if len(found) == 1 else beginning
+    names = [name for name in _assignments(course) if beginning and name.startswith(beginning)]
+    return names[0] if len(names) == 1 else beginning
 
 
 def _assignments(course: Path) -> list[str]:
@@ -255,8 +257,8 @@ def _assignments(course: Path) -> list[str]:
 def _last(course: Path) -> Classroom:
     sources = _assignments(course)
     for name in sources[:1]:
-        known = [one for one in graded_assignments(open_class(course, name, before_hand_in=True)) if one in sources]
-        if known:
+        graded = graded_assignments(open_class(course, name, before_hand_in=True))
+        if known := [assignment for assignment in graded if assignment in sources]:
             return open_class(course, known[-1], before_hand_in=True)
     raise NotGradedError(
         f"no assignment in {printable(str(course))} has grades yet. Run `autograder grade ASSIGNMENT` first"

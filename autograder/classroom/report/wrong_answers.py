@@ -121,12 +121,12 @@ class WrongAnswers(msgspec.Struct, frozen=True):
 def named_forms(source: Path) -> dict[str, dict[str, str]]:
     """Return, for each exercise of a source notebook, the normal form of every named wrong answer, with its name."""
     try:
-        found = exercises(source)
+        known = exercises(source)
     except AuthorError:
         return {}  # a course without such cells may use the tags for another purpose
     return {
         exercise.id: {normal_form(answer.source): answer.name for answer in exercise.of_kind("wrong")}
-        for exercise in found
+        for exercise in known
     }
 
 
@@ -150,18 +150,18 @@ def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str], st
         named: the name of each normal form that the source names.
         stub: the code that was handed out; its comments do not contain students' names.
     """
-    forms = {one.student: normal_form(one.code) for one in answers}
+    forms = {answer.student: normal_form(answer.code) for answer in answers}
     by_message: dict[str, set[str]] = defaultdict(set)
-    for one in answers:
-        if forms[one.student] in named:
-            by_message[one.grade.reason].add(named[forms[one.student]])
+    for answer in answers:
+        if forms[answer.student] in named:
+            by_message[answer.grade.reason].add(named[forms[answer.student]])
     groups: dict[tuple[str, str], list[GivenAnswer]] = defaultdict(list)
-    for one in answers:
-        names = by_message.get(one.grade.reason, set())
-        name = named.get(forms[one.student]) or (next(iter(names)) if len(names) == 1 and _says_much(one) else "")
-        groups[name, "" if name else _effect(one, forms[one.student])].append(one)
-    found = [_group(name, listed, stub) for (name, _), listed in groups.items()]
-    return sorted(found, key=lambda group: (-len(group.students), group.name, group.message))
+    for answer in answers:
+        names = by_message.get(answer.grade.reason, set())
+        name = named.get(forms[answer.student]) or (next(iter(names)) if len(names) == 1 and _says_much(answer) else "")
+        groups[name, "" if name else _effect(answer, forms[answer.student])].append(answer)
+    wrong_groups = [_group(name, listed, stub) for (name, _), listed in groups.items()]
+    return sorted(wrong_groups, key=lambda group: (-len(group.students), group.name, group.message))
 
 
 def verdict_of(reason: str) -> str:
@@ -170,23 +170,23 @@ def verdict_of(reason: str) -> str:
     return re.sub(r"^(?!\w*(?:Error|Exception): )\w+: (?=[a-z])", "", " ".join(lines)).removesuffix(".")
 
 
-def _says_much(one: GivenAnswer) -> bool:
+def _says_much(answer: GivenAnswer) -> bool:
     """Return whether the message contains computed numbers; an error alone does not identify the answer."""
-    return bool(re.search(r"\d\.\d", one.grade.reason))
+    return bool(re.search(r"\d\.\d", answer.grade.reason))
 
 
-def _effect(one: GivenAnswer, form: str) -> str:
-    return one.grade.reason if _says_much(one) else f"{verdict_of(one.grade.reason)}\n{form}"
+def _effect(answer: GivenAnswer, form: str) -> str:
+    return answer.grade.reason if _says_much(answer) else f"{verdict_of(answer.grade.reason)}\n{form}"
 
 
 def _group(name: str, listed: list[GivenAnswer], stub: str) -> WrongAnswers:
-    example = min(listed, key=lambda one: (_has_own_comment(one.code, stub), len(one.code), one.student))
+    example = min(listed, key=lambda answer: (_has_own_comment(answer.code, stub), len(answer.code), answer.student))
     return WrongAnswers(
         name=name,
         message=verdict_of(example.grade.reason) or example.grade.status,
-        students=tuple(sorted(one.student for one in listed)),
+        students=tuple(sorted(answer.student for answer in listed)),
         example=without_comments(example.code),
-        hidden=any(one.grade.hidden for one in listed),
+        hidden=any(answer.grade.hidden for answer in listed),
         shown_by="" if _has_own_comment(example.code, stub) else example.student,
     )
 
@@ -198,4 +198,4 @@ def _has_own_comment(code: str, stub: str) -> bool:
 
 def wrong(grades: Iterator[GivenAnswer]) -> list[GivenAnswer]:
     """Return the answers that were attempted and are not right, even if completion earned their points."""
-    return [one for one in grades if one.grade.status in ("incorrect", "completed", "partly", "timed out")]
+    return [answer for answer in grades if answer.grade.status in ("incorrect", "completed", "partly", "timed out")]

@@ -82,9 +82,9 @@ def packed_script(name: str, content: dict[str, Any]) -> str:
 
 def _size(svg: str) -> tuple[int, int]:
     """Return the width and height of an SVG document that `draw_picture` wrote."""
-    found = re.match(r"<svg [^>]*?width='(\d+)' height='(\d+)'", svg)
-    assert found is not None
-    return int(found[1]), int(found[2])
+    size = re.match(r"<svg [^>]*?width='(\d+)' height='(\d+)'", svg)
+    assert size is not None
+    return int(size[1]), int(size[2])
 
 
 WORTH_SHARING = 60
@@ -93,13 +93,13 @@ WORTH_SHARING = 60
 
 def table_script(name: str, table: PlayTable) -> str:
     """Return the script, in which the scenes share equal parts."""
-    scenes = [build_scene(one.recording) for one in table.tried]
+    scenes = [build_scene(tried.recording) for tried in table.tried]
     tried = [
         {
-            "key": one.key, "outcome": one.recording.verdict.outcome, "sentence": one.sentence, "scene": scene,
-            "passes": one.passes, "said": verdict_html(one.said),
+            "key": tried.key, "outcome": tried.recording.verdict.outcome, "sentence": tried.sentence, "scene": scene,
+            "passes": tried.passes, "said": verdict_html(tried.said),
         }
-        for one, scene in zip(table.tried, scenes, strict=True)
+        for tried, scene in zip(table.tried, scenes, strict=True)
     ]  # fmt: skip
     cards = [
         {"id": card.id, "fixed": card.is_fixed, "forms": [[translated(form.name), form.text] for form in card.forms]}
@@ -295,7 +295,7 @@ class BlockPages:
     def _unique(self, name: str) -> str:
         """Return a name that is unique among the pictures of the lesson."""
         known = [name, *(f"{name}-{number}" for number in range(2, 100))]
-        chosen = next(one for one in known if one not in self._names)
+        chosen = next(name for name in known if name not in self._names)
         self._names.add(chosen)
         return chosen
 
@@ -303,7 +303,9 @@ class BlockPages:
 def _lines_to_name(block: QuestionBlock, code: str) -> list[tuple[str, int | None]]:
     """Return each line of a program as HTML, with the number of the choice that it is."""
     lines = [line.strip() for line in block.source.split("\n")]
-    numbers = {lines.index(one.answer): number for number, one in enumerate(block.choices) if one.answer in lines}
+    numbers = {
+        lines.index(choice.answer): number for number, choice in enumerate(block.choices) if choice.answer in lines
+    }
     return [(line, numbers.get(at)) for at, line in enumerate(code.split("\n"))]
 
 

@@ -146,7 +146,7 @@ class BookSite:
     ) -> list[Section]:
         writer = BlockPages(self.templates, lesson.name)
         sections = writer.sections(blocks)
-        names = [one.name for one, _ in lessons]
+        names = [lesson.name for lesson, _ in lessons]
         at = names.index(lesson.name)
         questions = [question for section in sections for question in section.questions]
         card = f"cards/{lesson.name}.png" if can_draw(lesson.title) else ""

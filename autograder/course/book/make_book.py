@@ -157,7 +157,7 @@ def _is_book(folder: Path) -> bool:
 
 def _try_to_write(place: Path) -> None:
     """Raise OSError if the parent folder cannot be written."""
-    above = next(one for one in place.parents if one.exists())
+    above = next(parent for parent in place.parents if parent.exists())
     tempfile.TemporaryDirectory(dir=above).cleanup()
 
 
@@ -216,14 +216,14 @@ def broken_links(files: Mapping[str, str | bytes]) -> list[str]:
         files: the content of every file by its path in the book; only pages are searched.
     """
     pages = {path: _read(str(text)) for path, text in files.items() if path.endswith(".html")}
-    found = []
+    links = []
     for path, page in pages.items():
         for url in dict.fromkeys(page.targets):
             file, _, anchor = unquote(url).partition("#")
             goal = posixpath.normpath(posixpath.join(posixpath.dirname(path), file)) if file else path
             if goal not in files or (anchor and goal in pages and anchor not in pages[goal].anchors):
-                found.append(f"{path}: {url}")
-    return found
+                links.append(f"{path}: {url}")
+    return links
 
 
 def _read(text: str) -> _Links:
@@ -274,14 +274,14 @@ def make_book(
     languages = list(LANGUAGES) if language == ALL else [known_language(language)]
     require_addresses(address, repository)
     require_place(folder)
-    own = own_questions(added)
+    added_questions = own_questions(added)
     files: dict[str, str | bytes] = {**shared_files()}
-    named = tuple((one, LANGUAGES[one]) for one in languages)
+    named = tuple((name, LANGUAGES[name]) for name in languages)
     torch = importlib.metadata.version("torch").partition("+")[0]
     options = BookOptions(named, torch, _with_slash(address), repository)
-    for one in languages:
-        with speaking(one):
-            files |= {f"{one}/{path}": text for path, text in _pages(options, kept, own).items()}
+    for name in languages:
+        with speaking(name):
+            files |= {f"{name}/{path}": text for path, text in _pages(options, kept, added_questions).items()}
     with speaking(languages[0]):
         files["index.html"] = page_templates().get_template("start.html").render(languages=named)
     if broken := broken_links(files):
@@ -294,15 +294,15 @@ def make_book(
     return len(files)
 
 
-def _pages(options: BookOptions, kept: Path | None, own: list[QuestionBlock]) -> dict[str, str | bytes]:
+def _pages(options: BookOptions, kept: Path | None, added_questions: list[QuestionBlock]) -> dict[str, str | bytes]:
     """Return the files in the current language."""
     course = list(lessons())
     notebooks = [NOTEBOOKS / lesson.name / f"{lesson.name}.ipynb" for lesson in course]
     others = sorted((NOTEBOOKS / "start").glob("*.ipynb"))
     blocks = blocks_of([*notebooks, *others], kept)
     pages = list(zip([path.stem for path in others], blocks[len(course) :], strict=True))
-    if own:
-        pages.append(("programs", own_page(own, translated("Programs"))))
+    if added_questions:
+        pages.append(("programs", own_page(added_questions, translated("Programs"))))
     site = BookSite(options)
     site.write(list(zip(course, blocks, strict=False)), pages)
     return site.files
@@ -311,8 +311,8 @@ def _pages(options: BookOptions, kept: Path | None, own: list[QuestionBlock]) ->
 def shared_files() -> dict[str, str]:
     """Return the scripts and styles of every page, by path; the front-end module is a classic script, which works with `file://`."""
     module = pictures("var")
-    own = {path.name: path.read_text("utf-8") for path in (BOOK / "front").iterdir()}
-    shared = {"graph.js": module, "graph.css": read_asset("graph.css"), **own}
+    files = {path.name: path.read_text("utf-8") for path in (BOOK / "front").iterdir()}
+    shared = {"graph.js": module, "graph.css": read_asset("graph.css"), **files}
     return {f"assets/{name}": text for name, text in shared.items()}
 
 

@@ -130,7 +130,7 @@ def try_arrangements(name: str, source: str, space: Mapping[str, Any]) -> PlayTa
     if len(offered) < 2:
         return None
     names = _used(source, space)
-    tried = [found for one in offered if (found := _try(program, one, names))]
+    tried = [recorded for arrangement in offered if (recorded := _try(program, arrangement, names))]
     return PlayTable(program, tuple(tried)) if len(tried) > 1 and tried[0].key == offered[0].key else None
 
 
@@ -158,11 +158,11 @@ def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTa
     if not commented_lines(stub):
         return None
     program = program_of(AuthorExercise(exercise, stub, check, ()))
-    offered = [one for one in arrangements(program, ENOUGH) if one.key != program.as_given.key]
-    offered.sort(key=lambda one: len(one.lines))
-    tried = [found for one in offered[:MOST_ORDERS] if (found := _try_order(shell, program, one, check))]
+    orders = [order for order in arrangements(program, ENOUGH) if order.key != program.as_given.key]
+    orders.sort(key=lambda order: len(order.lines))
+    tried = [recorded for order in orders[:MOST_ORDERS] if (recorded := _try_order(shell, program, order, check))]
     shell.run(stub)
-    if not any(one.passes for one in tried):
+    if not any(order.passes for order in tried):
         raise RecordingFailedError(
             f"{exercise}: its check failed for every order of its lines that was tried (at most {MOST_ORDERS}). Correct the lesson."
         )
@@ -248,14 +248,14 @@ def record_notebook(path: Path) -> list[Block]:
 
 def _with_explanations(notebook: NotebookNode, lesson: str) -> NotebookNode:
     """Return a released notebook with the explanation of each question below it, where the page shows it after an answer."""
-    below = {told.about[-1]: told for told in explanations(lesson)}
+    below = {explanation.about[-1]: explanation for explanation in explanations(lesson)}
     cells = []
     for cell in notebook.cells:
         cells.append(cell)
         shown = re.search(r"^@observed.*\ndef (\w+)", cell.source, re.M) if cell.cell_type == "code" else None
-        told = below.get(shown[1] if shown else cell.metadata.get("nbgrader", {}).get("grade_id", ""))
-        if told:
-            cells.append(nbformat.v4.new_markdown_cell(told.text, id=told.id))
+        explanation = below.get(shown[1] if shown else cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+        if explanation:
+            cells.append(nbformat.v4.new_markdown_cell(explanation.text, id=explanation.id))
     notebook.cells = cells
     return notebook
 
@@ -341,8 +341,8 @@ def _lines_to_name(source: str) -> Iterator[str]:
 def _record_code(shell: BookShell, cell: Any, lesson: str) -> CodeBlock:
     parts = [cell.source]
     # A picture shows the whole cell of its program, so that the decorator is called in another one.
-    if found := re.fullmatch(r"((?s:.*?))^@(.+)\n(def (\w+)(?s:.*))", cell.source, re.M):
-        parts = [found[1], found[3], f"{found[4]} = {found[2]}({found[4]})"]
+    if decorated := re.fullmatch(r"((?s:.*?))^@(.+)\n(def (\w+)(?s:.*))", cell.source, re.M):
+        parts = [decorated[1], decorated[3], f"{decorated[4]} = {decorated[2]}({decorated[4]})"]
     for part in parts:
         result = shell.run(part)
         if result.error is not None:

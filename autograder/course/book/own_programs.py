@@ -141,8 +141,8 @@ def _record(path: Path) -> Recording:
             ) from None
         answer = written.read_bytes()
     if code:
-        told, known = msgspec.json.decode(answer, type=tuple[str, tuple[StoredMessage, ...]])
-        raise OwnProgramError(restored(told, known))
+        message, known = msgspec.json.decode(answer, type=tuple[str, tuple[StoredMessage, ...]])
+        raise OwnProgramError(restored(message, known))
     return from_json(answer)
 
 

@@ -40,21 +40,23 @@ def show_explanation(name: str) -> None:
     if "NBGRADER_EXECUTION" in os.environ or VALIDATING in os.environ:
         return
     for lesson in lessons():
-        for told in (one for one in explanations(lesson.name) if name in one.about):
-            text = _as_handed_out(told, lesson)
-            if text and all(is_answered(other, current_names()) for other in told.about if other != name):
+        for explanation in explanations(lesson.name):
+            if name not in explanation.about:
+                continue
+            text = _as_handed_out(explanation, lesson)
+            if text and all(is_answered(asked, current_names()) for asked in explanation.about if asked != name):
                 display(ShownExplanation(text)) if is_learners_notebook() else print(ShownExplanation(text))
 
 
-def _as_handed_out(told: Explanation, lesson: Lesson) -> str:
+def _as_handed_out(explanation: Explanation, lesson: Lesson) -> str:
     """Return an explanation of the variant that this student got; "" if it differs and the sources are missing."""
     exercise = lesson.exercises[0].id
-    own, source = own_variant(exercise), notebook_of(SOLUTIONS, lesson)
-    if own is None:
-        return told.text
+    variant, source = own_variant(exercise), notebook_of(SOLUTIONS, lesson)
+    if variant is None:
+        return explanation.text
     if source.exists():
-        return next(one.text for one in explanations_of(as_handed_out(source, exercise)) if one.id == told.id)
-    return "" if told.varies else own.in_words(told.text)
+        return next(own.text for own in explanations_of(as_handed_out(source, exercise)) if own.id == explanation.id)
+    return "" if explanation.varies else variant.in_words(explanation.text)
 
 
 def show_reason(exercise: str) -> None:
@@ -62,19 +64,22 @@ def show_reason(exercise: str) -> None:
     # While nbgrader executes a notebook or the book is built, the feedback or the page would contain an answer.
     if not is_learners_notebook():
         return
-    lesson = next((one for one in lessons() if exercise in {known.id for known in one.exercises}), None)
-    source = notebook_of(SOLUTIONS, lesson) if lesson else None
+    sources = (
+        notebook_of(SOLUTIONS, lesson) for lesson in lessons() if exercise in {known.id for known in lesson.exercises}
+    )
+    source = next(sources, None)
     if source is None or not source.exists():
         return
-    known = next(one for one in exercises_of(as_handed_out(source, exercise)) if one.id == exercise)
+    [known] = [known for known in exercises_of(as_handed_out(source, exercise)) if known.id == exercise]
     # A second way to make a program silently wrong would answer an exercise of the next lesson, and predictions have one answer.
-    other = second_way(known, normal_form(find_value(exercise, current_names()))) if "\ncheck(" in known.check else None
-    display(Reason(known.of_kind("answer")[0].name, other))
+    has_second = "\ncheck(" in known.check
+    second = second_way(known, normal_form(find_value(exercise, current_names()))) if has_second else None
+    display(Reason(known.of_kind("answer")[0].name, second))
 
 
 def second_way(exercise: AuthorExercise, form: str | None) -> Answer | None:
     """Return the author's first right answer whose normal form differs from that of the student's program."""
-    return next((one for one in exercise.of_kind("right", "answer") if _form(one, exercise.id) != form), None)
+    return next((answer for answer in exercise.of_kind("right", "answer") if _form(answer, exercise.id) != form), None)
 
 
 @dataclass(frozen=True)
@@ -105,8 +110,8 @@ class Reason:
     other: Answer | None
 
     def __repr__(self) -> str:
-        told = "\n".join(wrap_text(self._why(), WIDTH))
-        return f"{told}\n\n{self._how()}\n{_code(self.other)}" if self.other else told
+        text = "\n".join(wrap_text(self._why(), WIDTH))
+        return f"{text}\n\n{self._how()}\n{_code(self.other)}" if self.other else text
 
     def _repr_html_(self) -> str:
         code = f"<pre>{html.escape(_code(self.other))}</pre>" if self.other else ""
@@ -125,7 +130,7 @@ def _code(answer: Answer | None) -> str:
 
 
 def _form(answer: Answer, name: str) -> str | None:
-    definitions = [one for one in ast.parse(answer.source).body if getattr(one, "name", None) == name]
+    definitions = [node for node in ast.parse(answer.source).body if getattr(node, "name", None) == name]
     return normal_form_of(definitions[0]) if definitions else None
 
 
@@ -169,8 +174,8 @@ class LessonEnd:
 
     def __init__(self, lesson: Lesson, known: Store) -> None:
         passed = known.passed()
-        self.aims = [(aim.can, [one for one in aim.shown_by if one not in passed]) for aim in lesson.aims]
-        self.again = sorted(known.seen() & {one.id for one in lesson.exercises})
+        self.aims = [(aim.can, [name for name in aim.shown_by if name not in passed]) for aim in lesson.aims]
+        self.again = sorted(known.seen() & {exercise.id for exercise in lesson.exercises})
         behind = {name for choices in lesson.predictions.values() for name in choices.values()}
         often = [name for name, times in known.beliefs().most_common() if name in behind and times >= OFTEN]
         self.beliefs = [beliefs()[name] for name in often[:MOST]]
@@ -187,7 +192,7 @@ class LessonEnd:
 
     def _repr_html_(self) -> str:
         aims = "".join(_aim(can, missing) for can, missing in self.aims)
-        names = ", ".join(f"<code>{html.escape(one)}</code>" for one in self.again)
+        names = ", ".join(f"<code>{html.escape(name)}</code>" for name in self.again)
         again = f"<p>{_again()} {names}</p>" if names else ""
         items = "".join(f"<li>{html_with_code(belief)}</li>" for belief in self.beliefs)
         stumbled = f"<p>{_stumbled()}</p><ul>{items}</ul>" if items else ""

@@ -51,11 +51,11 @@ def find_error(message: str = "") -> None:
     if not message.strip(" ."):
         print(translated("Paste the message between the quotes, and run the cell again."))
         return
-    found = _rows_of(message)
-    for row in found:
+    rows = _rows_of(message)
+    for row in rows:
         look, lesson = translated("first look:"), translated("lesson")
         print(f"{row.happened}\n  {look} {row.look_at}\n  {lesson} {row.lessons}")
-    if not found:
+    if not rows:
         print(
             translated(
                 "No lesson is about this message. `python3 -m autograder explain script.py` may still explain it."

@@ -31,16 +31,16 @@ def find_program(name: str) -> PlayProgram:
     Raises:
         InputError: the exercise does not exist, or its lines cannot be moved.
     """
-    known = {found.id: found for path in lessons(NOTEBOOKS) for found in exercises_of(read_stored(path))}
-    found = known.get(name) or known.get(f"prediction_{name}")
-    if found is None:
+    known = {exercise.id: exercise for path in lessons(NOTEBOOKS) for exercise in exercises_of(read_stored(path))}
+    exercise = known.get(name) or known.get(f"prediction_{name}")
+    if exercise is None:
         near = difflib.get_close_matches(name, known, n=1)
         if near:
             raise InputError.of(
                 "program.near|There is no program {name}. Did you mean {near}?", name=repr(name), near=repr(near[0])
             )
         raise InputError.of("program.unknown|There is no program {name}. Name an exercise.", name=repr(name))
-    return program_of(found)
+    return program_of(exercise)
 
 
 def program_of(exercise: AuthorExercise) -> PlayProgram:

@@ -65,7 +65,7 @@ def hint(exercise: str = "") -> None:
         return
     count = HINTS if is_for_credit(exercise) else TRIES
     hints = next(known.hints for known in lesson.exercises if known.id == exercise)[:count]
-    own = own_variant(exercise)
+    variant = own_variant(exercise)
     number = _shown[exercise] % len(hints)
     _shown[exercise] += 1
     print(
@@ -74,7 +74,7 @@ def hint(exercise: str = "") -> None:
             number=number + 1,
             count=len(hints),
             used=_shown[exercise],
-            hint=own.in_words(hints[number]) if own else hints[number],
+            hint=variant.in_words(hints[number]) if variant else hints[number],
         )
     )
 
@@ -89,10 +89,10 @@ def reset(exercise: str = "") -> None:
     shell = get_ipython()
     if lesson is None or shell is None:
         return
-    own = own_variant(exercise)
+    variant = own_variant(exercise)
     stubs = (
-        own.stubs
-        if own
+        variant.stubs
+        if variant
         else {known.id: known.stub for known in exercises_of(read_stored(notebook_of(NOTEBOOKS, lesson)))}
     )
     shell.set_next_input(stubs[exercise])
@@ -135,7 +135,7 @@ def model_answer(exercise: str = "") -> None:
     elif not source.exists():
         print(translated("This copy of the course does not include the model answers. Ask your teacher."))
     else:
-        found = {known.id: known for known in exercises_of(as_handed_out(source, exercise))}
+        exercises = {known.id: known for known in exercises_of(as_handed_out(source, exercise))}
         if exercise not in store.passed():
             store.mark_seen(exercise)
             print(
@@ -144,16 +144,16 @@ def model_answer(exercise: str = "") -> None:
                 )
             )
             _offer_twin(exercise, source)
-        print(found[exercise].of_kind("answer")[0].source.removeprefix("# answer: "))
+        print(exercises[exercise].of_kind("answer")[0].source.removeprefix("# answer: "))
 
 
 def _offer_twin(exercise: str, source: Path) -> None:
     """Put a variant of the exercise, with other names or numbers, into a new cell, if there is such a variant."""
     from autograder.course.variants.declared_changes import NOTHING, read_changes
 
-    shell, own = get_ipython(), own_variant(exercise)
+    shell, variant = get_ipython(), own_variant(exercise)
     changes = read_changes(SOLUTIONS).get(source.stem, NOTHING)
-    twin = twin_of(exercise, read_stored(source), changes, () if own is None else (own.stubs[exercise],))
+    twin = twin_of(exercise, read_stored(source), changes, () if variant is None else (variant.stubs[exercise],))
     if shell is not None and twin is not None:
         shell.set_next_input(twin)
         print(
@@ -165,13 +165,13 @@ def _offer_twin(exercise: str, source: Path) -> None:
 
 def as_handed_out(source: Path, exercise: str) -> NotebookNode:
     """Return a lesson's source in the variant that this student got."""
-    own, notebook = own_variant(exercise), read_stored(source)
-    if own is None:
+    variant, notebook = own_variant(exercise), read_stored(source)
+    if variant is None:
         return notebook
     from autograder.course.variants.declared_changes import NOTHING, read_changes
     from autograder.course.variants.variant import vary
 
-    return vary(notebook, own.seed, read_changes(SOLUTIONS).get(source.stem, NOTHING))
+    return vary(notebook, variant.seed, read_changes(SOLUTIONS).get(source.stem, NOTHING))
 
 
 def _lesson_of(exercise: str) -> Lesson | None:
@@ -192,7 +192,7 @@ def _lesson_of(exercise: str) -> Lesson | None:
     meant = translated("Did you mean {name}?", name=repr(near[0])) if near else ""
     print(join_sentences([problem, meant or translated("Write one of these names, in quotes:")]))
     for lesson in lessons() if not near else ():
-        names = ", ".join(one.id for one in lesson.exercises)
+        names = ", ".join(exercise.id for exercise in lesson.exercises)
         print(translated("  lesson {number}: {names}", number=int(lesson.name[:2]), names=names))
     return None
 

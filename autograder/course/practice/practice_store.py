@@ -106,13 +106,13 @@ class PracticeStore:
             aside = self.file.with_suffix(".broken")
             try:
                 self.file.replace(aside)
-                told = translatable("{file} cannot be read, so it counts as empty; it is now called {aside}.")
-                self._complain(translated(told, file=self.file.name, aside=aside.name))
+                message = translatable("{file} cannot be read, so it counts as empty; it is now called {aside}.")
+                self._complain(translated(message, file=self.file.name, aside=aside.name))
             except OSError:
                 self._complain(translated("{file} cannot be read, so it counts as empty.", file=self.file))
         except OSError as error:
-            told = translatable("{file} cannot be read ({reason}), so it counts as empty.")
-            self._complain(translated(told, file=self.file, reason=error.strerror))
+            message = translatable("{file} cannot be read ({reason}), so it counts as empty.")
+            self._complain(translated(message, file=self.file, reason=error.strerror))
         return PracticeResults()
 
     def keep_answer(self, quiz: str, item: str, answer: QuizAnswer) -> None:
@@ -137,8 +137,8 @@ class PracticeStore:
         try:
             replace_file(self.file, msgspec.json.encode(results))
         except OSError as error:
-            told = translatable("Answers cannot be kept: {file} cannot be written ({reason}).")
-            self._complain(translated(told, file=self.file, reason=error.strerror))
+            message = translatable("Answers cannot be kept: {file} cannot be written ({reason}).")
+            self._complain(translated(message, file=self.file, reason=error.strerror))
 
     def _complain(self, sentence: str) -> None:
         if not self._complained:

@@ -122,7 +122,7 @@ class QuestionCards(ipywidgets.VBox):
         typed = ipywidgets.Text(placeholder=translated("or type the word, then Enter"), continuous_update=False)
         problem = ipywidgets.HTML()
         typed.observe(lambda change: self._type(change["new"], problem), names="value")
-        words = "<br>".join(f"<code>{one}</code> {html.escape(meaning(one))}" for one in OUTCOMES)
+        words = "<br>".join(f"<code>{outcome}</code> {html.escape(meaning(outcome))}" for outcome in OUTCOMES)
         self.children = (
             self._heading(),
             _program(question.text),

@@ -195,9 +195,9 @@ def _conclusion(wrong: list[PracticeItem], asked: int) -> str:
 
 
 def _repeated_question(item: PracticeItem, lesson: Lesson) -> str:
-    told = translated(
+    text = translated(
         "{lesson}. A common reason for this answer: “{belief}”",
         lesson=lesson_link(lesson),
         belief=html_with_code(translated(item.belief)),
     )
-    return f"<li>{told}</li>"
+    return f"<li>{text}</li>"

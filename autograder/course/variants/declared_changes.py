@@ -73,14 +73,14 @@ def read_changes(sources: Path) -> dict[str, DeclaredChanges]:
     """
     path = sources / FILE
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
-        changes = msgspec.convert(found, dict[str, DeclaredChanges])
+        table = tomllib.loads(path.read_text("utf-8"))
+        changes = msgspec.convert(table, dict[str, DeclaredChanges])
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise VariantError(f"{path} cannot be used: {error}. Correct that line, or remove the file") from None
-    for assignment, one in changes.items():
-        for choice in one.choices:
+    for assignment, declared in changes.items():
+        for choice in declared.choices:
             if any(len(option) != len(choice.replace) for option in choice.by):
                 raise VariantError(
                     f"{path}: {assignment}, {choice.exercise}: every list in `by` has to be as long as `replace`, "
@@ -116,15 +116,15 @@ def rename(notebook: NotebookNode, changes: DeclaredChanges, seed: int) -> None:
 def section_of(notebook: NotebookNode, exercise: str) -> list[NotebookNode]:
     """Return the cells from the heading above an exercise's check to the next heading; empty if the exercise does not exist."""
     section: list[NotebookNode] = []
-    found = False
+    is_replaced = False
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and cell.source.startswith("#"):
-            if found:
+            if is_replaced:
                 break
             section = []
         section.append(cell)
-        found = found or cell.metadata.get("nbgrader", {}).get("grade_id") == exercise
-    return section if found else []
+        is_replaced = is_replaced or cell.metadata.get("nbgrader", {}).get("grade_id") == exercise
+    return section if is_replaced else []
 
 
 def check_changes(assignment: str, notebook: NotebookNode, changes: DeclaredChanges) -> None:
@@ -173,7 +173,7 @@ def _replaced(text: str, by: Mapping[str, str], pattern: Callable[[str], str]) -
     if not by:
         return text
     longest_first = sorted(by, key=len, reverse=True)
-    return re.sub("|".join(map(pattern, longest_first)), lambda found: by[found[0]], text)
+    return re.sub("|".join(map(pattern, longest_first)), lambda match: by[match[0]], text)
 
 
 def _phrase(text: str) -> str:

@@ -155,9 +155,9 @@ def hand_out(
         release_assignment(assignment, config, sources, Path(folder, "release"))
         released, glossary = Path(folder, "release", assignment), sources / "start" / "glossary.ipynb"
         for student, seed in students.items():
-            own = Path(folder, FOLDER, student, assignment)
-            shutil.copytree(released, own)
-            for path in own.glob("*.ipynb"):
+            student_folder = Path(folder, FOLDER, student, assignment)
+            shutil.copytree(released, student_folder)
+            for path in student_folder.glob("*.ipynb"):
                 varied = with_glossary_links(vary(read(path), seed, changes), glossary)
                 mark_variant(varied, seed, changes)
                 _write(varied, path, for_credit)
@@ -172,7 +172,7 @@ def _refusal(assignment: str, students: list[str], submitted: Collection[str]) -
     more = f" and {len(students) - LONGEST_LIST} more" if len(students) > LONGEST_LIST else ""
     return (
         f"{len(students)} students of the list have another notebook of {assignment} already ({names}{more}), and "
-        f"{len([one for one in students if one in submitted])} of them have submitted it. Remove these students from the list, or "
+        f"{sum(student in submitted for student in students)} of them have submitted it. Remove these students from the list, or "
         "add --replace: submissions of the earlier notebook are then still graded by it"
     )
 

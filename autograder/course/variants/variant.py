@@ -37,7 +37,7 @@ class OwnVariant(msgspec.Struct, frozen=True):
         short = [re.escape(name) for name in self.names if len(name) <= LONGEST]
         if not short:
             return sentence
-        return re.sub(rf"(?<![\w.'’])({'|'.join(short)})(?!\w)", lambda found: self.names[found[0]], sentence)
+        return re.sub(rf"(?<![\w.'’])({'|'.join(short)})(?!\w)", lambda match: self.names[match[0]], sentence)
 
 
 def carried_seed(notebook: bytes) -> int | None:
@@ -54,11 +54,11 @@ def own_variant(exercise: str, folder: Path | None = None) -> OwnVariant | None:
     for path in sorted((folder or Path.cwd()).glob("*.ipynb")):
         try:
             metadata = msgspec.json.decode(path.read_bytes(), type=dict[str, Any]).get("metadata", {})
-            found = msgspec.convert(metadata[METADATA], OwnVariant)
+            variant = msgspec.convert(metadata[METADATA], OwnVariant)
         except (OSError, KeyError, TypeError, msgspec.MsgspecError):
             continue  # not a variant, or a file that is being written
-        if exercise in found.stubs:
-            return found
+        if exercise in variant.stubs:
+            return variant
     return None
 
 

@@ -111,8 +111,8 @@ class VariantProof:
             if refusal := self._verdict(source, exercise):
                 raise self._error(exercise, f"a right answer is refused ({str(refusal).splitlines()[0]})")
         if not right:
-            found = (source for source in candidates(exercise, self._names) if self._verdict(source, exercise) is None)
-            right = list(found)[:1]
+            proven = (source for source in candidates(exercise, self._names) if self._verdict(source, exercise) is None)
+            right = list(proven)[:1]
         if not right:
             raise self._error(exercise, "no answer that could be tried passes")
         return ProvenExercise(exercise.id, exercise.stub, exercise.check, tuple(right))

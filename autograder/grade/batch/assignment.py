@@ -245,25 +245,25 @@ class _Batch:
         """Return the earlier submissions of a student that differ from the present one."""
         student = present.student
         folders = sorted(path for path in self.classroom.earlier(student).glob("*/") if not path.is_symlink())
-        others = [work for folder in folders if (work := self._read(student, folder)).digest != present.digest]
-        if others:
-            self.candidates[student] = [present, *others]
-        return others
+        differing = [work for folder in folders if (work := self._read(student, folder)).digest != present.digest]
+        if differing:
+            self.candidates[student] = [present, *differing]
+        return differing
 
     def _digest(self, work: StudentSubmission) -> str:
         """Return a hash of a student's submission, and of all others that were compared with it."""
         if work.student not in self.candidates:
             return work.digest
-        every = sorted((one.digest, str(one.timestamp)) for one in self.candidates[work.student])
+        every = sorted((submission.digest, str(submission.timestamp)) for submission in self.candidates[work.student])
         return hashlib.sha256(repr((work.digest, every, self.policy_digest)).encode()).hexdigest()
 
     def _best(self, work: StudentSubmission) -> StudentSubmission | None:
         """Return the submission that counts; None if others of the student are not graded yet."""
         works = self.candidates.get(work.student, [work])
-        if len(works) == 1 or any(one.key in self.at_work for one in works):
+        if len(works) == 1 or any(each.key in self.at_work for each in works):
             return work if len(works) == 1 else None
-        scores = {one.key: self.records.score_with(self._graded(one, self._row_of(one))) for one in works}
-        best = max(works, key=lambda one: (scores[one.key], str(one.timestamp or ""), one is works[0]))
+        scores = {each.key: self.records.score_with(self._graded(each, self._row_of(each))) for each in works}
+        best = max(works, key=lambda each: (scores[each.key], str(each.timestamp or ""), each is works[0]))
         best.notes.append(f"the best of {len(works)} submissions counts")
         if best is not works[0] and self.may_move:
             try:
@@ -277,9 +277,9 @@ class _Batch:
 
     def _seed(self, work: StudentSubmission, notebook: bytes) -> int | None:
         """Return the seed of the variant by which a notebook is judged: the seed in the notebook, if the student received that variant."""
-        own = self.variants.get(work.student)
-        if not self.variants or (carried := carried_seed(notebook)) == own:
-            return own
+        seed = self.variants.get(work.student)
+        if not self.variants or (carried := carried_seed(notebook)) == seed:
+            return seed
         if carried in self.former.get(work.student, ()):
             return carried
         owners = other_owners(work.student, carried, self.variants, self.former)
@@ -287,7 +287,7 @@ class _Batch:
             names = " and ".join(map(printable, owners))
             whose = f"the notebook of {names}" if owners else "a variant that was not handed out"
             work.notes.append(f"submitted {whose}, and is graded by the notebook that this student was given")
-        return own
+        return seed
 
     def _has_grade(self, work: StudentSubmission) -> bool:
         origin = self.known.get(work.student)
@@ -363,8 +363,8 @@ class _Batch:
 
     def _source_of(self, student: str) -> str:
         """Return a hash of everything that determines a student's grade except the submission, including the seed of a variant."""
-        own = f"{self.source_digest} {self.variants.get(student)}"
-        return hashlib.sha256(own.encode()).hexdigest() if student in self.variants else self.source_digest
+        deciding = f"{self.source_digest} {self.variants.get(student)}"
+        return hashlib.sha256(deciding.encode()).hexdigest() if student in self.variants else self.source_digest
 
     def _finish(self, row: StudentRow) -> None:
         self.finished.append(row)
@@ -435,18 +435,18 @@ def named_answers(source: AssignmentSource, notebook: NotebookNode) -> list[Name
     Raises:
         AuthorError: the first line of an author's cell does not have the form that its tag requires.
     """
-    found = []
+    answers = []
     for exercise in exercises_of(notebook):
         place = source.cells.index(source.by_id[exercise.id])
         before = next((cell for cell in reversed(source.cells[:place]) if _is_answer(cell)), None)
         following = itertools.takewhile(lambda cell: not _is_answer(cell), source.cells[place:])
         tests = tuple(cell.id for cell in following if cell in source.tests)
         if before and tests:
-            found += [
-                NamedAnswer(one.kind, one.name, one.phrase, one.source, before.id, tests)
-                for one in exercise.of_kind("right", "wrong")
+            answers += [
+                NamedAnswer(cell.kind, cell.name, cell.phrase, cell.source, before.id, tests)
+                for cell in exercise.of_kind("right", "wrong")
             ]
-    return found
+    return answers
 
 
 def _is_answer(cell: SourceCell) -> bool:

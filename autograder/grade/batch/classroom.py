@@ -130,16 +130,16 @@ class Classroom:
     def other_variants(self) -> dict[str, list[str]]:
         """Return, for each student who submitted a variant of somebody else, the students who were given it."""
         handed_out = read_record(self.folder).assignments.get(self.assignment)
-        found: dict[str, list[str]] = {}
+        variant_owners: dict[str, list[str]] = {}
         if handed_out is None:
-            return found
+            return variant_owners
         for student in self.students():
             for path in sorted(self.submitted(student).glob("*.ipynb")):
                 with contextlib.suppress(OSError, UnreadableSubmission):
                     seed = carried_seed(plain_file(path, LARGEST_NOTEBOOK))
                     owners = other_owners(student, seed, handed_out.students, handed_out.former)
-                    found |= {} if owners is None else {student: owners}
-        return found
+                    variant_owners |= {} if owners is None else {student: owners}
+        return variant_owners
 
     def any_prediction(self) -> bool:
         """Return whether policy.toml gives a prediction its points for any outcome."""

@@ -35,8 +35,8 @@ class QuotedCsvExport(CsvExportPlugin):
             table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             table.writeheader()
             names, ids = set(map(str, self.assignment)), set(map(str, self.student))
-            for assignment in (one for one in gradebook.assignments if not names or one.name in names):
-                for student in (one for one in gradebook.students if not ids or one.id in ids):
+            for assignment in (entry for entry in gradebook.assignments if not names or entry.name in names):
+                for student in (entry for entry in gradebook.students if not ids or entry.id in ids):
                     row = _row(gradebook, assignment, student)
                     table.writerow({name: harmless_cell(value) for name, value in row.items()})
 

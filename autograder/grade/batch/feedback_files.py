@@ -75,7 +75,7 @@ def write_feedback(classroom: Classroom, students: list[str], level: str, jobs: 
     count = min(jobs, len(students))
     slices = [(classroom, students[start::count], level) for start in range(count)]
     with multiprocessing.get_context("fork").Pool(count) as pool:
-        return {student: problem for found in pool.starmap(_write, slices) for student, problem in found.items()}
+        return {student: problem for problems in pool.starmap(_write, slices) for student, problem in problems.items()}
 
 
 def _write(classroom: Classroom, students: list[str], level: str) -> dict[str, str]:
@@ -117,10 +117,10 @@ def marks_of_page(path: Path) -> str:
     """Return the hash of the manual marks with which a page was written; "" if there were none, or there is no page."""
     try:
         with path.open("rb") as page:
-            found = MARKS.search(page.read(HEAD_BYTES))
+            marks = MARKS.search(page.read(HEAD_BYTES))
     except OSError:
         return ""
-    return found[1].decode() if found else ""
+    return marks[1].decode() if marks else ""
 
 
 def _page(
@@ -134,10 +134,10 @@ def _page(
 
 def told_of_hidden_test(level: str, name: str, message: str) -> str:
     """Return the text about a hidden test that failed, at a level of `HIDDEN_TEST_LEVELS`; `name` is "" for an unnamed test."""
-    told = translated("A hidden test did not pass.")
+    text = translated("A hidden test did not pass.")
     if level != "none" and name:
-        told = translated("A hidden test did not pass: {name}.", name=name)
-    return f"{told}\n{message}" if level == "message" else told
+        text = translated("A hidden test did not pass: {name}.", name=name)
+    return f"{text}\n{message}" if level == "message" else text
 
 
 class CoverHiddenTests(NbGraderPreprocessor):

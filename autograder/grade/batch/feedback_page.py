@@ -77,7 +77,7 @@ class _Renderer(IPythonRenderer):
 
     def with_formulas(self, html: str) -> str:
         """Return the page with its formulas."""
-        return re.sub(rf"{self._mark}-\d+-", lambda found: self._formulas.get(found[0], ""), html)
+        return re.sub(rf"{self._mark}-\d+-", lambda mark: self._formulas.get(mark[0], ""), html)
 
     def inline_math(self, body: str) -> str:
         """Render `$…$`."""
@@ -205,17 +205,17 @@ def as_mathml(latex: str, *, block: bool = False) -> str:
     try:
         if len(latex) > LONGEST:
             raise ValueError
-        found = convert(_known_environments(latex), display="block" if block else "inline")
+        mathml = convert(_known_environments(latex), display="block" if block else "inline")
     except Exception:  # latex2mathml raises errors of many kinds for formulas that it cannot read
         return f"<code>{escape(latex)}</code>"
     # latex2mathml copies the text of a formula into its elements unchanged, and creates attributes for some commands.
-    return nh3.clean(found, tags=TAGS, attributes=ATTRIBUTES, clean_content_tags={"script", "style"})
+    return nh3.clean(mathml, tags=TAGS, attributes=ATTRIBUTES, clean_content_tags={"script", "style"})
 
 
 def _known_environments(latex: str) -> str:
-    def replace(found: re.Match[str]) -> str:
-        name = SAME_AS.get(found[2], found[2])
-        return f"\\{found[1]}{{{name}}}" if name else ""
+    def replace(match: re.Match[str]) -> str:
+        name = SAME_AS.get(match[2], match[2])
+        return f"\\{match[1]}{{{name}}}" if name else ""
 
     return re.sub(r"\\(begin|end)\{([a-z]+\*?)\}", replace, latex)
 
@@ -424,30 +424,30 @@ class GradedExercise:
             return "waiting"
         if self.points == 0 and NO_ANSWER in self.comments:  # the answer may be a cell without points
             return "not attempted"
-        found = {cell.metadata.get("autograder", {}).get("status") for cell in self.graded}
+        statuses = {cell.metadata.get("autograder", {}).get("status") for cell in self.graded}
         if self.points >= self.max_points:
-            return "completed" if "completed" in found else "correct"
+            return "completed" if "completed" in statuses else "correct"
         if self.points > 0:
             return "partly"
-        return next((one for one in ("not attempted", "not run") if found == {one}), "incorrect")
+        return next((status for status in ("not attempted", "not run") if statuses == {status}), "incorrect")
 
 
 def title_of(notebook: NotebookNode, exercises: list[GradedExercise], otherwise: str) -> str:
     """Return the notebook's first heading, unless that is the heading of one of several exercises."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    first = next((_plain(found[1]) for text in texts if (found := HEADING.search(text))), otherwise)
+    first = next((_plain(heading[1]) for text in texts if (heading := HEADING.search(text))), otherwise)
     return otherwise if len(exercises) > 1 and first in [exercise.name for exercise in exercises] else first
 
 
 def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
     """Return the exercises in order. Tests belong to the answers before them, up to the tests of the previous exercise."""
-    found: list[GradedExercise] = []
+    exercises: list[GradedExercise] = []
     heading, answers, tests = "", [], []  # type: ignore[var-annotated]
 
     def close() -> None:
         nonlocal answers, tests
         if any(map(_gives_points, [*answers, *tests])):
-            found.append(GradedExercise(heading or _words(answers, tests), answers, tests))
+            exercises.append(GradedExercise(heading or _words(answers, tests), answers, tests))
             answers, tests = [], []
 
     for cell in notebook.cells:
@@ -462,10 +462,12 @@ def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
         elif utils.is_grade(cell):
             tests.append(cell)
     close()
-    names = [exercise.name for exercise in found]
+    names = [exercise.name for exercise in exercises]
     return [  # if several exercises have the same heading, add the name of the graded cell
-        replace(one, name=f"{one.name}: {_words(one.answers, one.tests)}") if names.count(one.name) > 1 else one
-        for one in found
+        replace(exercise, name=f"{exercise.name}: {_words(exercise.answers, exercise.tests)}")
+        if names.count(exercise.name) > 1
+        else exercise
+        for exercise in exercises
     ]
 
 

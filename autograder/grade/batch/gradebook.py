@@ -162,33 +162,37 @@ class GradingRecords:
             submissions = self._filled(session, students)
             session.flush()
             self._penalise(submissions)
-            rows = [about | {"student": one.student} | msgspec.structs.asdict(one.origin) for one in students]
+            rows = [
+                about | {"student": student.student} | msgspec.structs.asdict(student.origin) for student in students
+            ]
             _replace_rows(session, GRADES, rows)
 
-    def score_with(self, one: GradedStudent) -> float:
+    def score_with(self, student: GradedStudent) -> float:
         """Return the score, after the late penalty, that a student would have with these grades; nothing is written."""
         with self._transaction() as session:
-            [submission] = self._filled(session, [one])
+            [submission] = self._filled(session, [student])
             session.flush()
             self._penalise([submission])
             session.flush()
-            total = read_scores(self._book, self._assignment)[one.student].total
+            total = read_scores(self._book, self._assignment)[student.student].total
             session.rollback()
         return total
 
     def _filled(self, session: Any, students: list[GradedStudent]) -> list[SubmittedAssignment]:
         """Return the rows of each student, filled with the grades; the two flushes send them to the database together."""
         with session.no_autoflush:
-            for one in students:
-                self._book.update_or_create_student(one.student)
+            for student in students:
+                self._book.update_or_create_student(student.student)
             session.flush()
-            submissions = [self._book.update_or_create_submission(self._assignment, one.student) for one in students]
-            for submission, one in zip(submissions, students, strict=True):
-                submission.timestamp = one.timestamp
+            submissions = [
+                self._book.update_or_create_submission(self._assignment, student.student) for student in students
+            ]
+            for submission, student in zip(submissions, students, strict=True):
+                submission.timestamp = student.timestamp
                 for notebook in submission.notebooks:
-                    grade = one.grades[notebook.name]
+                    grade = student.grades[notebook.name]
                     points = {name: cell.points for name, cell in grade.cells.items()}
-                    fill_grades(notebook, points, grade.comments, unchanged=one.unchanged)
+                    fill_grades(notebook, points, grade.comments, unchanged=student.unchanged)
         return submissions
 
     def renew_penalties(self, timestamps: dict[str, datetime.datetime | None]) -> None:
@@ -227,10 +231,10 @@ class GradingRecords:
         rows = self._rows(
             f"SELECT s.student_id, n.name AS notebook, c.name AS cell, g.auto_score FROM grade {OF_CELLS}"
         )
-        found: dict[str, dict[tuple[str, str], float | None]] = {}
+        points: dict[str, dict[tuple[str, str], float | None]] = {}
         for row in rows:
-            found.setdefault(row.student_id, {})[row.notebook, row.cell] = row.auto_score
-        return found
+            points.setdefault(row.student_id, {})[row.notebook, row.cell] = row.auto_score
+        return points
 
     def digests_of_marks(self) -> dict[tuple[str, str], str]:
         """Return a hash of what a person gave each notebook, by student and notebook, as `digest_of_marks` computes it."""
@@ -242,21 +246,21 @@ class GradingRecords:
         comments = self._rows(
             f"{place}, NULL, NULL, g.manual_comment FROM comment {OF_CELLS} AND g.manual_comment IS NOT NULL"
         )
-        found: dict[tuple[str, str], list[Any]] = {}
+        marks_by_notebook: dict[tuple[str, str], list[Any]] = {}
         for student, notebook, *mark in (*grades, *comments):
-            found.setdefault((student, notebook), []).append(tuple(mark))
-        return {place: digest_of_marks(marks) for place, marks in found.items()}
+            marks_by_notebook.setdefault((student, notebook), []).append(tuple(mark))
+        return {place: digest_of_marks(marks) for place, marks in marks_by_notebook.items()}
 
     def rehearsal(self, notebook: str, source: str) -> str | None:
         """Return the report on a notebook as JSON if it was made with the same source, else None."""
         query = "SELECT found FROM autograder_rehearsal WHERE assignment = :a AND notebook = :n AND source = :s"
         return next((str(row.found) for row in self._rows(query, n=notebook, s=source)), None)
 
-    def keep_rehearsal(self, notebook: str, source: str, found: str) -> None:
+    def keep_rehearsal(self, notebook: str, source: str, report: str) -> None:
         """Store the report on a notebook; it replaces an earlier one."""
         row = {"assignment": self._assignment, "notebook": notebook, "source": source}
         with self._transaction() as session:
-            _replace_rows(session, REHEARSALS, [row | {"found": found, "rehearsed": _now()}])
+            _replace_rows(session, REHEARSALS, [row | {"found": report, "rehearsed": _now()}])
 
     def _rows(self, query: str, **values: str) -> list[Any]:
         """Return the rows of a query about the assignment `:a`."""

@@ -169,7 +169,7 @@ def summary(rows: list[StudentRow]) -> str:
         "to be graded by a person": sum(bool(row.waiting) and not row.excused for row in rows),
     }
     mean = [f"mean {sum(scores) / len(scores):.1f} of {most:g}"] if scores else []
-    first, last = ([f"{count} {words}" for words, count in one.items() if count] for one in (done, remarkable))
+    first, last = ([f"{count} {words}" for words, count in counts.items() if count] for counts in (done, remarkable))
     return ", ".join([*first, *mean, *last])
 
 
@@ -191,9 +191,9 @@ def print_moved(moved: list[MovedGrade]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("student", "now", "then", "why"):
         table.add_column(heading, overflow="fold")
-    for one in moved:
-        before = "-" if one.before is None else f"{one.before:g}"
-        table.add_row(*map(_text, (one.student, before, f"{one.after:g}", "; ".join(one.reasons))))
+    for move in moved:
+        before = "-" if move.before is None else f"{move.before:g}"
+        table.add_row(*map(_text, (move.student, before, f"{move.after:g}", "; ".join(move.reasons))))
     console.print(table, highlight=False)
     marks = "mark" if len(moved) == 1 else "marks"
     console.print(

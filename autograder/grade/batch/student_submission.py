@@ -49,9 +49,9 @@ class StudentSubmission:
         self.grades: dict[str, NotebookGrade] = {}  # notebooks that cannot be read are graded from the start
         self.graded_by: dict[str, dict[str, str]] = {}  # the worker and the kind of machine, by notebook
         obstacle = _obstacle(folder, student)
-        found, notes = ({}, []) if obstacle else attachments(folder, limits)
+        attached, notes = ({}, []) if obstacle else attachments(folder, limits)
         written = {*course_files, "timestamp.txt", *(f"{name}.ipynb" for name in sources)}
-        self.files, clashes = without_clashes(found, written)
+        self.files, clashes = without_clashes(attached, written)
         self.notes = [*notes, *clashes, *([] if obstacle else _unknown_notebooks(folder, sources))]
         for name, source in sources.items():
             try:

@@ -48,8 +48,10 @@ def harmless_markdown(text: str, attachments: Container[str] = ()) -> str:
 def _without_actions(text: str, attachments: Container[str]) -> str:
     text = CONTROL.sub("", text)
     text = REFERENCE.sub("&" + JOINER, harmless_tex(text))
-    text = PICTURE.sub(lambda found: found[0] if _is_inside(found["address"], attachments) else _broken(found[0]), text)
-    text = LINK.sub(lambda found: _link(found, attachments), text)
+    text = PICTURE.sub(
+        lambda picture: picture[0] if _is_inside(picture["address"], attachments) else _broken(picture[0]), text
+    )
+    text = LINK.sub(lambda link: _link(link, attachments), text)
     return _without_tags(DEFINITION.sub("]" + JOINER, text))
 
 
@@ -77,10 +79,10 @@ def _is_inside(address: str | None, attachments: Container[str]) -> bool:
     return name in attachments if name != address else raster_address(name) is not None
 
 
-def _link(found: re.Match[str], attachments: Container[str]) -> str:
-    address = found["address"] or ""
+def _link(link: re.Match[str], attachments: Container[str]) -> str:
+    address = link["address"] or ""
     kept = bool(WEB.match(address)) or _is_inside(address, attachments)
-    return found[0] if kept else found[0].replace("]", "]" + JOINER, 1)
+    return link[0] if kept else link[0].replace("]", "]" + JOINER, 1)
 
 
 def _broken(picture: str) -> str:
@@ -90,9 +92,9 @@ def _broken(picture: str) -> str:
 
 def _without_tags(text: str) -> str:
     pieces, end = [], 0
-    for found in PLAIN_TAGS.finditer(text):
-        pieces += [TAG.sub("<" + JOINER, text[end : found.start()]), found[0]]
-        end = found.end()
+    for tag in PLAIN_TAGS.finditer(text):
+        pieces += [TAG.sub("<" + JOINER, text[end : tag.start()]), tag[0]]
+        end = tag.end()
     return "".join([*pieces, TAG.sub("<" + JOINER, text[end:])])
 
 

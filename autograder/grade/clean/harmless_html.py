@@ -147,6 +147,6 @@ def raster_base64(kind: str, text: str) -> str | None:
 
 def raster_address(address: str) -> str | None:
     """Return a data URL that contains a raster picture; None for every other address."""
-    found = ADDRESS.fullmatch(address)
-    data = raster_base64(found[1], found[2]) if found else None
-    return f"data:{found[1]};base64,{data}" if found and data else None
+    parts = ADDRESS.fullmatch(address)
+    data = raster_base64(parts[1], parts[2]) if parts else None
+    return f"data:{parts[1]};base64,{data}" if parts and data else None

@@ -35,15 +35,17 @@ JOINER = "\u2060"
 def harmless_text(text: str) -> str:
     """Return text without control characters, except for colors, and without the paths of this machine."""
     colours = text.count("\x1b[") * len(text) <= MOST_COLOURED
-    text = CONTROL.sub(lambda found: (found[1] or "") if colours else "", text)
-    return _known_paths().sub(lambda found: _names()[found[0]], text)
+    text = CONTROL.sub(lambda match: (match[1] or "") if colours else "", text)
+    return _known_paths().sub(lambda path: _names()[path[0]], text)
 
 
 def harmless_tex(text: str) -> str:
     """Return text in whose formulas TeX commands that only show something are kept; MathJax shows other commands by name."""
     if not FORMULA.search(text):
         return text
-    return TEX_COMMAND.sub(lambda found: found[0] if found[1] in _shown_commands() else f"\\{JOINER}{found[1]}", text)
+    return TEX_COMMAND.sub(
+        lambda command: command[0] if command[1] in _shown_commands() else f"\\{JOINER}{command[1]}", text
+    )
 
 
 @cache
@@ -82,5 +84,5 @@ def _names() -> dict[str, str]:
 
 
 def _forms(path: str) -> set[str]:
-    home, found = str(Path.home()), {path, str(Path(path).resolve())}
-    return found | {"~" + form.removeprefix(home) for form in found if form.startswith(home + "/")}
+    home, paths = str(Path.home()), {path, str(Path(path).resolve())}
+    return paths | {"~" + form.removeprefix(home) for form in paths if form.startswith(home + "/")}

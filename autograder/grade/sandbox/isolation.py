@@ -31,22 +31,22 @@ HIDDEN_PACKAGES = ("autograder.tape.repair", "autograder.course.explanations")
 
 def package_folders() -> list[str]:
     """Return the folders that contain Python, its packages and this one, except those in /usr; outer folders first."""
-    found = {sys.base_prefix, sys.prefix, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))}
-    found |= {str(path) for path in (PACKAGE, IMPORT_ROOT / "assets") if path.exists()}
-    outside = [path for path in sorted(found, key=len) if not path.startswith("/usr/") and os.path.exists(path)]
-    return [path for path in outside if not any(path.startswith(f"{other}/") for other in outside)]
+    folders = {sys.base_prefix, sys.prefix, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))}
+    folders |= {str(path) for path in (PACKAGE, IMPORT_ROOT / "assets") if path.exists()}
+    outside = [path for path in sorted(folders, key=len) if not path.startswith("/usr/") and os.path.exists(path)]
+    return [path for path in outside if not any(path.startswith(f"{parent}/") for parent in outside)]
 
 
 def hidden_folders() -> list[str]:
     """Return every folder from which a submission could import a hidden package; there may be both a clone and a wheel."""
     roots = [str(IMPORT_ROOT), *(sysconfig.get_path(name) for name in ("purelib", "platlib")), *sys.path]
     visible = tuple(f"{folder}/" for folder in ("/usr", *package_folders()))
-    found: dict[str, str] = {}
+    links: dict[str, str] = {}
     for package in HIDDEN_PACKAGES:
         for folder in find_copies(package, roots):
             if folder.startswith(visible):
-                found.setdefault(os.path.realpath(folder), folder)  # lib64 is often a link to lib
-    return list(found.values())
+                links.setdefault(os.path.realpath(folder), folder)  # lib64 is often a link to lib
+    return list(links.values())
 
 
 def find_copies(package: str, roots: Iterable[str]) -> list[str]:
@@ -346,7 +346,7 @@ def require_level(name: str) -> IsolationLevel:
     """
     level = known_level(name)
     if level.obstacle:
-        weaker = next((other for other in LEVELS.values() if not other.obstacle), None)
+        weaker = next((level for level in LEVELS.values() if not level.obstacle), None)
         raise IsolationError(
             f"this machine does not reach the isolation level {name!r}, so nothing was graded: {level.obstacle}."
             + (f" `--isolation {weaker.name}` works here; {weaker.defends}" if weaker else "")

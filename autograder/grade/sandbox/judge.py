@@ -120,17 +120,17 @@ class Judge:
     def _bind(self, request: messages.RunTest, calls: Calls) -> dict[str, Any]:
         """Bind the student's names for a test, and return them with their values."""
         given: dict[str, Any] = {}
-        for name, found in request.names.items():
-            if found.kind == "absent":
+        for name, description in request.names.items():
+            if description.kind == "absent":
                 self._shell.user_ns.pop(name, None)
-            elif found.kind == "function":
-                given[name] = function_proxy(found.description, calls)
-            elif found.kind == "module" and name in request.modules:
+            elif description.kind == "function":
+                given[name] = function_proxy(description.description, calls)
+            elif description.kind == "module" and name in request.modules:
                 given[name] = importlib.import_module(request.modules[name])
-            elif found.kind == "data" and found.unsendable is None:
-                given[name] = decode(found.value)
+            elif description.kind == "data" and description.unsendable is None:
+                given[name] = decode(description.value)
             else:
-                said = found.unsendable or f"a {found.type_name}"
+                said = description.unsendable or f"a {description.type_name}"
                 raise NotJudged(
                     Message(
                         "test.value_cannot_leave|the value of {name} cannot leave its process: {kind}",
@@ -181,14 +181,14 @@ def _lines(error: BaseException) -> tuple[int | None, int | None]:
     top = [(frame.f_code.co_filename, line) for frame, line in frames if frame.f_code.co_name == "<module>"]
     if not top:
         return None, None
-    own = [line for frame, line in frames if frame.f_code.co_filename == top[-1][0]]
-    return top[-1][1], own[-1]
+    numbers = [line for frame, line in frames if frame.f_code.co_filename == top[-1][0]]
+    return top[-1][1], numbers[-1]
 
 
 def _not_judged(reason: str) -> messages.TestRan:
-    told = Message("test.not_judged|this test could not be judged: {reason}", reason=reason)
-    reason = told[: messages.LONGEST_REASON]
-    return messages.TestRan(b"[]", "not judged", reason=reason, messages=stored(messages.shortened(told)))
+    message = Message("test.not_judged|this test could not be judged: {reason}", reason=reason)
+    reason = message[: messages.LONGEST_REASON]
+    return messages.TestRan(b"[]", "not judged", reason=reason, messages=stored(messages.shortened(message)))
 
 
 def _lower(first: messages.TestRan, second: messages.TestRan | None) -> messages.TestRan:
@@ -225,8 +225,8 @@ class _StudentNames:
 
     def subject(self, name: str) -> _AskedSubject:
         """Return the function or class of that name; raise KeyError if it does not exist."""
-        found = _answer(self._ask(messages.DescribeName(name)), messages.NameDescription)
-        if found.kind not in ("function", "class"):
+        description = _answer(self._ask(messages.DescribeName(name)), messages.NameDescription)
+        if description.kind not in ("function", "class"):
             raise KeyError(name)
         # The number must be unique even among forks of the judge.
         group = FIRST_GROUP + (os.getpid() << 20) + next(_groups)
@@ -234,12 +234,12 @@ class _StudentNames:
 
     def value(self, name: str) -> Any:
         """Return the plain value of that name; raise KeyError if it does not exist."""
-        found = _answer(self._ask(messages.DescribeName(name)), messages.NameDescription)
-        if found.kind == "absent":
+        description = _answer(self._ask(messages.DescribeName(name)), messages.NameDescription)
+        if description.kind == "absent":
             raise KeyError(name)
-        if found.kind != "data" or found.unsendable is not None:
-            return f"a {found.type_name}"
-        return decode(found.value)
+        if description.kind != "data" or description.unsendable is not None:
+            return f"a {description.type_name}"
+        return decode(description.value)
 
 
 class _AskedSubject:

@@ -159,19 +159,19 @@ class _Program(ctypes.Structure):
 def library() -> ctypes.CDLL:
     """Return libseccomp; raise FilterError if it is missing."""
     try:
-        found = ctypes.CDLL("libseccomp.so.2")
+        library = ctypes.CDLL("libseccomp.so.2")
     except OSError:
         raise FilterError(MISSING) from None
-    found.seccomp_init.restype = ctypes.c_void_p
-    found.seccomp_init.argtypes = [ctypes.c_uint32]
-    found.seccomp_rule_add_array.argtypes = [
+    library.seccomp_init.restype = ctypes.c_void_p
+    library.seccomp_init.argtypes = [ctypes.c_uint32]
+    library.seccomp_rule_add_array.argtypes = [
         ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p,
     ]  # fmt: skip
-    found.seccomp_attr_set.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32]
-    found.seccomp_export_bpf.argtypes = [ctypes.c_void_p, ctypes.c_int]
-    found.seccomp_release.argtypes = [ctypes.c_void_p]
-    found.seccomp_syscall_resolve_num_arch.restype = ctypes.c_void_p
-    return found
+    library.seccomp_attr_set.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32]
+    library.seccomp_export_bpf.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    library.seccomp_release.argtypes = [ctypes.c_void_p]
+    library.seccomp_syscall_resolve_num_arch.restype = ctypes.c_void_p
+    return library
 
 
 def obstacle() -> str:

@@ -173,11 +173,11 @@ class Calls:
         for place, new in changed:
             self.wrote_arguments = True
             if self._writes_back and place in given and _updated(given[place], new) is not given[place]:
-                told = Message(
+                message = Message(
                     "test.changed_argument|{name} changed an argument in a way that cannot be repeated in the test",
                     name=name,
                 )
-                raise self._refused(told)
+                raise self._refused(message)
 
     def _refused(self, reason: str) -> StudentError:
         self.refusal = self.refusal or reason
@@ -335,7 +335,7 @@ def _annotation(node: ast.expr) -> Any:
 
 
 def _annotations(signature: inspect.Signature) -> dict[str, Any]:
-    found = {name: part.annotation for name, part in signature.parameters.items()} | {
+    annotations = {name: part.annotation for name, part in signature.parameters.items()} | {
         "return": signature.return_annotation
     }
-    return {name: annotation for name, annotation in found.items() if annotation is not inspect.Signature.empty}
+    return {name: annotation for name, annotation in annotations.items() if annotation is not inspect.Signature.empty}

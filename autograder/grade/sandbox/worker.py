@@ -181,8 +181,8 @@ class _Worker:
         with use_recordings(self.recordings):
             ran = self.shell.run(request.text, self.cell_seconds)
         error = ran.error
-        told = None if error is None else (_type_name(error), message_of(error)[: messages.LONGEST_REASON])
-        return messages.CellRan(msgspec.json.encode(ran.outputs), told, points_of(ran.value))
+        described = None if error is None else (_type_name(error), message_of(error)[: messages.LONGEST_REASON])
+        return messages.CellRan(msgspec.json.encode(ran.outputs), described, points_of(ran.value))
 
     def _subject(self, name: str, group: int) -> LocalSubject:
         """Return the subject of a group of calls: the object to which the name referred at the group's first call."""

@@ -38,8 +38,8 @@ class AlignedCell:
 
 def cells_with_sources(aligned: Iterable[AlignedCell]) -> Iterator[tuple[NotebookNode, SourceCell | None]]:
     """Yield each cell with the source's cell of the same id."""
-    for one in aligned:
-        yield one.cell, one.source
+    for aligned_cell in aligned:
+        yield aligned_cell.cell, aligned_cell.source
 
 
 def align(source: AssignmentSource, cells: list[NotebookNode]) -> list[AlignedCell]:
@@ -73,21 +73,22 @@ class _Alignment:
     def aligned(self) -> list[AlignedCell]:
         """Return the cells of the graded notebook."""
         for place, missing in self._missing.items():
-            self._adopt(place, [one for one in missing if self._is_written_by_hand(one)])
+            self._adopt(place, [position for position in missing if self._is_written_by_hand(position)])
         at = {place: self._source.cells[position] for position, place in self._places.items()}
-        found = []
+        aligned = []
         for place in range(len(self._cells) + 1):
-            found += [
+            aligned += [
                 self._put_back(position, place) for position in self._missing[place] if position not in self._places
             ]
             if place < len(self._cells):
-                own = at[place] if place in at and at[place].id else None
-                found.append(AlignedCell(_restored(self._cells[place], own, self._text_below(place, own)), own))
-        return found
+                source_cell = at[place] if place in at and at[place].id else None
+                cell = _restored(self._cells[place], source_cell, self._text_below(place, source_cell))
+                aligned.append(AlignedCell(cell, source_cell))
+        return aligned
 
     def _next_place(self, position: int) -> int:
         later = range(position + 1, len(self._source.cells))
-        return next((self._places[one] for one in later if one in self._places), len(self._cells))
+        return next((self._places[position] for position in later if position in self._places), len(self._cells))
 
     def _is_written_by_hand(self, position: int) -> bool:
         cell = self._source.cells[position]
@@ -107,28 +108,31 @@ class _Alignment:
         return [n for n in self._added if start <= n < place]
 
     def _put_back(self, position: int, place: int) -> AlignedCell:
-        own = self._source.cells[position]
+        source_cell = self._source.cells[position]
         text = None
         if self._is_written_by_hand(position):
-            alike = [n for n in self._added if self._cells[n].cell_type in (own.cell.cell_type, "raw")]
-            text = self._gathered(self._added_before(place) or alike, own)
-        cell = _restored(own.cell, own, text)
+            alike = [n for n in self._added if self._cells[n].cell_type in (source_cell.cell.cell_type, "raw")]
+            text = self._gathered(self._added_before(place) or alike, source_cell)
+        cell = _restored(source_cell.cell, source_cell, text)
         cell.metadata.setdefault("autograder", NotebookNode())["put_back"] = True
-        return AlignedCell(cell, own, put_back=True)
+        return AlignedCell(cell, source_cell, put_back=True)
 
-    def _text_below(self, place: int, own: SourceCell | None) -> str | None:
+    def _text_below(self, place: int, source_cell: SourceCell | None) -> str | None:
         """Return the student's text below an unchanged written answer; None if there is no such text."""
-        if own is None or own.kind != "manual" or own.cell.cell_type == "code" or own.is_locked:
+        if source_cell is None or source_cell.kind != "manual" or source_cell.is_locked:
             return None
-        if self._cells[place].source.strip() != _in_students_language(own):
+        if source_cell.cell.cell_type == "code" or self._cells[place].source.strip() != _in_students_language(
+            source_cell
+        ):
             return None
         taken = {*self._places.values(), len(self._cells)}
         end = next(n for n in range(place + 1, len(self._cells) + 1) if n in taken)
-        return self._gathered([n for n in self._added if place < n < end and self._cells[n].cell_type != "code"], own)
+        below = (n for n in self._added if place < n < end and self._cells[n].cell_type != "code")
+        return self._gathered(below, source_cell)
 
-    def _gathered(self, places: Iterable[int], own: SourceCell) -> str | None:
+    def _gathered(self, places: Iterable[int], source_cell: SourceCell) -> str | None:
         text = "\n\n".join(self._cells[n].source for n in places)[:LONGEST_ANSWER]
-        if text and own.cell.cell_type == "code":  # the student's own code cells run in their places
+        if text and source_cell.cell.cell_type == "code":  # the student's own code cells run in their places
             return "\n".join(f"# {line}" for line in text.split("\n"))
         return text or None
 
@@ -136,16 +140,16 @@ class _Alignment:
 def _places(source: AssignmentSource, cells: list[NotebookNode]) -> dict[int, int]:
     """Return the place of each cell of the source that is present in a submission."""
     last = {_id(cell): place for place, cell in enumerate(cells) if _id(cell) in source.by_id}
-    found = {position: last[cell.id] for position, cell in enumerate(source.cells) if cell.id in last}
+    positions = {position: last[cell.id] for position, cell in enumerate(source.cells) if cell.id in last}
     wanted: dict[tuple[str, str], list[int]] = defaultdict(list)
     for position, known in enumerate(source.cells):
-        if position not in found and (text := _unlinked(_in_students_language(known))):
+        if position not in positions and (text := _unlinked(_in_students_language(known))):
             wanted[known.cell.cell_type, text].append(position)
     there: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, cell in enumerate(cells):
         if _id(cell) not in source.by_id:
             there[cell.cell_type, _unlinked(cell.source.strip())].append(place)
-    return found | {
+    return positions | {
         wanted[key][0]: places[0] for key, places in there.items() if len(places) == 1 == len(wanted.get(key, ()))
     }
 
@@ -165,16 +169,17 @@ def _id(cell: NotebookNode) -> str:
     return cell.metadata.get("nbgrader", {}).get("grade_id", "")
 
 
-def _restored(cell: NotebookNode, own: SourceCell | None, text: str | None = None) -> NotebookNode:
+def _restored(cell: NotebookNode, source_cell: SourceCell | None, text: str | None = None) -> NotebookNode:
     """Return a new cell; the teacher's parts of it come from the source, and `text` replaces an answer."""
-    locked = own is not None and own.is_locked
-    kind, content = own.cell.cell_type if own else cell.cell_type, own.text if own and locked else text or cell.source
+    locked = source_cell is not None and source_cell.is_locked
+    kind = source_cell.cell.cell_type if source_cell else cell.cell_type
+    content = source_cell.text if source_cell and locked else text or cell.source
     # formgrader and feedback show links to other files as raw Markdown
     restored = new_cell(kind, _unlinked(content) if kind == "markdown" else content)
     if "attachments" in cell:
         restored["attachments"] = cell.attachments
-    if own:
-        restored.metadata["nbgrader"] = copy.deepcopy(own.cell.metadata["nbgrader"])
-    if own and locked and own.hidden:
-        restored.metadata["autograder"] = NotebookNode(hidden_parts=list(msgspec.to_builtins(own.hidden)))
+    if source_cell:
+        restored.metadata["nbgrader"] = copy.deepcopy(source_cell.cell.metadata["nbgrader"])
+    if source_cell and locked and source_cell.hidden:
+        restored.metadata["autograder"] = NotebookNode(hidden_parts=list(msgspec.to_builtins(source_cell.hidden)))
     return restored

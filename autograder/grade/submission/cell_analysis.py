@@ -295,11 +295,11 @@ class SubmissionText:
         if not any(name in statement.binds for statement in self._statements):
             return tuple(sorted(set().union(*(statement.words for statement in self._statements))))
         seen: set[str] = set()
-        found = {name}
-        while found - seen:
-            seen |= found
-            found = set().union(*(part.words for part in self._statements if part.binds & seen))
-        return tuple(sorted(found))
+        names = {name}
+        while names - seen:
+            seen |= names
+            names = set().union(*(part.words for part in self._statements if part.binds & seen))
+        return tuple(sorted(names))
 
 
 @functools.lru_cache(maxsize=2000)
@@ -309,8 +309,8 @@ def _statement_names(cell: str) -> tuple[_StatementNames, ...]:
 
 @functools.lru_cache(maxsize=2000)
 def _code(cell: str, name: str) -> str | None:
-    found = [part for part in statements(cell) if isinstance(part, _Definition) and part.name == name]
-    return normal_form_of(found[-1]) if found else None
+    definitions = [part for part in statements(cell) if isinstance(part, _Definition) and part.name == name]
+    return normal_form_of(definitions[-1]) if definitions else None
 
 
 def _bound(node: ast.AST) -> Iterator[str]:

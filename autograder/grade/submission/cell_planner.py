@@ -92,9 +92,9 @@ class CellPlanner:
                         if ran.error is not None:
                             failed[index] = f"{type(ran.error).__name__}: {ran.error}"
                 failures = [failed[index] for index in kind.setup if index in failed]
-                found = self._plan_cell(cell, position, cell_seed(seed, cell.id), failures[0] if failures else None)
-                if found is not None:
-                    planned[cell.id] = found
+                plan = self._plan_cell(cell, position, cell_seed(seed, cell.id), failures[0] if failures else None)
+                if plan is not None:
+                    planned[cell.id] = plan
         return planned
 
     def _plan_cell(self, cell: SourceCell, position: int, seed: int, failure: str | None) -> PlannedCell | None:
@@ -104,11 +104,11 @@ class CellPlanner:
             return None
         if ran.error is not None:
             said = failure or f"{type(ran.error).__name__}: {ran.error}"
-            told = Message(
+            message = Message(
                 "test.teacher_cell_ended|this test could not be judged: the teacher's cell ended with {error}",
                 error=said,
             )
-            return PlannedCell(failure=told)
+            return PlannedCell(failure=message)
         requests = tuple(requests_of(plan, position * GROUPS + number) for number, plan in enumerate(plans))
         return PlannedCell(tuple(plans), requests, tuple(plans.lines), any(plan.asks_more for plan in plans))
 

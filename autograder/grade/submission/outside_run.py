@@ -131,15 +131,15 @@ class OutsideRun:
         """Run everything, and store the grades and outputs in the run."""
         kinds = self._work.plan.kinds
         with contextlib.ExitStack() as stack:
-            for cell, own in cells_with_sources(self._run.cells):
-                if own is not None and own.kind == "test":
-                    self._bound_by_tests |= cell_names(own.text).binds
-                    self._add_cell(cell, self._work.source.for_students(own), keeps_outputs=False)
-                    kind = "" if own.id in self._work.plan.nobody else kinds.get(own.id)
+            for cell, source_cell in cells_with_sources(self._run.cells):
+                if source_cell is not None and source_cell.kind == "test":
+                    self._bound_by_tests |= cell_names(source_cell.text).binds
+                    self._add_cell(cell, self._work.source.for_students(source_cell), keeps_outputs=False)
+                    kind = "" if source_cell.id in self._work.plan.nobody else kinds.get(source_cell.id)
                     if kind == "declarative":
-                        self._add_declarative(cell, own)
+                        self._add_declarative(cell, source_cell)
                     elif kind == "plain data":
-                        self._run_plain(cell, own, stack)
+                        self._run_plain(cell, source_cell, stack)
                 elif cell.cell_type == "code":
                     self._add_cell(cell, cell.source)
                     self._texts.append(cell.source)
@@ -176,12 +176,12 @@ class OutsideRun:
                 self._run.ended = str(error)
         return taken
 
-    def _add_declarative(self, cell: NotebookNode, own: SourceCell) -> None:
-        planned = self._plans.cells[own.id]
+    def _add_declarative(self, cell: NotebookNode, source_cell: SourceCell) -> None:
+        planned = self._plans.cells[source_cell.id]
         if planned.failure is not None:
-            self._run.grades[own.id] = _for_a_person(own, planned.failure)
+            self._run.grades[source_cell.id] = _for_a_person(source_cell, planned.failure)
             return
-        declared = _Declared(cell, own, planned)
+        declared = _Declared(cell, source_cell, planned)
         self._declared.append(declared)
         text = SubmissionText(list(self._texts))
 
@@ -216,10 +216,10 @@ class OutsideRun:
             recorded = self._worker.ask(request, messages.Recorded).recordings
         except (WorkerEnded, KeyError):
             return False
-        found = dict(zip(attempts, checked(recorded), strict=False))
+        recordings = dict(zip(attempts, checked(recorded), strict=False))
         for given in answers:
-            given.recordings = {attempt: found.get(attempt) for attempt in given.attempts}
-        return any(found.values())
+            given.recordings = {attempt: recordings.get(attempt) for attempt in given.attempts}
+        return any(recordings.values())
 
     def _compare(self, declared: _Declared) -> None:
         start, error, line = time.monotonic(), None, 0
@@ -236,9 +236,9 @@ class OutsideRun:
         declared.cell.outputs = [nbformat.from_dict(output) for output in outputs.take()]
         self._run.grades[declared.own.id] = _declared_grade(declared.own, error, line, time.monotonic() - start)
 
-    def _run_plain(self, cell: NotebookNode, own: SourceCell, stack: contextlib.ExitStack) -> None:
-        found = self._with_changed_cells(own)
-        names = sorted(found.names)
+    def _run_plain(self, cell: NotebookNode, source_cell: SourceCell, stack: contextlib.ExitStack) -> None:
+        kind = self._with_changed_cells(source_cell)
+        names = sorted(kind.names)
         described: dict[str, messages.NameDescription] = {}
         requests: list[messages.Request] = [messages.DescribeName(name) for name in names]
 
@@ -256,38 +256,38 @@ class OutsideRun:
                 self._judge = stack.enter_context(
                     self._judges().worker(self._work.source.files, self._work.source.late_modules, begin=self._begin)
                 )
-            self._run.grades[own.id] = self._judged(self._judge, cell, own, found, described)
+            self._run.grades[source_cell.id] = self._judged(self._judge, cell, source_cell, kind, described)
         except (WorkerEnded, KeyError) as error:
-            told = Message("test.not_judged|this test could not be judged: {reason}", reason=str(error))
-            self._run.grades[own.id] = _for_a_person(own, told)
+            message = Message("test.not_judged|this test could not be judged: {reason}", reason=str(error))
+            self._run.grades[source_cell.id] = _for_a_person(source_cell, message)
             if isinstance(error, WorkerEnded):
                 self._judge = None  # the next test gets a new judge
                 self._set_up.clear()
 
-    def _with_changed_cells(self, own: SourceCell) -> CellKind:
+    def _with_changed_cells(self, source_cell: SourceCell) -> CellKind:
         """Return the kind of a test, adding the names of the teacher's cells that the student has changed to the student's names.
 
         Students may change a cell that is not locked. The names that it binds are then theirs, as in one kernel, and so
         are the values that a later cell computes from them.
         """
-        source, found = self._work.source, self._work.source.kinds[own.id]
+        source, kind = self._work.source, self._work.source.kinds[source_cell.id]
         changed, theirs = set[int](), set[str]()
-        for index in found.setup:
+        for index in kind.setup:
             names = cell_names(source.cells[index].text)
             if theirs & names.needs or self._is_changed(source.cells[index]):
                 changed.add(index)
                 theirs |= names.binds
         if not changed:
-            return found
-        kept = [cell_names(source.cells[index].text) for index in found.setup if index not in changed]
-        needed = cell_names(own.text).needs.union(*(names.needs for names in kept))
-        modules = dict(found.modules)
+            return kind
+        kept = [cell_names(source.cells[index].text) for index in kind.setup if index not in changed]
+        needed = cell_names(source_cell.text).needs.union(*(names.needs for names in kept))
+        modules = dict(kind.modules)
         for index in changed:
             modules |= cell_names(source.cells[index].text).imports
         return replace(
-            found,
-            names=found.names | (theirs & needed),
-            setup=tuple(index for index in found.setup if index not in changed),
+            kind,
+            names=kind.names | (theirs & needed),
+            setup=tuple(index for index in kind.setup if index not in changed),
             modules=tuple(modules.items()),
         )
 
@@ -298,19 +298,19 @@ class OutsideRun:
         self,
         judge: WorkerClient,
         cell: NotebookNode,
-        own: SourceCell,
-        found: CellKind,
+        source_cell: SourceCell,
+        kind: CellKind,
         names: dict[str, messages.NameDescription],
     ) -> CellGrade:
         start, limits = time.monotonic(), self._work.limits
-        failure = self._run_setup(judge, found.setup)
+        failure = self._run_setup(judge, kind.setup)
         request = messages.RunTest(
-            text=own.text,
+            text=source_cell.text,
             names=names,
-            modules=dict(found.modules),
-            seed=cell_seed(self._work.seed, own.id),
+            modules=dict(kind.modules),
+            seed=cell_seed(self._work.seed, source_cell.id),
             seconds=limits.cell_seconds * TEST_TIME_FACTOR,
-            hidden_lines=list(own.hidden_lines),
+            hidden_lines=list(source_cell.hidden_lines),
             picture_seconds=limits.picture_seconds if self._work.pictures else 0.0,
             execution_count=self._run.count,
         )
@@ -320,10 +320,10 @@ class OutsideRun:
             reason = f"{result.reason} (the teacher's cell ended with {failure})"
             result = msgspec.structs.replace(result, reason=reason[: messages.LONGEST_REASON])
         missing = MISSING.search(result.reason) if result.status == "incorrect" else None
-        if missing and missing[1] in self._bound_by_tests - cell_names(own.text).needs:
-            told = Message("test.reads_names|the answers read {names}, which only a test defines", names=missing[1])
-            return _for_a_person(own, told)
-        return _plain_grade(own, result, time.monotonic() - start)
+        if missing and missing[1] in self._bound_by_tests - cell_names(source_cell.text).needs:
+            message = Message("test.reads_names|the answers read {names}, which only a test defines", names=missing[1])
+            return _for_a_person(source_cell, message)
+        return _plain_grade(source_cell, result, time.monotonic() - start)
 
     def _run_setup(self, judge: WorkerClient, cells: tuple[int, ...]) -> str | None:
         """Run the teacher's cells that a test needs and that have not run yet; return the error of the first one that failed."""
@@ -354,33 +354,33 @@ class OutsideRun:
             return self._with_text(request.name, answer)
         if isinstance(answer, messages.CallMade):
             report = decoded_report(answer.report, request.name)
-            own = msgspec.structs.replace(report, code=text.code(request.name), words=text.words(request.name))
-            return messages.CallMade(msgspec.msgpack.encode(own))
+            report_here = msgspec.structs.replace(report, code=text.code(request.name), words=text.words(request.name))
+            return messages.CallMade(msgspec.msgpack.encode(report_here))
         if isinstance(answer, messages.ProgramRan):
             program = decoded(answer.program, ProgramText, request.name)
-            own = msgspec.structs.replace(program, code=text.code(request.name), words=text.words(request.name))
-            return messages.ProgramRan(msgspec.msgpack.encode(own))
+            report_here = msgspec.structs.replace(program, code=text.code(request.name), words=text.words(request.name))
+            return messages.ProgramRan(msgspec.msgpack.encode(report_here))
         return answer
 
-    def _with_text(self, name: str, found: messages.NameDescription) -> messages.NameDescription:
+    def _with_text(self, name: str, description: messages.NameDescription) -> messages.NameDescription:
         """Return a description with the source of a function, which the student's process could forge."""
-        if found.kind != "function":
-            return found
+        if description.kind != "function":
+            return description
         text = SubmissionText(self._texts).definition(name)
-        return msgspec.structs.replace(found, description=described_function(name, text))
+        return msgspec.structs.replace(description, description=described_function(name, text))
 
 
 def _refused(reason: str) -> messages.Replied:
     return messages.Replied(None, reason[:], stored(reason))
 
 
-def _declared_grade(own: SourceCell, error: Unsolved | None, line: int, seconds: float) -> CellGrade:
-    hidden = own.hides
+def _declared_grade(source_cell: SourceCell, error: Unsolved | None, line: int, seconds: float) -> CellGrade:
+    hidden = source_cell.hides
     if error is None:
         return CellGrade(
             status="correct",
-            points=own.points,
-            max_points=own.points,
+            points=source_cell.points,
+            max_points=source_cell.points,
             seconds=seconds,
             hidden=hidden,
             kind="declarative",
@@ -389,19 +389,19 @@ def _declared_grade(own: SourceCell, error: Unsolved | None, line: int, seconds:
     return CellGrade(
         status=status,
         points=0.0,
-        max_points=own.points,
+        max_points=source_cell.points,
         reason=messages.shortened(str(error)),
         seconds=seconds,
-        hidden=any(first <= line <= last for first, last in own.hidden_lines),
+        hidden=any(first <= line <= last for first, last in source_cell.hidden_lines),
         line=line,
         kind="declarative",
     )
 
 
-def _plain_grade(own: SourceCell, result: messages.TestRan, seconds: float) -> CellGrade:
-    most, points, reason = own.points, 0.0, restored(result.reason, result.messages)
+def _plain_grade(source_cell: SourceCell, result: messages.TestRan, seconds: float) -> CellGrade:
+    most, points, reason = source_cell.points, 0.0, restored(result.reason, result.messages)
     if result.status == "not judged":
-        return _for_a_person(own, reason)
+        return _for_a_person(source_cell, reason)
     status: Status = "incorrect"
     if result.status == "passed":
         points = most if result.points is None else max(0.0, min(result.points, most))
@@ -422,5 +422,7 @@ def _plain_grade(own: SourceCell, result: messages.TestRan, seconds: float) -> C
     )
 
 
-def _for_a_person(own: SourceCell, reason: str) -> CellGrade:
-    return CellGrade(status="for a person", points=None, max_points=own.points, reason=reason, hidden=own.hides)
+def _for_a_person(source_cell: SourceCell, reason: str) -> CellGrade:
+    return CellGrade(
+        status="for a person", points=None, max_points=source_cell.points, reason=reason, hidden=source_cell.hides
+    )

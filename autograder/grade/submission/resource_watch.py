@@ -53,13 +53,13 @@ def descendants(process: psutil.Process, most: int) -> list[psutil.Process]:
     """Return the processes below this one, but not many more than `most`, because a program may start thousands."""
     if not Path(f"/proc/{process.pid}/task/{process.pid}/children").exists():
         return child_processes(process)  # a kernel without these lists: search all processes of the machine
-    found: list[int] = []
+    pids: list[int] = []
     waiting = [process.pid]
-    while waiting and len(found) <= most:
+    while waiting and len(pids) <= most:
         children = _children(waiting.pop())
-        found += children
+        pids += children
         waiting += children
-    return [one for one in map(_process, found[: most + 1]) if one is not None]
+    return [process for process in map(_process, pids[: most + 1]) if process is not None]
 
 
 def _children(pid: int) -> list[int]:
@@ -234,13 +234,13 @@ class ResourceWatch:
             return Message(
                 "grade.processes|it started more than {count} processes or threads", count=self._limits.processes
             )
-        holders, own = self._split(family)
-        threads = sum(usage.threads for usage in own.values())
+        holders, members = self._split(family)
+        threads = sum(usage.threads for usage in members.values())
         if threads > most:
             return Message(
                 "grade.processes|it started more than {count} processes or threads", count=self._limits.processes
             )
-        used, waited = self._processor.add(own)
+        used, waited = self._processor.add(members)
         # Linux adds a wait to its statistics when the wait is over, which may be several checks later.
         self._idle = min(LONGEST_TURN, self._idle + max(0.0, passed - used))
         waited = min(waited + self._grader_waited(), self._idle)
@@ -252,7 +252,7 @@ class ResourceWatch:
                 "grade.processor_time|it used more than {seconds} seconds of processor time",
                 seconds=f"{self._limits.submission_seconds:g}",
             )
-        if self._memory_exceeded(holders, own):
+        if self._memory_exceeded(holders, members):
             return Message(
                 "grade.memory|it used more than {size} MiB of memory", size=self._limits.memory_bytes // MEBIBYTE
             )
@@ -272,27 +272,27 @@ class ResourceWatch:
 
     def _split(self, family: list[psutil.Process]) -> tuple[list[int], dict[int, ProcessUsage]]:
         """Return the holders, outermost first, and the usage of each of the other processes."""
-        found = {process.pid: usage_of(process) for process in family}
-        own = {pid: usage for pid, usage in found.items() if usage is not None}
+        usages = {process.pid: usage_of(process) for process in family}
+        known = {pid: usage for pid, usage in usages.items() if usage is not None}
         holders = [self._server.pid]
         for _ in range(self._holders):
-            inner = next((pid for pid, usage in own.items() if usage.parent == holders[-1]), None)
+            inner = next((pid for pid, usage in known.items() if usage.parent == holders[-1]), None)
             if inner is None:
                 break
             holders.append(inner)
-            del own[inner]
-        return holders[1:], own
+            del known[inner]
+        return holders[1:], known
 
-    def _memory_exceeded(self, holders: list[int], own: dict[int, ProcessUsage]) -> bool:
+    def _memory_exceeded(self, holders: list[int], usages: dict[int, ProcessUsage]) -> bool:
         most = self._limits.memory_bytes
         grown = shared_bytes_of_machine() - self._shared_before
-        if grown > most and has_shared_mapping(own):
+        if grown > most and has_shared_mapping(usages):
             return True
-        if sum(usage.resident_bytes for usage in own.values()) <= most:
+        if sum(usage.resident_bytes for usage in usages.values()) <= most:
             return False
         # A fork shares the server's pages until it writes; a holder, which does not write, has the same share of them.
         inherited = proportional_bytes(holders[-1] if holders else self._server.pid)
-        return sum(proportional_bytes(pid) for pid in own) - inherited > most
+        return sum(proportional_bytes(pid) for pid in usages) - inherited > most
 
 
 class _ProcessorTime:

@@ -55,17 +55,17 @@ class StudentAnswers:
 
     def value(self, name: str) -> Any:
         """Return the student's plain value of that name; raise KeyError if it does not exist."""
-        found = self.answer(messages.DescribeName(name), messages.NameDescription, name)
-        if found.kind == "absent":
+        description = self.answer(messages.DescribeName(name), messages.NameDescription, name)
+        if description.kind == "absent":
             raise KeyError(name)
-        if found.kind != "data" or found.unsendable is not None:
-            said = found.unsendable or f"a {found.type_name}"
+        if description.kind != "data" or description.unsendable is not None:
+            said = description.unsendable or f"a {description.type_name}"
             raise Unreachable(
                 Message(
                     "test.value_cannot_leave|the value of {name} cannot leave its process: {kind}", name=name, kind=said
                 )
             )
-        return decode(found.value)
+        return decode(description.value)
 
     def answer(self, request: messages.Request, form: type[Any], name: str) -> Any:
         """Return the answer to a request, which is sent now if necessary; raise Unreachable if it cannot be answered."""

@@ -43,19 +43,19 @@ def run_in_process(run: SubmissionRun, worker: WorkerClient, tests: Collection[s
     """
     beside = run.source.with_binders(tests)
     hidden = shows_hidden_text(run.source, tests)
-    cells = [(cell, own) for cell, own in cells_with_sources(run.cells) if cell.cell_type == "code"]
-    texts = [(cell, _text(run.source, cell, own, beside)) for cell, own in cells]
-    for (cell, own), answer in zip(cells, run.run_cells(texts, worker), strict=True):
-        if own is not None and own.kind == "test" and own.id in tests and answer is not None:
-            run.grades[own.id] = _grade(own, answer, hidden=hidden)
-            if hidden and not own.hides:
+    cells = [(cell, source_cell) for cell, source_cell in cells_with_sources(run.cells) if cell.cell_type == "code"]
+    texts = [(cell, _text(run.source, cell, source_cell, beside)) for cell, source_cell in cells]
+    for (cell, source_cell), answer in zip(cells, run.run_cells(texts, worker), strict=True):
+        if source_cell is not None and source_cell.kind == "test" and source_cell.id in tests and answer is not None:
+            run.grades[source_cell.id] = _grade(source_cell, answer, hidden=hidden)
+            if hidden and not source_cell.hides:
                 _cover_outputs(cell)
 
 
-def _text(source: AssignmentSource, cell: NotebookNode, own: SourceCell | None, beside: Collection[str]) -> str:
-    if own is None or own.kind != "test":
+def _text(source: AssignmentSource, cell: NotebookNode, source_cell: SourceCell | None, beside: Collection[str]) -> str:
+    if source_cell is None or source_cell.kind != "test":
         return cell.source
-    return own.text if own.id in beside else source.for_students(own)
+    return source_cell.text if source_cell.id in beside else source.for_students(source_cell)
 
 
 def shows_hidden_text(source: AssignmentSource, tests: Collection[str]) -> bool:
@@ -72,12 +72,12 @@ def _cover_outputs(cell: NotebookNode) -> None:
         cell.outputs += [v4.new_output("error", ename="TestFailed", evalue=reason, traceback=[reason.text])]
 
 
-def _grade(own: SourceCell, answer: messages.CellRan, *, hidden: bool) -> CellGrade:
-    most = own.points
+def _grade(source_cell: SourceCell, answer: messages.CellRan, *, hidden: bool) -> CellGrade:
+    most = source_cell.points
     if answer.error is not None:
-        kind, told = answer.error
+        kind, message = answer.error
         status = {"CellTimeoutError": "timed out", "NotAttempted": "not attempted"}.get(kind, "incorrect")
-        reason = told or kind
+        reason = message or kind
         return CellGrade(status=status, points=0.0, max_points=most, reason=reason, hidden=hidden, kind="in process")  # type: ignore[arg-type]
     points = most if answer.points is None else min(answer.points, most)
     status = "correct" if points == most else "partly" if points else "incorrect"
@@ -170,12 +170,12 @@ class SubmissionGrader:
             cells = parse(data)
         except UnreadableSubmission as error:
             return unreadable(source, str(error))
-        own = [files[name] for name in sorted(files.keys() - source.files.keys()) if name.endswith(".py")]
+        modules = [files[name] for name in sorted(files.keys() - source.files.keys()) if name.endswith(".py")]
         work = Work(
             source=source,
             cells=cells,
             files=files | source.files,
-            own_modules=tuple(text.decode("utf-8", "replace") for text in own),
+            own_modules=tuple(text.decode("utf-8", "replace") for text in modules),
             seed=secrets.randbits(63) if seed is None else seed,
             plan=plan_of_source(source) if plan is None else plan,
             language=submitted_language(data),

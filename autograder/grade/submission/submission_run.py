@@ -83,13 +83,13 @@ class SubmissionRun:
         cell.outputs = [ended_output(said)]
         return None
 
-    def take_over(self, other: SubmissionRun, tests: Collection[str]) -> None:
+    def take_over(self, inside: SubmissionRun, tests: Collection[str]) -> None:
         """Copy the grades and outputs of some tests from another run of the same submission."""
-        self.ended = self.ended or other.ended
-        for (cell, own), there in zip(cells_with_sources(self.cells), other.cells, strict=True):
-            if own is not None and own.id in tests:
+        self.ended = self.ended or inside.ended
+        for (cell, source_cell), there in zip(cells_with_sources(self.cells), inside.cells, strict=True):
+            if source_cell is not None and source_cell.id in tests:
                 cell.outputs = there.cell.outputs
-                self.grades[own.id] = other.grades.get(own.id) or _not_run(own, other.ended)
+                self.grades[source_cell.id] = inside.grades.get(source_cell.id) or _not_run(source_cell, inside.ended)
 
     def leave_to_a_person(self, test: str, reason: str) -> None:
         """Leave a test ungraded until it is graded manually."""
@@ -103,17 +103,17 @@ class SubmissionRun:
             seconds: the duration of grading.
             any_prediction: whether a wrong prediction earns its points.
         """
-        for _, own in cells_with_sources(self.cells):
-            if own is not None and own.kind == "test" and own.id not in self.grades:
-                self.grades[own.id] = _not_run(own, self.ended)
-        for cell, own in cells_with_sources(self.cells):
-            if own is not None and own.kind in ("manual", "task"):
-                self.grades[own.id] = _by_a_person(cell, own)
-            if own is not None and own.kind == "test":
-                grade = self.grades[own.id]
-                if any_prediction and grade.status == "incorrect" and _is_wrong_prediction(cell, own):
-                    grade = msgspec.structs.replace(grade, status="completed", points=own.points)
-                    self.grades[own.id] = grade
+        for _, source_cell in cells_with_sources(self.cells):
+            if source_cell is not None and source_cell.kind == "test" and source_cell.id not in self.grades:
+                self.grades[source_cell.id] = _not_run(source_cell, self.ended)
+        for cell, source_cell in cells_with_sources(self.cells):
+            if source_cell is not None and source_cell.kind in ("manual", "task"):
+                self.grades[source_cell.id] = _by_a_person(cell, source_cell)
+            if source_cell is not None and source_cell.kind == "test":
+                grade = self.grades[source_cell.id]
+                if any_prediction and grade.status == "incorrect" and _is_wrong_prediction(cell, source_cell):
+                    grade = msgspec.structs.replace(grade, status="completed", points=source_cell.points)
+                    self.grades[source_cell.id] = grade
                 shown: dict[str, Any] = {"status": grade.status, "hidden": grade.hidden, "kind": grade.kind}
                 if grade.status == "for a person" and not grade.hidden:
                     shown["reason"] = grade.reason[:]
@@ -126,12 +126,16 @@ class SubmissionRun:
         whole = NotebookGrade(
             cells={cell.id: self.grades[cell.id] for cell in self.source.graded},
             comments={
-                own.id: _comment(cell) for cell, own in cells_with_sources(self.cells) if own and _has_comment(cell)
+                source_cell.id: _comment(cell)
+                for cell, source_cell in cells_with_sources(self.cells)
+                if source_cell and _has_comment(cell)
             },
             notebook=_notebook_text(self.source, self.cells, about, known),
             ended=self.ended or "",
             notes=tuple(
-                f"{own.id}: {PUT_BACK}" for aligned in self.cells if (own := aligned.source) and aligned.put_back
+                f"{source_cell.id}: {PUT_BACK}"
+                for aligned in self.cells
+                if (source_cell := aligned.source) and aligned.put_back
             ),
             seconds=seconds,
         )
@@ -159,10 +163,14 @@ def _without_messages(grade: NotebookGrade) -> NotebookGrade:
     return msgspec.structs.replace(msgspec.convert(data, NotebookGrade), messages=messages)
 
 
-def _is_wrong_prediction(cell: NotebookNode, own: SourceCell) -> bool:
+def _is_wrong_prediction(cell: NotebookNode, source_cell: SourceCell) -> bool:
     """Return whether a test, which consists of one prediction, ended because the prediction is wrong."""
     errors = [output.ename for output in cell.outputs if output.output_type == "error"]
-    return errors == [Incorrect.__name__] and PREDICTION.match(own.text) is not None and len(statements(own.text)) == 1
+    return (
+        errors == [Incorrect.__name__]
+        and PREDICTION.match(source_cell.text) is not None
+        and len(statements(source_cell.text)) == 1
+    )
 
 
 def partly_reason(points: float, most: float) -> str:
@@ -179,12 +187,12 @@ def _not_run(cell: SourceCell, reason: str | None) -> CellGrade:
     )
 
 
-def _by_a_person(cell: NotebookNode, own: SourceCell) -> CellGrade:
-    if own.kind == "task":
-        return CellGrade(status="for a person", points=None, max_points=own.points)
+def _by_a_person(cell: NotebookNode, source_cell: SourceCell) -> CellGrade:
+    if source_cell.kind == "task":
+        return CellGrade(status="for a person", points=None, max_points=source_cell.points)
     points, _ = utils.determine_grade(cell)
     status = "for a person" if points is None else "not attempted"
-    return CellGrade(status=status, points=points, max_points=own.points)  # type: ignore[arg-type]
+    return CellGrade(status=status, points=points, max_points=source_cell.points)  # type: ignore[arg-type]
 
 
 def _has_comment(cell: NotebookNode) -> bool:
@@ -210,7 +218,9 @@ def _notebook_text(
     if about:
         metadata["autograder"] = about
     drawings = Drawings()
-    released = {own.text: own.cell for own in source.cells if own.cell.cell_type != "code"}
+    released = {
+        source_cell.text: source_cell.cell for source_cell in source.cells if source_cell.cell.cell_type != "code"
+    }
     harmless = [harmless_cell(item.cell, drawings, released.get(item.cell.source)) for item in cells]
     for index, cell in enumerate(harmless):
         cell["id"] = f"cell-{index}"

@@ -58,7 +58,7 @@ def parse(data: bytes) -> list[NotebookNode]:
         cells = _upgraded(content)["cells"]
         if not isinstance(cells, list):
             raise TypeError
-        found = [cell for item in cells[:MOST_CELLS] if (cell := _cell(item)) is not None]
+        kept = [cell for item in cells[:MOST_CELLS] if (cell := _cell(item)) is not None]
     except Exception:  # such as an UnboundLocalError: nbformat 5.10 converts old notebooks without checking their form
         raise UnreadableSubmission.of(
             "submission.no_cells|the file is JSON but not a notebook: it has no list of cells"
@@ -69,7 +69,7 @@ def parse(data: bytes) -> list[NotebookNode]:
             count=f"{len(cells):,}",
             most=f"{MOST_CELLS:,}",
         )
-    return found
+    return kept
 
 
 class _Metadata(msgspec.Struct):
@@ -93,8 +93,8 @@ def _upgraded(content: Any) -> Any:
 
 def new_cell(kind: str, source: str) -> NotebookNode:
     """Return a cell in nbformat 4. nbformat's own functions validate each cell, which takes longer than running most cells."""
-    own: dict[str, Any] = {"outputs": [], "execution_count": None} if kind == "code" else {}
-    return NotebookNode(cell_type=kind, source=source, metadata=NotebookNode(), **own)
+    empty: dict[str, Any] = {"outputs": [], "execution_count": None} if kind == "code" else {}
+    return NotebookNode(cell_type=kind, source=source, metadata=NotebookNode(), **empty)
 
 
 def _cell(item: Any) -> NotebookNode | None:
@@ -140,7 +140,7 @@ def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[st
 
     Only plain files are read: a link could lead to the gradebook, and a pipe could block the reader.
     """
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     notes: list[str] = []
     left = limits.attachment_bytes
     for path in _below(folder, limits.attachment_count, notes):
@@ -149,23 +149,23 @@ def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[st
             continue
         try:
             _check_path(relative)
-            found[relative] = plain_file(path, left)
-            left -= len(found[relative])
+            files[relative] = plain_file(path, left)
+            left -= len(files[relative])
         except (OSError, UnreadableSubmission) as error:
             notes.append(f"{_shortened(relative)} was left out: {reason_of(error)}")
-    return found, [*notes[:LONGEST_LIST], *([f"{len(notes) - LONGEST_LIST} more"] if len(notes) > LONGEST_LIST else [])]
+    return files, [*notes[:LONGEST_LIST], *([f"{len(notes) - LONGEST_LIST} more"] if len(notes) > LONGEST_LIST else [])]
 
 
-def without_clashes(files: dict[str, bytes], others: Set[str]) -> tuple[dict[str, bytes], list[str]]:
+def without_clashes(files: dict[str, bytes], taken: Set[str]) -> tuple[dict[str, bytes], list[str]]:
     """Return the files that can be in one folder with the others, and a note for each that cannot.
 
     A file cannot be there if it needs a folder whose name another file has.
     """
-    folders = {str(parent) for name in others for parent in PurePath(name).parents}
+    folders = {str(parent) for name in taken for parent in PurePath(name).parents}
     kept = {
         name: data
         for name, data in files.items()
-        if name not in folders and not others & {str(parent) for parent in PurePath(name).parents}
+        if name not in folders and not taken & {str(parent) for parent in PurePath(name).parents}
     }
     return kept, [
         f"{_shortened(name)} was left out: the course has a file or folder of this name"
@@ -225,11 +225,11 @@ def without_outputs(data: bytes) -> bytes:
     Only the structure of the JSON is searched; a cell's source that contains "outputs" is unchanged.
     """
     kept, start, left = [], 0, MOST_BRACKETS
-    while (found := _NEXT_KEY.match(data, start)) and len(found[1]) > 1:
-        end, left = _closing_bracket(data, found.end(), left - 100)  # limits the outputs to 30,000
+    while (key := _NEXT_KEY.match(data, start)) and len(key[1]) > 1:
+        end, left = _closing_bracket(data, key.end(), left - 100)  # limits the outputs to 30,000
         if end is None:
             return data
-        kept.append(data[start : found.end()])
+        kept.append(data[start : key.end()])
         start = end
     return b"".join([*kept, data[start:]])
 

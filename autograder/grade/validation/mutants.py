@@ -58,14 +58,14 @@ def mutants(source: str, *, tensors: bool = True) -> list[Mutant]:
     """
     tree = ast.parse(source)
     seen = {_compiled(ast.unparse(tree)), None}
-    found = []
+    mutants = []
     for node in ast.walk(tree):
         for edit, replacement in (*_edits(node), *(_tensor_edits(node) if tensors else ())):
             text = _edited(tree, node, replacement)
             if (compiled := _compiled(text)) not in seen:
                 seen.add(compiled)
-                found.append(Mutant(f"{edit}: {ast.unparse(node).splitlines()[0][:60]}", text))
-    return found
+                mutants.append(Mutant(f"{edit}: {ast.unparse(node).splitlines()[0][:60]}", text))
+    return mutants
 
 
 def _edited(tree: ast.Module, node: ast.AST, replacement: ast.AST | list[ast.stmt]) -> str:

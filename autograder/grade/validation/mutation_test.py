@@ -101,7 +101,7 @@ def mutation_test(
         "model answers": dict[str, str](),
         **{f"mutant {i}, {name}: {mutant.edit}": {name: mutant.source} for i, (name, mutant) in enumerate(tried, 1)},
         **{known.name: {name: made_trivial(text, known) for name, text in answers.items()} for known in trivial},
-        **{f"{one}, {i}": {one.cell: one.text} for i, one in enumerate(named, 1)},
+        **{f"{answer}, {i}": {answer.cell: answer.text} for i, answer in enumerate(named, 1)},
     }
     model = {cell.id: cell.full for cell in source.cells if cell.is_learners}
     submissions = {
@@ -127,9 +127,9 @@ def mutation_test(
         trivial=len(trivial),
         named=len(named),
         misjudged=tuple(
-            filter(None, (_misjudged(one, grades[f"{one}, {i}"], judged) for i, one in enumerate(named, 1)))
+            filter(None, (_misjudged(answer, grades[f"{answer}, {i}"], judged) for i, answer in enumerate(named, 1)))
         ),
-        paid={test: found for test, found in paid.items() if found},
+        paid={test: passed for test, passed in paid.items() if passed},
         over_maximum=_over_maximum(report, grades),
     )
 

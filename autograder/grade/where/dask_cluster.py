@@ -161,9 +161,9 @@ def choose_cluster(choice: str, course: Path, folder: Path | None, level: str, j
 
 def _table(choice: str, course: Path, jobs: int) -> dict[str, Any]:
     """Return a dictionary with the `address` of a scheduler, or with the `class` of a cluster and its arguments."""
-    if found := re.fullmatch(r"local:([1-9]\d{0,2})", choice):
-        threads = jobs or max(1, len(os.sched_getaffinity(0)) // int(found[1]))
-        local = {"n_workers": int(found[1]), "threads_per_worker": threads, "silence_logs": logging.CRITICAL}
+    if match := re.fullmatch(r"local:([1-9]\d{0,2})", choice):
+        threads = jobs or max(1, len(os.sched_getaffinity(0)) // int(match[1]))
+        local = {"n_workers": int(match[1]), "threads_per_worker": threads, "silence_logs": logging.CRITICAL}
         return {"class": "distributed.LocalCluster", "host": "127.0.0.1", "dashboard_address": None} | local
     if "://" in choice:
         return {"address": choice}
@@ -366,7 +366,9 @@ class DaskCluster(Graders):
             _say("waiting for a worker; press Ctrl-C to stop")
         while not self._fit:
             if self._present and self._present <= self._workers.keys():
-                problems = "; ".join(f"{self._workers[one].name} {self._workers[one].problem}" for one in self._present)
+                problems = "; ".join(
+                    f"{self._workers[address].name} {self._workers[address].problem}" for address in self._present
+                )
                 raise _stopped(f"no worker of the cluster can grade: {problems}")
             if time.monotonic() > until:
                 raise _stopped("the scheduler has no workers; start some with `dask worker`")
@@ -389,7 +391,7 @@ class DaskCluster(Graders):
                 worker = self._workers[address] = _Worker(**report)
                 if worker.problem:
                     _say(f"worker {worker.name} gets no submission: it {worker.problem}")
-        self._fit = {one for one in self._present & self._workers.keys() if not self._workers[one].problem}
+        self._fit = {address for address in self._present & self._workers.keys() if not self._workers[address].problem}
 
 
 @contextlib.contextmanager

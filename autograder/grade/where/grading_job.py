@@ -40,14 +40,14 @@ def deciding_versions() -> dict[str, str]:
 def _installed() -> str:
     """Return a hash of the names and versions of all installed packages, which are read from the names of their folders."""
     folders = [Path(entry) for entry in sys.path if Path(entry).is_dir()]
-    found = {path.name for folder in folders for path in folder.glob("*.*-info")}
-    return hashlib.sha256(repr(sorted(found)).encode()).hexdigest()[:12]
+    folder_names = {path.name for folder in folders for path in folder.glob("*.*-info")}
+    return hashlib.sha256(repr(sorted(folder_names)).encode()).hexdigest()[:12]
 
 
 def _grading_versions() -> dict[str, str]:
-    own = _code_version(file for file in _code() if not _is_without_effect(file))
+    version = _code_version(file for file in _code() if not _is_without_effect(file))
     packages = {name: importlib.metadata.version(name) for name in PACKAGES}
-    return {"python": platform.python_version()} | packages | {"grader": own}
+    return {"python": platform.python_version()} | packages | {"grader": version}
 
 
 @cache

@@ -81,8 +81,8 @@ def _grade_all(jobs: socket.socket, terms: GradingTerms, grader: SubmissionGrade
 def _result(grader: SubmissionGrader, terms: GradingTerms, job: Job) -> JobResult:
     source = terms.sources[job.notebook]
     try:
-        own = source if job.variant is None else source.variant(job.variant)
-        grade = grader.grade(own, job.data, job.files, terms.seed, job.plan, pictures=job.pictures)
+        student_source = source if job.variant is None else source.variant(job.variant)
+        grade = grader.grade(student_source, job.data, job.files, terms.seed, job.plan, pictures=job.pictures)
         return JobResult(job.student, job.notebook, grade)
     except IsolationError as error:
         return JobResult(job.student, job.notebook, None, isolation_failure=str(error))

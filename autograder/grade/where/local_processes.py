@@ -120,8 +120,8 @@ class _Lane:
         if self.process is not None:
             return False
         _, ancillary, _, _ = self.connection.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
-        found = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
-        number = _CREDENTIALS.unpack(found[0])[0] if found else 0
+        credentials = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
+        number = _CREDENTIALS.unpack(credentials[0])[0] if credentials else 0
         with contextlib.suppress(psutil.Error):
             self.process = psutil.Process(number) if number else None
         return self.process is not None
@@ -312,7 +312,7 @@ class Lanes(Graders):
         for planner in (self._planner, None):
             try:
                 planner = planner or self._begin_planner()
-                socket.send_fds(planner, [b"l"], [one.fileno() for one in sockets])
+                socket.send_fds(planner, [b"l"], [end.fileno() for end in sockets])
                 send(planner, NewLane())
                 return
             except (ChannelError, OSError):

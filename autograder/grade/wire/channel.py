@@ -31,19 +31,19 @@ class _Header:
 
 
 def _headers() -> list[_Header]:
-    found = [_Header() for _ in range(256)]  # small integers, nil and booleans: one byte each
+    headers = [_Header() for _ in range(256)]  # small integers, nil and booleans: one byte each
     for count in range(16):
-        found[0x80 + count], found[0x90 + count] = _Header(inner=2 * count), _Header(inner=count)
+        headers[0x80 + count], headers[0x90 + count] = _Header(inner=2 * count), _Header(inner=count)
     for length in range(32):
-        found[0xA0 + length] = _Header(body=length)
+        headers[0xA0 + length] = _Header(body=length)
     for power, width in enumerate((1, 2, 4)):
-        found[0xC4 + power] = found[0xD9 + power] = _Header(width)  # bytes and strings
-        found[0xC7 + power] = _Header(width, body=1)
+        headers[0xC4 + power] = headers[0xD9 + power] = _Header(width)  # bytes and strings
+        headers[0xC7 + power] = _Header(width, body=1)
     for first, bodies in ((0xCA, (4, 8)), (0xCC, (1, 2, 4, 8)), (0xD0, (1, 2, 4, 8)), (0xD4, (2, 3, 5, 9, 17))):
-        found[first : first + len(bodies)] = [_Header(body=body) for body in bodies]
-    found[0xDC], found[0xDD] = _Header(2, each=1), _Header(4, each=1)
-    found[0xDE], found[0xDF] = _Header(2, each=2), _Header(4, each=2)
-    return found
+        headers[first : first + len(bodies)] = [_Header(body=body) for body in bodies]
+    headers[0xDC], headers[0xDD] = _Header(2, each=1), _Header(4, each=1)
+    headers[0xDE], headers[0xDF] = _Header(2, each=2), _Header(4, each=2)
+    return headers
 
 
 HEADERS = _headers()

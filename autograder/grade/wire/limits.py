@@ -118,4 +118,6 @@ def limit_fields() -> dict[str, LimitField]:
 def configuration_lines() -> str:
     """Return the lines of nbgrader_config.py that set the limits for which `grade` has options to their default values."""
     fields = [field for field in limit_fields().values() if field.setting.is_option]
-    return "".join(f"c.Autograder.{one.setting.name} = {one.default:g}  # {one.setting.help}\n" for one in fields)
+    return "".join(
+        f"c.Autograder.{field.setting.name} = {field.default:g}  # {field.setting.help}\n" for field in fields
+    )

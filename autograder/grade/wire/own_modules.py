@@ -25,24 +25,24 @@ STDLIB = sysconfig.get_path("stdlib")
 def path_with(folder: str, paths: Iterable[str]) -> list[str]:
     """Return a module path with a notebook's folder after the standard library, as in IPython (9, shellapp.py)."""
     paths = list(paths)
-    own = list(filter(_is_pythons, paths))
-    return [*own, folder, *(path for path in paths if path not in own)]
+    added = list(filter(_is_pythons, paths))
+    return [*added, folder, *(path for path in paths if path not in added)]
 
 
 def replaced_modules(files: Iterable[str]) -> set[str]:
     """Return the names of the modules that these files, given by relative path, replace, except those that a kernel has imported."""
-    found = set()
+    names = set()
     for file in files:
         name, _, rest = file.partition("/")
         if rest in ("", "__init__.py"):
-            found.add(name if rest else name.removesuffix(".py") if name.endswith(".py") else "")
-    return found - {"", PACKAGE} - sys.stdlib_module_names - KERNELS
+            names.add(name if rest else name.removesuffix(".py") if name.endswith(".py") else "")
+    return names - {"", PACKAGE} - sys.stdlib_module_names - KERNELS
 
 
 def take_out(names: set[str]) -> dict[str, ModuleType]:
     """Remove the modules with these names, and their submodules, from the imported modules, and return them."""
-    found = [name for name in sys.modules if name.partition(".")[0] in names] if names else []
-    return {name: sys.modules.pop(name) for name in found}
+    loaded = [name for name in sys.modules if name.partition(".")[0] in names] if names else []
+    return {name: sys.modules.pop(name) for name in loaded}
 
 
 def _is_pythons(path: str) -> bool:

@@ -119,5 +119,5 @@ def pandas_forms() -> dict[type, Form]:
         (type(pandas.NaT), lambda value: [], lambda: pandas.NaT),
         (type(pandas.NA), lambda value: [], lambda: pandas.NA),
     ]
-    found = {kind: Form(f"pandas.{kind.__name__}", split, build, True) for kind, split, build in forms}
-    return found | dict.fromkeys(indexes, Form("pandas.Index", _index_parts, _index, True))
+    by_type = {kind: Form(f"pandas.{kind.__name__}", split, build, True) for kind, split, build in forms}
+    return by_type | dict.fromkeys(indexes, Form("pandas.Index", _index_parts, _index, True))

@@ -415,10 +415,10 @@ def _python_forms() -> dict[type, Form]:
         (type, _class, _class_back),
         (type(len), _function, _function_back),
     ]
-    found = {kind: Form(kind.__name__, split, build) for kind, split, build in forms}
+    by_type = {kind: Form(kind.__name__, split, build) for kind, split, build in forms}
     for tag, constant in CONSTANTS.items():
-        found[type(constant)] = Form(tag, lambda value: [], lambda constant=constant: constant)
-    return found
+        by_type[type(constant)] = Form(tag, lambda value: [], lambda constant=constant: constant)
+    return by_type
 
 
 _FORMS: dict[type, Form] = _python_forms()

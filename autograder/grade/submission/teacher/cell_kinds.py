@@ -109,14 +109,14 @@ def cell_kinds(cells: Sequence[SourceCell], student_files: Iterable[str] = ()) -
     """
     reader = _Source(cells, frozenset(PurePath(name).name for name in student_files))
     kinds = {cell.id: reader.kind(index) for index, cell in enumerate(cells) if cell.kind == "test"}
-    inside = with_dependents(kinds, (name for name, found in kinds.items() if found.kind == "in process"))
+    inside = with_dependents(kinds, (name for name, kind in kinds.items() if kind.kind == "in process"))
     for name in inside:
         if kinds[name].kind != "in process":
             kinds[name] = replace(
                 kinds[name], kind="in process", reason="it uses a name that a test judged in process binds"
             )
-    for found in list(kinds.values()):
-        for name in found.uses_tests if found.kind == "plain data" else ():
+    for kind in list(kinds.values()):
+        for name in kind.uses_tests if kind.kind == "plain data" else ():
             if kinds[name].kind == "declarative":
                 kinds[name] = replace(kinds[name], kind="plain data", outside_kind="plain data")
     return kinds
@@ -124,19 +124,19 @@ def cell_kinds(cells: Sequence[SourceCell], student_files: Iterable[str] = ()) -
 
 def with_dependents(kinds: dict[str, CellKind], tests: Iterable[str]) -> frozenset[str]:
     """Return the ids of these tests, and of all that use a name which one of them binds."""
-    found = set(tests)
+    names = set(tests)
     for name, kind in kinds.items():  # in order, because a test uses names of earlier tests
-        if kind.uses_tests & found:
-            found.add(name)
-    return frozenset(found)
+        if kind.uses_tests & names:
+            names.add(name)
+    return frozenset(names)
 
 
 def with_binders(kinds: dict[str, CellKind], tests: Iterable[str]) -> frozenset[str]:
     """Return the ids of these tests, and of all that bind a name which one of them uses."""
-    found = set(tests)
+    names = set(tests)
     for name in reversed(kinds):
-        found |= kinds[name].uses_tests if name in found else frozenset()
-    return frozenset(found)
+        names |= kinds[name].uses_tests if name in names else frozenset()
+    return frozenset(names)
 
 
 class _Source:
@@ -228,27 +228,27 @@ class _Source:
 
     def _settings(self, before: int) -> set[int]:
         """Return the teacher's cells that call a function of a module for its effect, such as a seed, a style or an option."""
-        found = set[int]()
+        lines = set[int]()
         for index in range(before):
             reads = self.names[index].reads - BUILTINS
             if self.cells[index].kind != "teacher" or any(self._is_students(name, index) for name in reads):
                 continue
             if _calls_for_effect(_text(self.cells[index]), self._imported(index)):
-                found.add(index)
-                self._collect(reads, index, found, set(), set())
-        return found
+                lines.add(index)
+                self._collect(reads, index, lines, set(), set())
+        return lines
 
     def _imported(self, before: int) -> set[str]:
         return {name for names in self.names[: before + 1] for name in names.imports}
 
     def _modules(self, students: set[str], before: int) -> dict[str, str]:
         """Return the student's names that the model binds to a module, or to a part of one."""
-        found = {}
+        modules_by_name = {}
         for name in students:
             index = self.owner(name, before)
             if index is not None and name in self.names[index].imports:
-                found[name] = self.names[index].imports[name]
-        return found
+                modules_by_name[name] = self.names[index].imports[name]
+        return modules_by_name
 
     def _students_reason(self, cell: SourceCell, names: CellNames, students: set[str], index: int) -> str | None:
         if used := students & self.classes:
@@ -361,10 +361,10 @@ def _changed_results(nodes: list[ast.AST], students: Collection[str]) -> str | N
     """Return a name whose object comes from an answer and is changed in place, because it may share parts with the answer's own."""
     results = set(students)
     while True:
-        found = {name for node in nodes for name in _names_from(node, results)} - results
-        if not found:
+        names = {name for node in nodes for name in _names_from(node, results)} - results
+        if not names:
             break
-        results |= found
+        results |= names
     # adding to a number creates a new object: `total += f(x)`
     changes = [name for node in nodes if not _adds_to_name(node) for name in changed_names(node)]
     return next((name for name in changes if name in results - set(students)), None)
@@ -408,7 +408,9 @@ def _calls_for_effect(text: str, modules: set[str]) -> bool:
                 return True
         elif isinstance(part, (ast.Assign, ast.AugAssign)):
             targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-            if any(isinstance(one, (ast.Attribute, ast.Subscript)) and root(one) in modules for one in targets):
+            if any(
+                isinstance(target, (ast.Attribute, ast.Subscript)) and root(target) in modules for target in targets
+            ):
                 return True
     return False
 

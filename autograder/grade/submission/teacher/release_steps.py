@@ -81,8 +81,8 @@ def bundle_of(
     config = copy.deepcopy(rules.settings)
     configure(config)
     steps = [
-        one(config=config, log=_SILENT) if isinstance(one, type) else one
-        for one in config.GenerateAssignment.preprocessors
+        step(config=config, log=_SILENT) if isinstance(step, type) else step
+        for step in config.GenerateAssignment.preprocessors
     ]
     with contextlib.chdir(rules.root):
         stages = _stages(copy.deepcopy(notebook), name, steps, rules)
@@ -94,7 +94,7 @@ def bundle_of(
         files={path: data for path, data in files.items() if path not in excluded},
         student_files={path: data for path, data in files.items() if path in excluded},
         changes=changes,
-        hidden_mark=next((one.begin_test_delimeter for one in steps if isinstance(one, ClearHiddenTests)), ""),
+        hidden_mark=next((step.begin_test_delimeter for step in steps if isinstance(step, ClearHiddenTests)), ""),
     )
 
 

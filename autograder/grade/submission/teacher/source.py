@@ -29,16 +29,16 @@ def files_beside(folder: Path) -> tuple[dict[str, bytes], list[str]]:
     """Return the files that a teacher hands out with the notebooks, and a note for each that is left out."""
     from nbgrader.utils import find_all_files  # imports all of nbgrader
 
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     notes = []
     for path in map(Path, sorted(find_all_files(str(folder), IGNORED))):
         name = str(path.relative_to(folder))
         try:
             name.encode()
-            found[name] = plain_file(path.resolve(), LARGEST_FILE)
+            files[name] = plain_file(path.resolve(), LARGEST_FILE)
         except (OSError, UnicodeEncodeError, UnreadableSubmission) as error:
             notes.append(f"{printable(name)}, next to the source, was left out: {reason_of(error)}")
-    return found, notes
+    return files, notes
 
 
 def write_files(files: dict[str, bytes], folder: Path) -> None:

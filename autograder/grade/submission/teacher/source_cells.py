@@ -167,8 +167,10 @@ def varied(bundle: SourceBundle, seed: int) -> SourceBundle:
         vary(_notebook(bundle, version), seed, bundle.changes).cells for version in ("full", "text", "visible")
     )
     cells = [
-        msgspec.structs.replace(cell, metadata=two.metadata, full=one.source, text=two.source, visible=three.source)
-        for cell, one, two, three in zip(bundle.cells, full, text, visible, strict=True)
+        msgspec.structs.replace(
+            cell, metadata=two.metadata, full=cell_full.source, text=two.source, visible=three.source
+        )
+        for cell, cell_full, two, three in zip(bundle.cells, full, text, visible, strict=True)
     ]
     return msgspec.structs.replace(bundle, cells=tuple(cells), is_variant=True)
 
@@ -212,12 +214,14 @@ def _kind(cell: BundledCell, known: Mapping[str, Any]) -> Kind:
     return "teacher" if cell.cell_type == "code" else "text"
 
 
-def _settings(own: Any, name: str) -> tuple[Process, bool]:
+def _settings(about: Any, name: str) -> tuple[Process, bool]:
     """Return the values of "process" and "counts" in a cell's metadata under "autograder"."""
-    process, counts = (own.get("process", ""), own.get("counts", False)) if isinstance(own, dict) else (own, False)
+    process, counts = (
+        (about.get("process", ""), about.get("counts", False)) if isinstance(about, dict) else (about, False)
+    )
     if process not in ("", "one", "two") or not isinstance(counts, bool):
         raise SourceError(
-            f'the cell {name!r} has the metadata {{"autograder": {own!r}}}. Use one of {{"process": "one"}}, '
+            f'the cell {name!r} has the metadata {{"autograder": {about!r}}}. Use one of {{"process": "one"}}, '
             f'{{"process": "two"}} and {{"counts": true}}'
         )
     return process, counts
@@ -254,15 +258,15 @@ def _certainly_shown(lines: list[str], shown: list[str]) -> set[int]:
     """
     first = _found(lines, shown)
     last = [len(lines) - 1 - number for number in reversed(_found(lines[::-1], shown[::-1]))]
-    return {one for one, other in zip(first, last, strict=True) if one == other}
+    return {before for before, after in zip(first, last, strict=True) if before == after}
 
 
 def _found(lines: list[str], wanted: list[str]) -> list[int]:
     """Return the indices of the wanted lines, in order; [] if some are missing."""
-    found: list[int] = []
+    numbers: list[int] = []
     for line in wanted:
-        start = found[-1] + 1 if found else 0
+        start = numbers[-1] + 1 if numbers else 0
         if line not in lines[start:]:
             return []
-        found.append(lines.index(line, start))
-    return found
+        numbers.append(lines.index(line, start))
+    return numbers
