@@ -128,6 +128,14 @@ def test_a_row_names_the_execution_of_its_line():
     assert [("5", "execution 2 of 3"), ("8", ""), ("9", "")] == [(row.line, row.remark) for row in column.rows]
 
 
+def test_a_column_without_a_storage_is_headed_by_its_line():
+    """The first backward frees the graph and makes no graph of its own: two faults, of which no storage is the cause."""
+    lines = "x = w.exp().sum()\n(g,) = torch.autograd.grad(x, w)\nloss = x + g.norm()\nloss.backward()\n"
+    timeline = timeline_of(record(HEAD + lines, file="bug.py"))
+
+    assert ["line 3", "line 4"] == [column.heading for column in timeline.columns]
+
+
 @pytest.mark.parametrize(
     ("got", "line"),
     [

@@ -75,8 +75,10 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """The name, with the line that explains the outcome, for a column that is folded."""
+        """The name, with the line that explains the outcome, for a column that is folded; without a name, only the line."""
         lit = next((row.line for row in self.rows if row.is_lit), "")
+        if lit and not self.name:
+            return translated("line {line}", line=lit)
         return translated("{tensor} (line {line})", tensor=self.name, line=lit) if lit else self.name
 
 
