@@ -27,7 +27,13 @@ from typing import NoReturn
 from autograder.check.demonstrations import take_for_granted
 from autograder.grade.sandbox import namespaces, seccomp
 from autograder.grade.sandbox.isolation import LEVELS, IsolationLevel, package_folders
-from autograder.grade.sandbox.warmup import import_igraph, import_modules, import_nbformat, warm_up
+from autograder.grade.sandbox.warmup import (
+    import_igraph,
+    import_modules,
+    import_nbformat,
+    import_nbgrader_utils,
+    warm_up,
+)
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
 from autograder.grade.wire.messages import Fork, Greet, Order, Ready, Role, Start
@@ -283,6 +289,7 @@ def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoRetur
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         namespaces.end_with_parent()
         if role == "planner":
+            import_nbgrader_utils()
             importlib.import_module(PLANNER).serve(control)
         else:
             isolation.level.become(role)

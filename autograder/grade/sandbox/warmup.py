@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
+import sys
 from collections.abc import Iterable
 
 from autograder.graded import AUTOGRADE, EXECUTION
@@ -96,6 +98,16 @@ def import_nbformat() -> None:
     format that notebooks do not use. The package itself can be imported as usual afterwards.
     """
     import_without("rfc3987_syntax", "nbformat", ready="jsonschema")
+
+
+def import_nbgrader_utils() -> None:
+    """Import `nbgrader.utils` without `nbgrader/__init__.py`, which also imports the server extensions and SQLAlchemy (0.9.6).
+
+    That saves a lane a third of a second and 40 MB. Other modules of nbgrader can be imported as usual afterwards.
+    """
+    if "nbgrader" not in sys.modules and (spec := importlib.util.find_spec("nbgrader")) is not None:
+        sys.modules["nbgrader"] = importlib.util.module_from_spec(spec)  # not executed
+    importlib.import_module("nbgrader.utils")
 
 
 def import_igraph() -> None:

@@ -101,12 +101,14 @@ def test_the_search_for_repairs_is_hidden_where_this_package_lies():
 
 
 def test_importing_the_grader_changes_no_other_import():
-    """nbformat is imported without a slow requirement of jsonschema; later imports of that package work as usual."""
+    """nbformat and nbgrader.utils are imported without slow modules that they do not need; later imports work as usual."""
     program = (
-        "import sys; from autograder.grade.sandbox.warmup import import_nbformat; import_nbformat()\n"
-        "print('jsonschema' in sys.modules, [name for name, module in sys.modules.items() if module is None])"
+        "import sys; from autograder.grade.sandbox.warmup import import_nbformat, import_nbgrader_utils\n"
+        "import_nbformat(); import_nbgrader_utils()\n"
+        "print('jsonschema' in sys.modules, [name for name, module in sys.modules.items() if module is None])\n"
+        "print('sqlalchemy' in sys.modules); from nbgrader import api, utils; print(api.utils is utils)"
     )
-    assert "True []\n" == subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
+    assert "True []\nFalse\nTrue\n" == subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
 
 
 def test_doctor_has_a_line_for_each_wall():
