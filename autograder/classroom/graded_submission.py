@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autograder.classroom.collect.download import DownloadedHandIn, open_download
-from autograder.classroom.collect.hand_in_files import readable, shapes_in
+from autograder.classroom.collect.download import DownloadedSubmission, open_download
+from autograder.classroom.collect.submission_files import readable, shapes_in
 from autograder.classroom.harness_zip import HarnessTerms, read_terms
 from autograder.course.paths import replace_file
 from autograder.errors import AutograderError
@@ -152,7 +152,7 @@ def _place(submission: Path, classroom: Classroom) -> list[str]:
     shapes = shapes_in(classroom.sources / classroom.assignment)
     with open_download(submission) as download:
         files = {file.path: file for file in download.files}
-        work = readable(DownloadedHandIn("", "", (), files), shapes, {})
+        work = readable(DownloadedSubmission("", "", (), files), shapes, {})
         contents = work.read()
         folder = classroom.submitted(STUDENT)
         folder.mkdir(parents=True)
@@ -160,8 +160,10 @@ def _place(submission: Path, classroom: Classroom) -> list[str]:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        taken = [f"{match.path} was graded as {name}.ipynb." for name, match in work.found.found.items() if match.how]
-        unknown = [f"{path} was left out: {why}." for path, why in work.found.unknown.items()]
+        taken = [
+            f"{match.path} was graded as {name}.ipynb." for name, match in work.notebooks.found.items() if match.how
+        ]
+        unknown = [f"{path} was left out: {why}." for path, why in work.notebooks.unknown.items()]
         return [*taken, *unknown, *download.notes, *work.notes]
 
 

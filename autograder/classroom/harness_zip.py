@@ -95,7 +95,7 @@ def write_harness(
         HarnessError: the requirements cannot be read, or the zip cannot be written.
     """
     more = _requirements_in(requirements) if requirements else ""
-    classroom = open_class(course, assignment, before_hand_in=True)
+    classroom = open_class(course, assignment, without_submissions=True)
     here = next((level.name for level in LEVELS.values() if not level.obstacle), STRONGEST)
     reports = [report for report, _ in validate_assignment(assignment, course, here, on_step=on_step)]
     terms = HarnessTerms(

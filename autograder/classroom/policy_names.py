@@ -9,9 +9,9 @@ from pathlib import Path
 
 from nbgrader.api import Assignment, Student
 
-from autograder.classroom.hand_in_record import read_record, read_students
 from autograder.classroom.roster import FILE as ROSTER
 from autograder.classroom.roster import Person, read_roster
+from autograder.classroom.submission_record import read_record, read_students
 from autograder.course.variants.variant_record import read_record as read_variants
 from autograder.errors import printable
 from autograder.grade.batch.classroom import Classroom, opened_gradebook

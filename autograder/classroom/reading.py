@@ -259,7 +259,7 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
         NotGradedError: the assignment has not been graded yet.
         ReadingError: there are no answers to grade by hand.
     """
-    classroom = open_class(course, assignment, before_hand_in=True)
+    classroom = open_class(course, assignment, without_submissions=True)
     read_class_grades(classroom)
     folder = classroom.folder / FOLDER / assignment
     state = _read_state(folder / STATE)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from autograder.classroom.class_grades import ClassGrades, read_class_grades
-from autograder.classroom.hand_in_record import CollectedHandIn, read_record
 from autograder.classroom.platforms.blackboard import BLACKBOARD_FORM
 from autograder.classroom.platforms.canvas import CANVAS_FORM
 from autograder.classroom.platforms.moodle import MOODLE_FORM
 from autograder.classroom.policy_names import checked_policy, listed_students
 from autograder.classroom.roster import Person, Roster, identifying_columns, people_in, same_word, words_of
+from autograder.classroom.submission_record import CollectedSubmission, read_record
 from autograder.classroom.table_file import TableError, TableFile, read_table
 from autograder.classroom.worksheet import PLAIN_FORM, GradeColumn, WorksheetForm, feedback_pages, number_in, zip_of
 from autograder.course.paths import replace_files
@@ -27,7 +27,7 @@ KINDS = ("student", "canvas", "login", "email", "number")
 
 
 def match_rows(
-    rows: list[tuple[int, Person]], students: list[str], record: Mapping[str, CollectedHandIn], roster: Roster
+    rows: list[tuple[int, Person]], students: list[str], record: Mapping[str, CollectedSubmission], roster: Roster
 ) -> tuple[dict[int, str], list[int]]:
     """Return the student of each row that has one, and the rows that were matched by name only.
 
@@ -57,7 +57,7 @@ def _by_mark(person: Person, known: Mapping[tuple[str, str], str]) -> str | None
 
 
 def _by_participant(
-    person: Person, known: Mapping[tuple[str, str], str], record: Mapping[str, CollectedHandIn]
+    person: Person, known: Mapping[tuple[str, str], str], record: Mapping[str, CollectedSubmission]
 ) -> str | None:
     """Return the student with this participant number if the names agree: in another assignment, Moodle's numbers differ."""
     student = known.get(("participant", person.known.get("participant", "")))
@@ -66,7 +66,7 @@ def _by_participant(
 
 
 def _known(
-    students: list[str], record: Mapping[str, CollectedHandIn], roster: Roster
+    students: list[str], record: Mapping[str, CollectedSubmission], roster: Roster
 ) -> tuple[dict[tuple[str, str], str], dict[str, set[str]]]:
     known: dict[tuple[str, str], str] = {}
     names: dict[str, set[str]] = defaultdict(set)
@@ -138,7 +138,7 @@ class _Return:
     ) -> None:
         self.classroom, self.form, self.table = classroom, form, table
         self.grades: ClassGrades = read_class_grades(classroom)
-        self.record: dict[str, CollectedHandIn] = read_record(classroom.folder, classroom.assignment)
+        self.record: dict[str, CollectedSubmission] = read_record(classroom.folder, classroom.assignment)
         self.column: GradeColumn = form.grade_column(table, classroom.assignment, column)
         self.maximum = self._maximum(scale)
         if self.column.number in identifying_columns(table):
@@ -289,7 +289,7 @@ def return_grades(
         TableError: the worksheet belongs to another platform or course, the points cannot be scaled, or the folder cannot be written to.
         NotGradedError: the assignment has not been graded yet.
     """
-    classroom = open_class(course, assignment, before_hand_in=True)
+    classroom = open_class(course, assignment, without_submissions=True)
     table = read_table(worksheet)
     target = out / GRADES
     if target.exists() and target.samefile(worksheet):

@@ -17,9 +17,9 @@ from pathlib import Path
 import jinja2
 from copydetect.utils import filter_code, get_document_fingerprints
 
-from autograder.classroom.hand_in_record import read_record
 from autograder.classroom.report.grading_records import TestedCell, graded_notebook, tested_cells
 from autograder.classroom.report.wrong_answers import without_comments
+from autograder.classroom.submission_record import read_record
 from autograder.course.author_cells import AuthorError, exercises
 from autograder.course.canonical import read
 from autograder.errors import InputError, printable
@@ -182,7 +182,7 @@ def similar_report(assignment: str, course: Path) -> SimilarReport:
         ClassError: the assignment does not exist.
         NothingToCompareError: fewer than two students have a graded submission.
     """
-    classroom = open_class(course, assignment, before_hand_in=True)
+    classroom = open_class(course, assignment, without_submissions=True)
     cells = tested_cells(classroom)
     folders = classroom.steps["autograded"].glob(f"*/{assignment}")
     answers = {folder.parent.name: _answers(classroom, folder.parent.name, cells) for folder in sorted(folders)}

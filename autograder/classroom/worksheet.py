@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from autograder.classroom.collect.hand_in_files import like_name
+from autograder.classroom.collect.submission_files import like_name
 from autograder.classroom.table_file import TableError, TableFile
 from autograder.errors import printable
 from autograder.grade.batch.classroom import Classroom

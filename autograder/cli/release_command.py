@@ -103,7 +103,7 @@ def _hand_out(chosen: argparse.Namespace) -> int:
     course = chosen.course or CLASS
     if chosen.course is None:
         course.mkdir(exist_ok=True)
-    classroom = open_class(course, chosen.assignment, before_hand_in=True)
+    classroom = open_class(course, chosen.assignment, without_submissions=True)
     terms = Terms(chosen.assignment, chosen.to or "", chosen.for_credit, classroom.any_prediction())
     if chosen.out is not None:
         check_target(chosen.out, terms)

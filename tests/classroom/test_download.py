@@ -10,7 +10,7 @@ import pytest
 from autograder.classroom.collect import download as module
 from autograder.classroom.collect.collection import collect
 from autograder.classroom.collect.download import DownloadedFile, DownloadError, open_download, unpacked
-from autograder.classroom.collect.hand_in_files import writable_names
+from autograder.classroom.collect.submission_files import writable_names
 from autograder.classroom.roster import Roster
 from tests.classroom import made_class
 from tests.classroom.downloads import canvas_name, write_zip

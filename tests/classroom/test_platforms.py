@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from autograder.classroom.collect.download import (
     Download,
     DownloadedFile,
-    DownloadedHandIn,
+    DownloadedSubmission,
     DownloadError,
     open_download,
 )
-from autograder.classroom.collect.hand_in_files import (
+from autograder.classroom.collect.questions import Answers, attribute_submissions, match_people
+from autograder.classroom.collect.submission_files import (
     LIMITS,
     FoundNotebook,
     NotebookShape,
-    ReadableHandIn,
+    ReadableSubmission,
     find_notebooks,
     like_name,
     readable,
 )
-from autograder.classroom.collect.questions import Answers, claims_of, match_people
 from autograder.classroom.platforms.registry import PLATFORMS, platform_of
 from autograder.classroom.roster import Person, Roster
 from autograder.classroom.table_file import TableError, TableFile, read_table
@@ -35,7 +35,7 @@ from tests.classroom.made_class import STUDENTS, notebook
 def read(platform: str, *paths: str):
     """Return the submissions that a platform finds in files with these names."""
     files = [DownloadedFile(path, lambda most: b"") for path in paths]
-    return PLATFORMS[platform].hand_ins(Download(files, []), datetime.UTC, "first")
+    return PLATFORMS[platform].submissions(Download(files, []), datetime.UTC, "first")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_one_odd_folder_does_not_change_the_platform():
 def test_a_file_in_another_form_is_left_out(platform):
     """A note names the file, and nobody has submitted it."""
     download = Download([DownloadedFile("odd.ipynb", lambda most: b"")], [])
-    assert [] == PLATFORMS[platform].hand_ins(download, datetime.UTC, "first")
+    assert [] == PLATFORMS[platform].submissions(download, datetime.UTC, "first")
     assert ["odd.ipynb was left out"] == [note.partition(":")[0] for note in download.notes]
 
 
@@ -130,7 +130,7 @@ def gradescopes(text: str):
         DownloadedFile(f"x/{name}", lambda most: text.encode()) for name in ("submission_metadata.yml", "2/a.ipynb")
     ]
     download = Download(files, [])
-    found = PLATFORMS["gradescope"].hand_ins(download, datetime.UTC, "first")
+    found = PLATFORMS["gradescope"].submissions(download, datetime.UTC, "first")
     assert ["x/2/a.ipynb was left out: submission_metadata.yml does not name its folder"] == download.notes
     return found
 
@@ -177,7 +177,7 @@ def test_what_lies_beside_the_hand_ins_is_no_hand_in(holder, beside):
     """Files and folders such as outbound or source are not students; the files that were left out are listed."""
     files = [DownloadedFile(path, lambda most: b"") for path in (f"{holder}/doejane/first/first.ipynb", *beside)]
     download = Download(files, [])
-    found = PLATFORMS["nbgrader"].hand_ins(download, datetime.UTC, "first")
+    found = PLATFORMS["nbgrader"].submissions(download, datetime.UTC, "first")
     assert [("doejane", ["first.ipynb"])] == [
         (one.key, [path.removeprefix("first/") for path in one.files]) for one in found
     ]
@@ -284,7 +284,7 @@ def test_names_that_are_alike_by_chance_stay_apart():
 def test_more_files_than_a_submission_may_have_are_left_out():
     """The first files and the notebook are kept; a note has the number of the others, and one names an archive."""
     names = ["a.RAR", *(f"{number}.txt" for number in range(LIMITS.attachment_count + 1)), "first.ipynb"]
-    work = readable(DownloadedHandIn("77", "", (), files(*names, data=b"x")), SHAPES, {})
+    work = readable(DownloadedSubmission("77", "", (), files(*names, data=b"x")), SHAPES, {})
     assert {*names[:-3], "first.ipynb"} == work.names.keys()
     assert [f"2 files more than {LIMITS.attachment_count} were left out"] == work.notes[1:]
     assert "a.RAR is an archive that is not unpacked; only zips are" == work.notes[0]
@@ -312,7 +312,7 @@ CLASS = Roster([ANN, BEN, Person("kim", "Kim Po", {"participant": "9"})])
 )
 def test_whose_submission_it_is(name, identity, answer, student, how):
     """The teacher's answer decides, then an identifier, then a name that only one student has; anything else is asked for."""
-    hand_in = DownloadedHandIn("77", name, (identity,) if identity else (), {})
+    hand_in = DownloadedSubmission("77", name, (identity,) if identity else (), {})
     [match] = match_people(hand_in, CLASS, {"77": answer} if answer else {})
     assert (student, how) == (match.person and match.person.student, match.how)
 
@@ -320,20 +320,20 @@ def test_whose_submission_it_is(name, identity, answer, student, how):
 def test_without_a_roster_the_platforms_name_is_the_students():
     """A name that cannot be that of a folder is asked for."""
     for name, expected in (("López, María", "lopez-maria"), ("!", None)):
-        [match] = match_people(DownloadedHandIn("77", name, ({"words": name},), {}), Roster([]), {})
+        [match] = match_people(DownloadedSubmission("77", name, ({"words": name},), {}), Roster([]), {})
         assert expected == (match.person and match.person.student)
 
 
 def test_two_people_with_the_name_of_one_student_are_asked_about():
     """Neither gets the folder; a submission that the teacher told to ignore counts for nothing."""
     works = [
-        ReadableHandIn(
-            DownloadedHandIn(key, "Kim Po", ({"words": "Kim Po"},), {}), {}, find_notebooks({}, [], {}), {}, []
+        ReadableSubmission(
+            DownloadedSubmission(key, "Kim Po", ({"words": "Kim Po"},), {}), {}, find_notebooks({}, [], {}), {}, []
         )
         for key in "456"
     ]
     for number, expected in ((2, ([], ["4", "5"])), (1, (["kim"], []))):
-        claims, asked = claims_of([*works[:number], works[2]], CLASS, Answers({"6": "-"}, {}, {}, []))
+        claims, asked = attribute_submissions([*works[:number], works[2]], CLASS, Answers({"6": "-"}, {}, {}, []))
         assert expected == (list(claims), [one.hand_in for one in asked])
 
 

@@ -57,7 +57,7 @@ def test_a_name_that_nobody_knows_is_refused(course, text, sentence):
     """For every place in the file, the error has the setting, its value, and the most similar known name."""
     (course / "policy.toml").write_text(text, "utf-8")
     with pytest.raises(PolicyError, match=sentence) as caught:
-        checked_policy(open_class(course, ASSIGNMENT, before_hand_in=True))
+        checked_policy(open_class(course, ASSIGNMENT, without_submissions=True))
     assert "\n" not in str(caught.value)
 
 
@@ -97,7 +97,7 @@ def test_who_has_handed_in_nothing_yet_is_known(course, tmp_path, known_by):
     (course / "policy.toml").write_text(
         f'[assignments.first]\nexcused = ["{AWAY}"]\n[assignments.second.extensions]\n{HERE} = "3 days"\n', "utf-8"
     )
-    classroom = open_class(course, ASSIGNMENT, before_hand_in=True)
+    classroom = open_class(course, ASSIGNMENT, without_submissions=True)
     with pytest.raises(PolicyError, match=f"has “{AWAY}”"):
         checked_policy(classroom)
     if known_by == "roster.csv":
@@ -122,7 +122,7 @@ def test_what_the_course_keeps_of_a_list_grows(course, tmp_path):
         listed = downloads.canvas_gradebook(tmp_path / f"{number}.csv", students)
         collect(download, ASSIGNMENT, course, read_roster(listed))
     (course / "policy.toml").write_text(f'[assignments.first]\nexcused = ["{AWAY}"]', "utf-8")
-    assert checked_policy(open_class(course, ASSIGNMENT, before_hand_in=True))
+    assert checked_policy(open_class(course, ASSIGNMENT, without_submissions=True))
 
 
 def test_the_lessons_of_the_clone_are_known(tmp_path):
@@ -130,4 +130,4 @@ def test_the_lessons_of_the_clone_are_known(tmp_path):
     make_course(tmp_path / "made")
     (tmp_path / "made" / "nbgrader_config.py").unlink()
     (tmp_path / "made" / "policy.toml").write_text("[assignments.02_mutating_a_saved_tensor]\n", "utf-8")
-    assert checked_policy(open_class(tmp_path / "made", ASSIGNMENT, before_hand_in=True))
+    assert checked_policy(open_class(tmp_path / "made", ASSIGNMENT, without_submissions=True))

@@ -181,7 +181,7 @@ def test_the_report_has_what_a_person_gave(tmp_path):
             grade.manual_score, grade.needs_manual_grade = mark, mark is None
         book.db.commit()
     marks = [0.5, 1.5, *(2.0 * (one.answers["exercise_0"] is None) for one in students[5:])]
-    found = class_report(open_class(tmp_path, SIMULATED, before_hand_in=True))
+    found = class_report(open_class(tmp_path, SIMULATED, without_submissions=True))
     first = found.exercises[0]
     assert (3, marks.count(2.0)) == (first.waiting, first.correct)
     assert first.statistics.difficulty == pytest.approx(sum(marks) / 2 / 27)

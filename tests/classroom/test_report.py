@@ -275,7 +275,7 @@ def test_the_change_since_the_previous_assignment_is_that_of_the_shares(tmp_path
     course = made_class.course(tmp_path)
     give_grades(course, {"ann": {"a": 4.0}, "ben": {"a": 2.0}, "cy": {"a": 1.0}}, "early", {"a": 4.0})
     give_grades(course, {"ann": {"b": 1.0}, "ben": {"b": 1.0}}, made_class.ASSIGNMENT, {"b": 2.0})
-    classroom = open_class(course, made_class.ASSIGNMENT, before_hand_in=True)
+    classroom = open_class(course, made_class.ASSIGNMENT, without_submissions=True)
     found = change_since(classroom, SimpleNamespace(assignment=made_class.ASSIGNMENT))
     assert ("early", ["cy"], [("ann", 1.0, 0.5)]) == (
         found.before, found.missing, [(one.student, one.before, one.now) for one in found.fell]

@@ -228,7 +228,7 @@ def test_a_missing_submission_is_zero_or_blank_by_policy(tmp_path, missing):
 def test_a_student_who_left_keeps_the_cell_and_is_in_no_list(tmp_path):
     """A grade without a row does not prevent zeros for others, and the course's table omits those who left."""
     course, listed = graded(tmp_path, downloads.moodle_zip, downloads.moodle_worksheet)
-    classroom = open_class(course, ASSIGNMENT, before_hand_in=True)
+    classroom = open_class(course, ASSIGNMENT, without_submissions=True)
     graded_students = sorted(read_class_grades(classroom).scores)
     here, gone = graded_students[:2]
     assert {here, gone} < {line.student for line in course_lines(classroom)}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from autograder.classroom.hand_in_record import CollectedHandIn
 from autograder.classroom.return_grades import match_rows
 from autograder.classroom.roster import Person, Roster, is_student_id, joined, read_roster, words_of
+from autograder.classroom.submission_record import CollectedSubmission
 from autograder.classroom.table_file import TableError
 from tests.classroom import downloads
 from tests.classroom.made_class import STUDENTS
@@ -101,10 +101,10 @@ def test_ids_that_cannot_be_folders_are_refused(text):
 def test_rows_are_matched_by_the_most_reliable_mark():
     """An identifier decides, then a name. A shared name, another name and a second row for a name belong to nobody."""
     record = {
-        "ann": CollectedHandIn(platform="moodle", key="7", name="Ann Lee", known={"participant": "7"}),
-        "bob": CollectedHandIn(platform="canvas", key="41"),  # who handed in for a group, which has no list
-        "eve": CollectedHandIn(platform="csv", key="eve", name="Kim Po"),
-        "kim": CollectedHandIn(platform="csv", key="kim", name="Po, Kim"),
+        "ann": CollectedSubmission(platform="moodle", key="7", name="Ann Lee", known={"participant": "7"}),
+        "bob": CollectedSubmission(platform="canvas", key="41"),  # who handed in for a group, which has no list
+        "eve": CollectedSubmission(platform="csv", key="eve", name="Kim Po"),
+        "kim": CollectedSubmission(platform="csv", key="kim", name="Po, Kim"),
     }
     roster = Roster([Person("cy", "Cy Dee", {"email": "cy@x.org"}), Person("fay", "Fay Ito", {})])
     rows = [

@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from autograder.classroom.hand_in_record import keep_students
 from autograder.classroom.policy_names import fill_names, listed_students
+from autograder.classroom.submission_record import keep_students
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.dry_run import dry_run

@@ -15,20 +15,26 @@ from rich.table import Table
 from rich.text import Text
 
 from autograder.classroom.collect.download import DownloadError, open_download
-from autograder.classroom.collect.hand_in_files import ReadableHandIn, readable, shapes_in
 from autograder.classroom.collect.questions import (
     Answers,
-    Claim,
+    AttributedSubmission,
     MatchQuestion,
-    claims_of,
+    attribute_submissions,
     question_of,
     read_answers,
     write_questions,
 )
-from autograder.classroom.collect.submitted_folder import HandInFiles, Placing, is_kept, keep_earlier, place
-from autograder.classroom.hand_in_record import CollectedHandIn, keep_students, read_record, record_folder, write_record
+from autograder.classroom.collect.submission_files import ReadableSubmission, readable, shapes_in
+from autograder.classroom.collect.submitted_folder import Placing, SubmissionFiles, is_kept, keep_earlier, place
 from autograder.classroom.platforms.registry import platform_of
 from autograder.classroom.roster import Person, Roster
+from autograder.classroom.submission_record import (
+    CollectedSubmission,
+    keep_students,
+    read_record,
+    record_folder,
+    write_record,
+)
 from autograder.classroom.written_time import parse_time
 from autograder.errors import UnfinishedError, printable
 from autograder.grade.batch.classroom import Classroom, open_class
@@ -107,7 +113,7 @@ def collect(
         ZoneError: a time has no zone, and neither has the course; nothing is written.
         CollectError: a file cannot be written to the course's folder.
     """
-    classroom = open_class(course, assignment, before_hand_in=True)
+    classroom = open_class(course, assignment, without_submissions=True)
     try:
         return _collect(classroom, download, roster, platform, zone)
     except OSError as error:
@@ -125,19 +131,19 @@ def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str
     record = read_record(classroom.folder, assignment)
     with open_download(download) as files:
         chosen = platform_of(files, platform)
-        hand_ins = chosen.hand_ins(files, zone, assignment)
-        works = [readable(hand_in, shapes, answers.notebooks) for hand_in in hand_ins]
+        downloads = chosen.submissions(files, zone, assignment)
+        works = [readable(downloaded, shapes, answers.notebooks) for downloaded in downloads]
         _check_assignment(works, download, assignment)
-        claims, questions = claims_of(works, roster, answers)
+        submissions, questions = attribute_submissions(works, roster, answers)
         desk = _Desk(classroom, chosen.name, record, folder, answers, zone)
-        desk.check_times(claims)
+        desk.check_times(submissions)
         classroom.steps["submitted"].mkdir(parents=True, exist_ok=True)
-        lines = [desk.settle(student, attributed) for student, attributed in sorted(claims.items())]
+        lines = [desk.settle(student, attributed) for student, attributed in sorted(submissions.items())]
     write_record(classroom.folder, assignment, record)
     keep_students(classroom.folder, {person.student: person.name for person in roster.people})
     questions += desk.questions
-    table = write_questions(folder, questions, answers, {work.hand_in.key for work in works})
-    absent = [person for person in roster.people if person.student not in claims]
+    table = write_questions(folder, questions, answers, {work.downloaded.key for work in works})
+    absent = [person for person in roster.people if person.student not in submissions]
     before = record.keys() | set(classroom.students())
     earlier = [person for person in absent if person.student in before]
     missing = [person for person in absent if person.student not in before]
@@ -151,7 +157,7 @@ class _Desk:
         self,
         classroom: Classroom,
         platform: str,
-        record: dict[str, CollectedHandIn],
+        record: dict[str, CollectedSubmission],
         folder: Path,
         answers: Answers,
         zone: datetime.tzinfo,
@@ -162,17 +168,17 @@ class _Desk:
         self.questions: list[MatchQuestion] = []
         self.unread_times: set[str] = set()
 
-    def check_times(self, claims: dict[str, list[Claim]]) -> None:
+    def check_times(self, submissions: dict[str, list[AttributedSubmission]]) -> None:
         """Raise ZoneError if a time has no zone."""
-        for claim in (claim for listed in claims.values() for claim in listed):
-            self._time(claim)
+        for submission in (submission for listed in submissions.values() for submission in listed):
+            self._time(submission)
 
-    def settle(self, student: str, claims: list[Claim]) -> CollectedLine:
+    def settle(self, student: str, submissions: list[AttributedSubmission]) -> CollectedLine:
         """Place the latest of a student's submissions, store the others, and return the student's line."""
-        *others, last = sorted(claims, key=lambda claim: self._order(student, claim))
+        *others, last = sorted(submissions, key=lambda submission: self._order(student, submission))
         earlier = self.classroom.earlier(student)
-        for claim in others:
-            keep_earlier(self._read(claim, student), earlier)
+        for submission in others:
+            keep_earlier(self._read(submission, student), earlier)
         if not last.work.names:
             self._ask(last)
             return CollectedLine(
@@ -187,25 +193,25 @@ class _Desk:
         if placing in ("new", "newer than before", "as before"):
             self.record[student] = self._collected(last, work)
         self._ask(last)
-        if last.work.hand_in.late and work.handed_in is None:
+        if last.work.downloaded.late and work.handed_in is None:
             question = question_of(last, "it was late, and the download does not say by how much")
             self.questions.append(replace(question, submission=_number(last)))
         return CollectedLine(student, last.person.name, placing, tuple(_remarks(last, reason, len(others))))
 
-    def _ask(self, claim: Claim) -> None:
-        notebooks = claim.work.found
+    def _ask(self, submission: AttributedSubmission) -> None:
+        notebooks = submission.work.notebooks
         self.questions += [
-            question_of(claim, why, claim.work.files[path].path) for path, why in notebooks.unknown.items()
+            question_of(submission, why, submission.work.files[path].path) for path, why in notebooks.unknown.items()
         ]
 
-    def _read(self, claim: Claim, student: str) -> HandInFiles:
-        in_time, time, sequence = self._order(student, claim)
-        return HandInFiles(claim.work.read(), None if time == START else time, sequence, in_time)
+    def _read(self, submission: AttributedSubmission, student: str) -> SubmissionFiles:
+        in_time, time, sequence = self._order(student, submission)
+        return SubmissionFiles(submission.work.read(), None if time == START else time, sequence, in_time)
 
-    def _order(self, student: str, claim: Claim) -> tuple[bool, datetime.datetime, int]:
+    def _order(self, student: str, submission: AttributedSubmission) -> tuple[bool, datetime.datetime, int]:
         """Return a key by which the greatest of a student's submissions counts."""
-        hand_in, time = claim.work.hand_in, self._time(claim)
-        return self._is_in_time(student, time, hand_in.late), time or START, hand_in.sequence
+        downloaded, time = submission.work.downloaded, self._time(submission)
+        return self._is_in_time(student, time, downloaded.late), time or START, downloaded.sequence
 
     def _is_in_time(self, student: str, time: datetime.datetime | None, late: bool) -> bool:
         """Return whether a submission is in time, by the platform if its time is unknown; True if the last one counts."""
@@ -213,38 +219,38 @@ class _Desk:
             return True
         return self.policy.is_in_time(self.classroom.assignment, student, time) if time else not late
 
-    def _time(self, claim: Claim) -> datetime.datetime | None:
-        hand_in = claim.work.hand_in
+    def _time(self, submission: AttributedSubmission) -> datetime.datetime | None:
+        downloaded = submission.work.downloaded
         stated, listed = (
-            self.answers.time(hand_in.key, _number(claim)) or hand_in.handed_in,
-            claim.person.known.get("handed in", "-"),
+            self.answers.time(downloaded.key, _number(submission)) or downloaded.handed_in,
+            submission.person.known.get("handed in", "-"),
         )
         time = stated or parse_time(listed, self.zone)
         if time is None and listed != "-":
             self.unread_times.add(listed)
         return time.astimezone(datetime.UTC).replace(microsecond=0) if time else None
 
-    def _collected(self, claim: Claim, work: HandInFiles) -> CollectedHandIn:
-        hand_in = claim.work.hand_in
-        return CollectedHandIn(
+    def _collected(self, submission: AttributedSubmission, work: SubmissionFiles) -> CollectedSubmission:
+        downloaded = submission.work.downloaded
+        return CollectedSubmission(
             platform=self.platform,
-            key=hand_in.key,
-            name=claim.person.name or hand_in.name,
-            known=claim.person.known,
+            key=downloaded.key,
+            name=submission.person.name or downloaded.name,
+            known=submission.person.known,
             handed_in=work.handed_in.isoformat() if work.handed_in else "",
-            sequence=hand_in.sequence,
-            late=hand_in.late,
+            sequence=downloaded.sequence,
+            late=downloaded.late,
             digest=work.digest,
-            upload_name=hand_in.upload_name,
-            notebooks={name: match.how for name, match in claim.work.found.found.items()},
+            upload_name=downloaded.upload_name,
+            notebooks={name: match.how for name, match in submission.work.notebooks.found.items()},
         )
 
 
-def _check_assignment(works: list[ReadableHandIn], download: Path, assignment: str) -> None:
-    unknown = [why for work in works for why in work.found.unknown.values()]
+def _check_assignment(works: list[ReadableSubmission], download: Path, assignment: str) -> None:
+    unknown = [why for work in works for why in work.notebooks.unknown.values()]
     if not works:
         raise DownloadError(f"{printable(download.name)} contains no submission")
-    if unknown and not any(work.found.found for work in works):
+    if unknown and not any(work.notebooks.found for work in works):
         raise DownloadError(
             f"none of the {len(unknown)} notebooks in {printable(download.name)} is one of {assignment}. Name the assignment that "
             "was downloaded"
@@ -259,8 +265,8 @@ def _unread(times: set[str]) -> Iterator[str]:
         )
 
 
-def _number(claim: Claim) -> str:
-    return str(claim.work.hand_in.sequence or "")
+def _number(submission: AttributedSubmission) -> str:
+    return str(submission.work.downloaded.sequence or "")
 
 
 def _is_answered(question: MatchQuestion, answers: Answers) -> bool:
@@ -271,18 +277,18 @@ def _is_answered(question: MatchQuestion, answers: Answers) -> bool:
     return question.hand_in in answers.students
 
 
-def _remarks(claim: Claim, reason: str, others: int = 0) -> Iterator[str]:
-    notebooks = claim.work.found
-    if claim.how:
-        yield f"student found {claim.how}" if claim.how.startswith("by") else claim.how
+def _remarks(submission: AttributedSubmission, reason: str, others: int = 0) -> Iterator[str]:
+    notebooks = submission.work.notebooks
+    if submission.how:
+        yield f"student found {submission.how}" if submission.how.startswith("by") else submission.how
     yield from (f"{match.path} is {name}.ipynb, {match.how}" for name, match in notebooks.found.items() if match.how)
     yield from (f"{path}: {why}" for path, why in notebooks.unknown.items())
     yield from (f"there is no {name}.ipynb" for name in notebooks.missing)
-    if claim.work.hand_in.late:
+    if submission.work.downloaded.late:
         yield "late, says the platform"
     if others:
         yield f"{others} earlier submission{'s' if others > 1 else ''} kept"
-    yield from claim.work.notes
+    yield from submission.work.notes
     if reason:
         yield reason
 

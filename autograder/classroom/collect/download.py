@@ -19,7 +19,7 @@ from autograder.grade.submission.submitted_files import UnreadableSubmission, pl
 
 
 @dataclass(frozen=True)
-class DownloadedHandIn:
+class DownloadedSubmission:
     """One submission of one person, or of several who submitted together.
 
     Attributes:
@@ -52,12 +52,12 @@ class Platform:
     Attributes:
         name: the platform's name in the option `--from`.
         recognises: returns whether a path has the platform's format.
-        hand_ins: takes a download, the time zone of times without one, and the assignment; returns its submissions.
+        submissions: takes a download, the time zone of times without one, and the assignment; returns its submissions.
     """
 
     name: str
     recognises: Callable[[str], bool]
-    hand_ins: Callable[[Download, datetime.tzinfo, str], list[DownloadedHandIn]]
+    submissions: Callable[[Download, datetime.tzinfo, str], list[DownloadedSubmission]]
 
 
 MOST_FILES = 200_000  # in a class's download; 5,000 students submit a few files each

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.classroom.collect.download import DownloadedHandIn
-from autograder.classroom.collect.hand_in_files import ReadableHandIn
+from autograder.classroom.collect.download import DownloadedSubmission
+from autograder.classroom.collect.submission_files import ReadableSubmission
 from autograder.classroom.roster import Person, Roster, id_from_name, is_student_id, joined, words_of
 from autograder.classroom.table_file import TableError, read_table
 from autograder.classroom.written_time import parse_time
@@ -122,7 +122,7 @@ def _time(row: MatchQuestion, path: Path, zone: datetime.tzinfo) -> datetime.dat
     return time
 
 
-# columns of the roster that match a kind of `DownloadedHandIn.identities`, and kinds that are only names
+# columns of the roster that match a kind of `DownloadedSubmission.identities`, and kinds that are only names
 SAME_AS = {"words without group": "words"}
 BY_NAME = ("words", "joined")
 WITHOUT_ROSTER = ("student", "login", "number", "email", "canvas", "anonymous")
@@ -136,38 +136,38 @@ class Match:
     how: str
 
 
-def match_people(hand_in: DownloadedHandIn, roster: Roster, answers: dict[str, str]) -> list[Match]:
+def match_people(submission: DownloadedSubmission, roster: Roster, answers: dict[str, str]) -> list[Match]:
     """Return everyone who made this submission.
 
     Args:
-        hand_in: the submission as downloaded.
+        submission: the submission as downloaded.
         roster: the class; with an empty roster, the platform's names are used as student ids.
         answers: a submission's key → the student that the teacher named.
     """
-    if hand_in.key in answers:
-        return [_answered(answers[hand_in.key], hand_in, roster)]
-    if (team := roster.group(hand_in.name)) and not roster.find("words", hand_in.name):
-        return [Match(person, f"by the group {hand_in.name}") for person in team]
-    matches = [_match(identity, hand_in, roster) for identity in hand_in.identities]
+    if submission.key in answers:
+        return [_answered(answers[submission.key], submission, roster)]
+    if (team := roster.group(submission.name)) and not roster.find("words", submission.name):
+        return [Match(person, f"by the group {submission.name}") for person in team]
+    matches = [_match(identity, submission, roster) for identity in submission.identities]
     return matches or [Match(None, "the download does not say whose it is")]
 
 
-def _answered(student: str, hand_in: DownloadedHandIn, roster: Roster) -> Match:
+def _answered(student: str, submission: DownloadedSubmission, roster: Roster) -> Match:
     if people := roster.find("student", student):
         return Match(people[0], "as you said")
     if not is_student_id(student):
         return Match(None, f"{student!r} cannot be the name of a student's folder")
-    return Match(Person(student, hand_in.name, {}), "as you said")
+    return Match(Person(student, submission.name, {}), "as you said")
 
 
-def _match(identity: dict[str, str], hand_in: DownloadedHandIn, roster: Roster) -> Match:
+def _match(identity: dict[str, str], submission: DownloadedSubmission, roster: Roster) -> Match:
     if not roster.people or "anonymous" in identity:
-        return _named_by_platform(identity, hand_in)
+        return _named_by_platform(identity, submission)
     for kind, value in identity.items():
         column = "login" if kind.startswith("login ") else SAME_AS.get(kind, kind)
         people = roster.find(column, value)
         if column == "participant":
-            people = [person for person in people if _may_be(hand_in.name, person.name)]
+            people = [person for person in people if _may_be(submission.name, person.name)]
         if len(people) == 1:
             return Match(people[0], "by name" if column in BY_NAME else "")
         if people:
@@ -184,67 +184,72 @@ def _may_be(shown: str, listed: str) -> bool:
     return not listed or shares_a_word or joined(listed) in joined(shown)
 
 
-def _named_by_platform(identity: dict[str, str], hand_in: DownloadedHandIn) -> Match:
+def _named_by_platform(identity: dict[str, str], submission: DownloadedSubmission) -> Match:
     student = next((identity[kind] for kind in WITHOUT_ROSTER if identity.get(kind)), "")
-    student = student or id_from_name(hand_in.name)
-    if "anonymous" in identity or "student" in identity or student == hand_in.key:
+    student = student or id_from_name(submission.name)
+    if "anonymous" in identity or "student" in identity or student == submission.key:
         how = ""
     else:
         how = "the platform's own name, as there is no roster"
     if not is_student_id(student):
         return Match(None, "its name cannot be that of a student's folder, and there is no roster")
-    return Match(Person(student, hand_in.name, identity), how)
+    return Match(Person(student, submission.name, identity), how)
 
 
 @dataclass(frozen=True)
-class Claim:
+class AttributedSubmission:
     """A submission of a known student, with the way in which the student was identified."""
 
     person: Person
     how: str
-    work: ReadableHandIn
+    work: ReadableSubmission
 
 
-def claims_of(
-    works: list[ReadableHandIn], roster: Roster, answers: Answers
-) -> tuple[dict[str, list[Claim]], list[MatchQuestion]]:
+def attribute_submissions(
+    works: list[ReadableSubmission], roster: Roster, answers: Answers
+) -> tuple[dict[str, list[AttributedSubmission]], list[MatchQuestion]]:
     """Return the submissions of each student, and a question for each submission whose student is unknown."""
-    claims: dict[str, list[Claim]] = defaultdict(list)
+    submissions: dict[str, list[AttributedSubmission]] = defaultdict(list)
     questions = []
     for work in works:
-        if answers.students.get(work.hand_in.key) == NONE:
+        if answers.students.get(work.downloaded.key) == NONE:
             continue
-        for match in match_people(work.hand_in, roster, answers.students):
+        for match in match_people(work.downloaded, roster, answers.students):
             if match.person is None:
-                questions.append(MatchQuestion(work.hand_in.key, "", work.hand_in.name, match.how))
+                questions.append(MatchQuestion(work.downloaded.key, "", work.downloaded.name, match.how))
             else:
-                claims[match.person.student].append(Claim(match.person, match.how, work))
-    for student, claim, person in list(_shared(claims, roster)):
-        claims[student].append(Claim(person, f"submitted by {claim.person.student} for the group", claim.work))
-    return _without_doubts(claims, questions)
+                submissions[match.person.student].append(AttributedSubmission(match.person, match.how, work))
+    for student, submission, person in list(_shared(submissions, roster)):
+        how = f"submitted by {submission.person.student} for the group"
+        submissions[student].append(AttributedSubmission(person, how, submission.work))
+    return _without_doubts(submissions, questions)
 
 
-def _shared(claims: dict[str, list[Claim]], roster: Roster) -> Iterator[tuple[str, Claim, Person]]:
+def _shared(
+    submissions: dict[str, list[AttributedSubmission]], roster: Roster
+) -> Iterator[tuple[str, AttributedSubmission, Person]]:
     """Yield the group members who did not submit anything, each with the submissions of another member."""
-    for listed in list(claims.values()):
+    for listed in list(submissions.values()):
         for person in roster.members(listed[0].person):
-            if person.student not in claims:
-                yield from ((person.student, claim, person) for claim in listed)
+            if person.student not in submissions:
+                yield from ((person.student, submission, person) for submission in listed)
 
 
 def _without_doubts(
-    claims: dict[str, list[Claim]], questions: list[MatchQuestion]
-) -> tuple[dict[str, list[Claim]], list[MatchQuestion]]:
+    submissions: dict[str, list[AttributedSubmission]], questions: list[MatchQuestion]
+) -> tuple[dict[str, list[AttributedSubmission]], list[MatchQuestion]]:
     """Remove students to whom submissions of two people on the platform were matched by name alone."""
-    for student, listed in list(claims.items()):
-        keys = {claim.work.hand_in.key for claim in listed}
-        if len(keys) > 1 and any(claim.how == "by name" for claim in listed):
-            del claims[student]
+    for student, listed in list(submissions.items()):
+        keys = {submission.work.downloaded.key for submission in listed}
+        if len(keys) > 1 and any(submission.how == "by name" for submission in listed):
+            del submissions[student]
             why = f"{len(keys)} people of the platform match {student}"
-            questions += [question_of(claim, why) for claim in listed]
-    return claims, questions
+            questions += [question_of(submission, why) for submission in listed]
+    return submissions, questions
 
 
-def question_of(claim: Claim, why: str, file: str = "") -> MatchQuestion:
+def question_of(submission: AttributedSubmission, why: str, file: str = "") -> MatchQuestion:
     """Return a question about a submission, or about one of its files."""
-    return MatchQuestion(claim.work.hand_in.key, file, claim.person.name or claim.work.hand_in.name, why)
+    return MatchQuestion(
+        submission.work.downloaded.key, file, submission.person.name or submission.work.downloaded.name, why
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from autograder.classroom.hand_in_record import CollectedHandIn
+from autograder.classroom.submission_record import CollectedSubmission
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.submission.submitted_files import (
     LARGEST_NOTEBOOK,
@@ -41,7 +41,7 @@ IsInTime = Callable[[str, datetime.datetime | None, bool], bool]
 
 
 @dataclass(frozen=True)
-class HandInFiles:
+class SubmissionFiles:
     """A submission in memory: its files by path in the student's folder, its time, and the platform's number."""
 
     files: dict[str, bytes]
@@ -58,8 +58,8 @@ class HandInFiles:
 def place(
     classroom: Classroom,
     student: str,
-    work: HandInFiles,
-    known: CollectedHandIn | None,
+    work: SubmissionFiles,
+    known: CollectedSubmission | None,
     earlier: Path,
     is_in_time: IsInTime = lambda *_: True,
 ) -> tuple[Placing, str]:
@@ -88,8 +88,8 @@ def place(
 def _place(
     classroom: Classroom,
     student: str,
-    work: HandInFiles,
-    known: CollectedHandIn | None,
+    work: SubmissionFiles,
+    known: CollectedSubmission | None,
     earlier: Path,
     is_in_time: IsInTime,
 ) -> tuple[Placing, str]:
@@ -117,7 +117,7 @@ def _place(
     return ("newer than before" if age == "newer" else "older than what is there"), ""
 
 
-def keep_earlier(work: HandInFiles, earlier: Path) -> None:
+def keep_earlier(work: SubmissionFiles, earlier: Path) -> None:
     """Store a submission that is not the latest, unless it is already stored."""
     time = f"{work.handed_in:%Y-%m-%d %H.%M.%S}" if work.handed_in else ""
     folder = earlier / (time or str(work.sequence or work.digest[:12]))
@@ -126,7 +126,7 @@ def keep_earlier(work: HandInFiles, earlier: Path) -> None:
 
 
 def _age(
-    work: HandInFiles, present: HandInFiles, known: CollectedHandIn | None
+    work: SubmissionFiles, present: SubmissionFiles, known: CollectedSubmission | None
 ) -> Literal["newer", "older", "unknown", "changed"]:
     if work.in_time != present.in_time and (known is None or known.digest == present.digest):
         return "newer" if work.in_time else "older"
@@ -140,7 +140,7 @@ def _age(
     )  # the same submission; more of its files are recognized now
 
 
-def is_kept(classroom: Classroom, student: str, work: HandInFiles) -> bool:
+def is_kept(classroom: Classroom, student: str, work: SubmissionFiles) -> bool:
     """Return whether a submission is stored as an earlier one, next to the one that counts."""
     kept = classroom.earlier(student).glob("*/")
     return classroom.submitted(student).is_dir() and any(_files_in(folder) == work.files for folder in kept)
@@ -153,14 +153,14 @@ def _files_in(folder: Path) -> dict[str, bytes]:
     return files
 
 
-def _present(classroom: Classroom, student: str, known: CollectedHandIn | None) -> HandInFiles:
+def _present(classroom: Classroom, student: str, known: CollectedSubmission | None) -> SubmissionFiles:
     folder = classroom.submitted(student)
     files = _files_in(folder)
     time = classroom.submission_time(student).time
-    return HandInFiles(files, time.replace(tzinfo=datetime.UTC) if time else None, known.sequence if known else 0)
+    return SubmissionFiles(files, time.replace(tzinfo=datetime.UTC) if time else None, known.sequence if known else 0)
 
 
-def _write(folder: Path, work: HandInFiles) -> None:
+def _write(folder: Path, work: SubmissionFiles) -> None:
     """Write a folder completely or not at all."""
     fresh = folder.with_name(WRITING)
     if fresh.exists():

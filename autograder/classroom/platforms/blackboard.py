@@ -16,7 +16,13 @@ import datetime
 import re
 from collections import defaultdict
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedHandIn, DownloadError, Platform
+from autograder.classroom.collect.download import (
+    Download,
+    DownloadedFile,
+    DownloadedSubmission,
+    DownloadError,
+    Platform,
+)
 from autograder.classroom.table_file import TableError, TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column, without_id
 
@@ -57,23 +63,25 @@ def _match(path: str) -> re.Match[str] | None:
     return NAME.fullmatch(path.rpartition("/")[2])
 
 
-def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
-    hand_ins: dict[tuple[str, str], dict[str, DownloadedFile]] = defaultdict(dict)
+def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedSubmission]:
+    submissions: dict[tuple[str, str], dict[str, DownloadedFile]] = defaultdict(dict)
     for file in download.files:
         if (parts := _match(file.path)) is None:
             download.notes.append(f"{file.path} was left out: its name does not have Blackboard's format")
         else:
-            hand_ins[parts["before"], parts["time"]][parts["file"] or ABOUT] = file
-    return [_hand_in(before, time, files, zone) for (before, time), files in hand_ins.items()]
+            submissions[parts["before"], parts["time"]][parts["file"] or ABOUT] = file
+    return [_submission(before, time, files, zone) for (before, time), files in submissions.items()]
 
 
-def _hand_in(before: str, time: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo) -> DownloadedHandIn:
+def _submission(
+    before: str, time: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo
+) -> DownloadedSubmission:
     about = files.pop(ABOUT, None)
     login, name = _who(about) if about else ("", "")
     # The assignment and the username may contain underscores: the text or the roster decides which suffix is the username.
     words = before.split("_")
     ends = ["_".join(words[number:]) for number in range(len(words) - 1, 0, -1)] or [before]
-    return DownloadedHandIn(
+    return DownloadedSubmission(
         key=before,
         name=name,
         identities=(
@@ -101,4 +109,4 @@ def _time(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
         return None
 
 
-BLACKBOARD = Platform("blackboard", lambda path: _match(path) is not None, _hand_ins)
+BLACKBOARD = Platform("blackboard", lambda path: _match(path) is not None, _submissions)

@@ -19,7 +19,7 @@ import datetime
 import re
 from collections import defaultdict
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedHandIn, Platform
+from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedSubmission, Platform
 from autograder.classroom.table_file import TableError, TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column, without_id
 
@@ -62,22 +62,22 @@ def _match(path: str) -> re.Match[str] | None:
     return NAME.fullmatch(path.rpartition("/")[2])
 
 
-def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
-    hand_ins: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
+def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedSubmission]:
+    submissions: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
     for file in download.files:
         if (parts := _match(file.path)) is None:
             download.notes.append(f"{file.path} was left out: its name does not have Canvas' format")
         else:
-            hand_ins[parts["user"] or f"anon_{parts['anonymous']}"].append((parts, file))
-    return [_hand_in(key, files) for key, files in hand_ins.items()]
+            submissions[parts["user"] or f"anon_{parts['anonymous']}"].append((parts, file))
+    return [_submission(key, files) for key, files in submissions.items()]
 
 
-def _hand_in(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedHandIn:
+def _submission(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedSubmission:
     first, last = files[0][0], max(files, key=lambda file: int(file[0]["attachment"] or 0))[0]
     identity = {"canvas": key} if first["user"] else {"anonymous": key}
     if first["name"]:
         identity["joined"] = first["name"]
-    return DownloadedHandIn(
+    return DownloadedSubmission(
         key=key,
         name=first["name"] or "",
         identities=(identity,),
@@ -90,4 +90,4 @@ def _hand_in(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> Dow
     )
 
 
-CANVAS = Platform("canvas", lambda path: _match(path) is not None, _hand_ins)
+CANVAS = Platform("canvas", lambda path: _match(path) is not None, _submissions)

@@ -13,27 +13,33 @@ from typing import Any
 
 import yaml
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedHandIn, DownloadError, Platform
+from autograder.classroom.collect.download import (
+    Download,
+    DownloadedFile,
+    DownloadedSubmission,
+    DownloadError,
+    Platform,
+)
 
 METADATA = "submission_metadata.yml"
 LARGEST_METADATA = 64 * 2**20
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
+def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedSubmission]:
     about = next((file for file in download.files if file.path.rpartition("/")[2] == METADATA), None)
     if about is None:
         raise DownloadError(f"there is no {METADATA}, the list of submissions in Gradescope's export. Export again")
     known = _known(about)
     root = about.path.removesuffix(METADATA)
-    hand_ins: dict[str, dict[str, DownloadedFile]] = defaultdict(dict)
+    submissions: dict[str, dict[str, DownloadedFile]] = defaultdict(dict)
     for file in download.files:
         folder, _, inside = file.path.removeprefix(root).partition("/")
         if inside and folder in known:
-            hand_ins[folder][inside] = file
+            submissions[folder][inside] = file
         elif file is not about:
             download.notes.append(f"{file.path} was left out: {METADATA} does not name its folder")
-    return [_hand_in(folder, entry, hand_ins[folder], zone) for folder, entry in known.items()]
+    return [_submission(folder, entry, submissions[folder], zone) for folder, entry in known.items()]
 
 
 def _known(about: DownloadedFile) -> dict[str, dict[str, Any]]:
@@ -47,12 +53,12 @@ def _known(about: DownloadedFile) -> dict[str, dict[str, Any]]:
     return {str(name): entry for name, entry in entries.items() if isinstance(entry, dict)}
 
 
-def _hand_in(
+def _submission(
     folder: str, entry: dict[str, Any], files: dict[str, DownloadedFile], zone: datetime.tzinfo
-) -> DownloadedHandIn:
+) -> DownloadedSubmission:
     listed = entry.get(":submitters")
     people = [person for person in listed if isinstance(person, dict)] if isinstance(listed, list) else []
-    return DownloadedHandIn(
+    return DownloadedSubmission(
         key=folder,
         name=", ".join(str(person.get(":name") or "") for person in people),
         identities=tuple(
@@ -79,4 +85,4 @@ def _time(value: Any, zone: datetime.tzinfo) -> datetime.datetime | None:
     return value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
 
 
-GRADESCOPE = Platform("gradescope", lambda path: path.rpartition("/")[2] == METADATA, _hand_ins)
+GRADESCOPE = Platform("gradescope", lambda path: path.rpartition("/")[2] == METADATA, _submissions)

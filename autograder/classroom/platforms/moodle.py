@@ -20,7 +20,7 @@ import datetime
 import re
 from collections import defaultdict
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedHandIn, Platform
+from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedSubmission, Platform
 from autograder.classroom.roster import PARTICIPANT
 from autograder.classroom.table_file import TableError, TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, number_in
@@ -74,19 +74,19 @@ NAME = re.compile(
 )
 
 
-def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
-    hand_ins: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
+def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedSubmission]:
+    submissions: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
     for file in download.files:
         if (parts := NAME.fullmatch(file.path)) is None:
             download.notes.append(f"{file.path} was left out: its name does not have Moodle's format")
         else:
-            hand_ins[parts["number"] or parts["name"]].append((parts, file))
-    return [_hand_in(key, files) for key, files in hand_ins.items()]
+            submissions[parts["number"] or parts["name"]].append((parts, file))
+    return [_submission(key, files) for key, files in submissions.items()]
 
 
-def _hand_in(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedHandIn:
+def _submission(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedSubmission:
     name, number = files[0][0]["name"], files[0][0]["number"] or ""
-    return DownloadedHandIn(
+    return DownloadedSubmission(
         key=key,
         name=name,
         identities=({"participant": number, "words": name, "words without group": name.partition("-")[2]},),
@@ -95,4 +95,4 @@ def _hand_in(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> Dow
     )
 
 
-MOODLE = Platform("moodle", lambda path: NAME.fullmatch(path) is not None, _hand_ins)
+MOODLE = Platform("moodle", lambda path: NAME.fullmatch(path) is not None, _submissions)

@@ -10,7 +10,13 @@ import contextlib
 import datetime
 from collections import defaultdict
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedHandIn, DownloadError, Platform
+from autograder.classroom.collect.download import (
+    Download,
+    DownloadedFile,
+    DownloadedSubmission,
+    DownloadError,
+    Platform,
+)
 from autograder.classroom.written_time import parse_time
 from autograder.errors import printable
 
@@ -27,30 +33,32 @@ HOLDERS = ("inbound", "submitted")
 LONGEST_LIST = 8
 
 
-def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
-    hand_ins: dict[str, dict[str, DownloadedFile]] = defaultdict(dict)
+def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedSubmission]:
+    submissions: dict[str, dict[str, DownloadedFile]] = defaultdict(dict)
     for file in download.files:
         folder, _, inside = file.path.partition("/")
         if inside:
-            hand_ins[folder][inside] = file
+            submissions[folder][inside] = file
         else:
             download.notes.append(f"{file.path} was left out: it is not in a student's folder")
-    if holder := next((name for name in HOLDERS if name in hand_ins), ""):
-        others = ", ".join(sorted(printable(name) for name in hand_ins if name != holder)[:LONGEST_LIST])
+    if holder := next((name for name in HOLDERS if name in submissions), ""):
+        others = ", ".join(sorted(printable(name) for name in submissions if name != holder)[:LONGEST_LIST])
         download.notes.extend([f"{others}: left out, because the submissions are in {holder}"] if others else [])
-        inner = [DownloadedFile(path, file.read) for path, file in hand_ins[holder].items()]
-        return _hand_ins(Download(inner, download.notes), zone, assignment)
-    every = [_hand_in(folder, files, zone, assignment) for folder, files in hand_ins.items()]
-    return [hand_in for hand_in in every if hand_in.files]
+        inner = [DownloadedFile(path, file.read) for path, file in submissions[holder].items()]
+        return _submissions(Download(inner, download.notes), zone, assignment)
+    every = [_submission(folder, files, zone, assignment) for folder, files in submissions.items()]
+    return [submission for submission in every if submission.files]
 
 
-def _hand_in(folder: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo, assignment: str) -> DownloadedHandIn:
+def _submission(
+    folder: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo, assignment: str
+) -> DownloadedSubmission:
     student, *rest = folder.split("+")
     if rest and rest[0] != assignment:
         files = {}  # the exchange has all assignments in one folder
     inside = {path.partition("/")[2]: file for path, file in files.items() if path.startswith(f"{assignment}/")}
     files = inside or files
-    return DownloadedHandIn(
+    return DownloadedSubmission(
         key=folder,
         name=student,
         identities=({"student": student, "login": student, "email": student, "number": student, "words": student},),
@@ -71,4 +79,4 @@ def _utc(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
     return parse_time(text) or parse_time(text, zone)
 
 
-NBGRADER = Platform("nbgrader", lambda path: "/" in path, _hand_ins)
+NBGRADER = Platform("nbgrader", lambda path: "/" in path, _submissions)

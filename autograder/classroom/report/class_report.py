@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from autograder.classroom.hand_in_record import read_record
 from autograder.classroom.policy_names import checked_policy
 from autograder.classroom.report.grading_records import (
     ClassRecords,
@@ -29,6 +28,7 @@ from autograder.classroom.report.wrong_answers import (
     named_forms,
     wrong,
 )
+from autograder.classroom.submission_record import read_record
 from autograder.course.teaching import Teaching, teaching_of
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.policy import CoursePolicy

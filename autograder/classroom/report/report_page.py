@@ -220,7 +220,7 @@ def whole_report(assignment: str, course: Path) -> WholeReport:
         NotGradedError: the assignment has not been graded yet.
     """
     name = _full_name(assignment, course)
-    classroom = _last(course) if assignment == ALL else open_class(course, name, before_hand_in=True)
+    classroom = _last(course) if assignment == ALL else open_class(course, name, without_submissions=True)
     report = class_report(classroom)
     return WholeReport(report, change_since(classroom, report), course_lines(classroom) if assignment == ALL else [])
 
@@ -257,9 +257,9 @@ def _assignments(course: Path) -> list[str]:
 def _last(course: Path) -> Classroom:
     sources = _assignments(course)
     for name in sources[:1]:
-        graded = graded_assignments(open_class(course, name, before_hand_in=True))
+        graded = graded_assignments(open_class(course, name, without_submissions=True))
         if known := [assignment for assignment in graded if assignment in sources]:
-            return open_class(course, known[-1], before_hand_in=True)
+            return open_class(course, known[-1], without_submissions=True)
     raise NotGradedError(
         f"no assignment in {printable(str(course))} has grades yet. Run `autograder grade ASSIGNMENT` first"
     )

@@ -407,7 +407,7 @@ def validate_assignment(
         on_step: called when the grading of a generated submission begins.
     """
     level, count = require_level(isolation), parallel_jobs(jobs)
-    classroom = open_class(course, assignment, before_hand_in=True)
+    classroom = open_class(course, assignment, without_submissions=True)
     check_release(classroom)
     settings = classroom.settings()
     limits = limits_of(settings, {})

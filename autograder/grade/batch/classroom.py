@@ -184,13 +184,13 @@ def _is_missing(path: Path) -> bool:
     return False
 
 
-def open_class(folder: Path, assignment: str, *, before_hand_in: bool = False) -> Classroom:
+def open_class(folder: Path, assignment: str, *, without_submissions: bool = False) -> Classroom:
     """Return the class in a folder, with the paths that its nbgrader_config.py sets.
 
     Args:
         folder: folder of the course.
         assignment: name of the assignment's folder.
-        before_hand_in: whether submissions may be missing, because nothing will be written.
+        without_submissions: whether submissions may be missing, because nothing will be written.
 
     Raises:
         ClassError: the folder, the assignment or a submission is missing, or the folder is read-only.
@@ -204,7 +204,7 @@ def open_class(folder: Path, assignment: str, *, before_hand_in: bool = False) -
     classroom = Classroom(course.root, assignment, sources, course.steps, course.gradebook, course.course_id)
     if not classroom.notebooks():
         raise ClassError(f"there is no notebook in {sources / assignment}. Put the assignment's source notebook there")
-    if not before_hand_in:
+    if not without_submissions:
         _check_submissions(classroom)
     return classroom
 

@@ -56,7 +56,7 @@ def penalties(course, policy: str | None) -> dict[str, float]:
     path.unlink(missing_ok=True)
     if policy is not None:
         path.write_text(policy, "utf-8")
-    classroom = open_class(course, ASSIGNMENT, before_hand_in=True)
+    classroom = open_class(course, ASSIGNMENT, without_submissions=True)
     with GradingRecords(classroom.gradebook, ASSIGNMENT, classroom.settings()) as records:
         records.renew_penalties({student: DUE + datetime.timedelta(hours=hours) for student, hours in HOURS.items()})
         return {student: score.late_penalty for student, score in records.scores().items()}
@@ -64,7 +64,7 @@ def penalties(course, policy: str | None) -> dict[str, float]:
 
 def test_predictions_are_counted_by_the_policy_of_their_assignment(course):
     """Only `predictions = "completion"` of this assignment counts any prediction, and another word is refused."""
-    path, classroom = course / "policy.toml", open_class(course, ASSIGNMENT, before_hand_in=True)
+    path, classroom = course / "policy.toml", open_class(course, ASSIGNMENT, without_submissions=True)
     path.unlink(missing_ok=True)
     assert not classroom.any_prediction()
     for assignment, counted in (("second", False), (ASSIGNMENT, True)):

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.classroom.collect.download import DownloadedFile, DownloadedHandIn, DownloadError, is_archive, unpacked
+from autograder.classroom.collect.download import (
+    DownloadedFile,
+    DownloadedSubmission,
+    DownloadError,
+    is_archive,
+    unpacked,
+)
 from autograder.errors import printable
 from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, without_outputs
 from autograder.grade.wire.limits import Limits
@@ -198,20 +204,20 @@ OTHER_ARCHIVES = (".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 
 
 @dataclass(frozen=True)
-class ReadableHandIn:
+class ReadableSubmission:
     """A submission whose files are listed but not read yet.
 
     Attributes:
-        hand_in: the submission as downloaded.
+        downloaded: the submission as downloaded.
         files: the files by the student's path, including those inside zips.
-        found: the files that are notebooks of the assignment.
+        notebooks: the files that are notebooks of the assignment.
         names: for each file to keep, its name in the student's folder.
         notes: the files that were left out, one line each.
     """
 
-    hand_in: DownloadedHandIn
+    downloaded: DownloadedSubmission
     files: dict[str, DownloadedFile]
-    found: FoundNotebooks
+    notebooks: FoundNotebooks
     names: dict[str, str]
     notes: list[str]
 
@@ -230,16 +236,18 @@ class ReadableHandIn:
         return contents
 
 
-def readable(hand_in: DownloadedHandIn, shapes: list[NotebookShape], chosen: Mapping[str, str]) -> ReadableHandIn:
+def readable(
+    downloaded: DownloadedSubmission, shapes: list[NotebookShape], chosen: Mapping[str, str]
+) -> ReadableSubmission:
     """Return the submission with its zips listed and its notebooks recognized.
 
     Args:
-        hand_in: the submission as downloaded.
+        downloaded: the submission as downloaded.
         shapes: the assignment's notebooks.
         chosen: a file's path in the download → the notebook that the teacher assigned to it.
     """
     notes: list[str] = []
-    files = dict(_flat(hand_in.files, notes))
+    files = dict(_flat(downloaded.files, notes))
     matches = find_notebooks(files, shapes, chosen)
     notebooks = {match.path: f"{name}.ipynb" for name, match in matches.found.items()}
     others = [path for path in files if path not in notebooks and path not in matches.spare]
@@ -250,7 +258,7 @@ def readable(hand_in: DownloadedHandIn, shapes: list[NotebookShape], chosen: Map
     notes += [f"{printable(path)} was left out: another copy of the notebook is newer" for path in matches.spare]
     taken = [*notebooks.values(), "timestamp.txt"]
     names = notebooks | writable_names(others[: LIMITS.attachment_count], taken)
-    return ReadableHandIn(hand_in, files, matches, names, notes)
+    return ReadableSubmission(downloaded, files, matches, names, notes)
 
 
 def _flat(files: Mapping[str, DownloadedFile], notes: list[str]) -> dict[str, DownloadedFile]:

@@ -22,7 +22,7 @@ class RecordError(InputError):
     """The record of an earlier collection cannot be read; the message names the file."""
 
 
-class CollectedHandIn(msgspec.Struct, frozen=True, kw_only=True):
+class CollectedSubmission(msgspec.Struct, frozen=True, kw_only=True):
     """A student's submission in nbgrader's folder.
 
     Attributes:
@@ -56,16 +56,16 @@ def record_folder(course: Path, assignment: str) -> Path:
     return course / FOLDER / assignment
 
 
-def read_record(course: Path, assignment: str) -> dict[str, CollectedHandIn]:
+def read_record(course: Path, assignment: str) -> dict[str, CollectedSubmission]:
     """Return the collected submissions by student; empty if there is no record.
 
     Raises:
         RecordError: the file is damaged.
     """
-    return _read(record_folder(course, assignment) / FILE, dict[str, CollectedHandIn])
+    return _read(record_folder(course, assignment) / FILE, dict[str, CollectedSubmission])
 
 
-def write_record(course: Path, assignment: str, record: dict[str, CollectedHandIn]) -> None:
+def write_record(course: Path, assignment: str, record: dict[str, CollectedSubmission]) -> None:
     """Write the collected submissions, completely or not at all."""
     _write(record_folder(course, assignment) / FILE, record)
 
