@@ -77,7 +77,7 @@ def hand_in(folder: Path, student: str, old: str = "", new: str = "") -> bytes:
     return text.replace(old, new).encode()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_zip_has_gradescopes_form(unpacked):
     """Both programs are executable and at the top level; the zip contains sources, terms and this package, but no submissions."""
     folder, modes = unpacked
@@ -89,7 +89,7 @@ def test_the_zip_has_gradescopes_form(unpacked):
     subprocess.run(["sh", "-n", folder / "source" / "run_autograder"], check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_right_and_wrong_work_get_what_grade_gives(unpacked):
     """Each test has its points; a hidden test has its name and is hidden until the due date; manual cells have no points yet."""
     folder, _ = unpacked
@@ -129,7 +129,7 @@ def test_odd_submissions_have_results_too(unpacked):
     assert submitted(folder, {name: hand_in(folder, "ann", "return len(", forged)})["score"] <= 3.0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_weaker_container_grades_nothing(unpacked, monkeypatch):
     """There are results with the reason but without points; submissions are not graded below the requested level."""
     folder, _ = unpacked
