@@ -135,6 +135,9 @@ def test_a_time_without_a_zone_is_refused_in_a_course_without_one(tmp_path, cour
     roster, zipped = downloads.moodle_worksheet(tmp_path / "roster.csv"), downloads.moodle_zip(tmp_path / "zip")
     command = ["collect", str(zipped), ASSIGNMENT, "--course", str(course), "--roster", str(roster)]
     before = contents(course)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([*command, "--timezone", "Mars/Base"])
+    assert "'Mars/Base' is not a time zone; use a name such as" in capsys.readouterr().err
     assert 2 == cli.main(command)
     error = capsys.readouterr().err
     assert all(part in error for part in ("2026-10-03 14:10:00 has no time zone", "policy.toml", "--timezone"))
@@ -323,7 +326,16 @@ def test_a_later_download_replaces_what_is_older_and_never_what_is_newer(tmp_pat
         [line] = collect(zipped, ASSIGNMENT, course, roster).lines
         assert placing == line.placing
     assert {one.login: one.login} == whose(course)
-    assert ["old = 1"] == [made_class.answer_of(path) for path in (course / "collected").rglob(NOTEBOOK)]
+    [earlier] = (course / "collected").rglob(NOTEBOOK)
+    assert "old = 1" == made_class.answer_of(earlier)
+
+    # With "best", `grade` may exchange the two, and a further `collect` leaves them so.
+    (course / "policy.toml").write_text('counts = "best"')
+    present = course / "submitted" / one.login / ASSIGNMENT / NOTEBOOK
+    for path, data in ((present, earlier.read_bytes()), (earlier, present.read_bytes())):
+        path.write_bytes(data)
+    assert ["as before"] == [line.placing for line in collect(new, ASSIGNMENT, course, roster).lines]
+    assert "old = 1" == made_class.answer_of(present)
 
 
 def test_work_that_was_changed_by_hand_is_kept(tmp_path, course):
@@ -375,8 +387,12 @@ def test_the_command_says_what_it_could_not_match(tmp_path, course, capsys):
     assert str(course / "collected" / ASSIGNMENT / "to_match.csv") in said.replace("\n", "")
     assert 1 == cli.main([*words, "--json"])
     told = json.loads(capsys.readouterr().out)
-    assert (1, "canvas", "4001") == (told["version"], told["platform"], told["questions"][0][0])
+    question = ["4001", "", "obrienseán", "no student of the roster has this name or number"]
+    assert (1, "canvas", question) == (told["version"], told["platform"], told["questions"][0][:4])
 
+    other = downloads.write_zip(tmp_path / "x", {"ann+second+2026-10-09 00:00:00 UTC/first.ipynb": b"{}"})
+    with pytest.raises(DownloadError, match="x contains no submission"):
+        collect(other, ASSIGNMENT, course, Roster([]))
     with pytest.raises(DownloadError, match="do not match a known platform"):
         collect(downloads.write_zip(tmp_path / "odd", {"a.ipynb": b"{}"}), ASSIGNMENT, course, Roster([]))
 
@@ -395,3 +411,6 @@ def test_gradescope_tells_no_reason_of_a_hidden_test(status):
     """Its message may contain the right values, also if the test gave a part of its points."""
     grade = SimpleNamespace(points=0.5, hidden=True, status=status, reason="expected 42")
     assert "42" not in graded_submission._told(SimpleNamespace(hidden=()), grade, "none")
+    for reason, told in (("expected 42", "expected 42"), ("", f"{status.capitalize()}.")):
+        grade = SimpleNamespace(points=0.5, hidden=False, status=status, reason=reason)
+        assert told == graded_submission._told(SimpleNamespace(hidden=()), grade, "none")

@@ -84,6 +84,11 @@ DOWNLOADS = {
 }  # fmt: skip
 
 WORKSHEETS = {
+    "moodle with a column of the teacher's": (
+        "moodle",
+        'Identifier,Full name,Email address,Status,"first (2), part 1",Grade,Feedback comments\nParticipant 31,Ann Lee,ann@x.org,,,,\n',
+        "Participant 31,Ann Lee,ann@x.org,,1.50,,\n",
+    ),
     # a class of 2021 at a British university: a worksheet without maximum grades
     "moodle without maximum": (
         "moodle",
@@ -115,8 +120,8 @@ WORKSHEETS = {
     "cells left out at the end": ("csv", "student_id,name,group,points\nann,Ann\n", "ann,Ann,,1.50\n"),
     "canvas with a longer row": (
         "canvas",
-        "Student,ID,SIS Login ID,Section,First (1)\n,,,,Manual Posting,,,,\n    Points Possible,,,,5.00\n\"Lee, Ann\",1,ann,S,\n",
-        "\"Lee, Ann\",1,ann,S,1.50\n",
+        "Student,ID,SIS Login ID,Lab (1),Final Score (2)\n,,,Manual Posting,,,,\n    Points Possible,,,5.00,\n\"Lee, Ann\",1,ann,,\n",
+        "\"Lee, Ann\",1,ann,1.50,\n",
     ),
     # names of columns in quotes, with commas and parentheses in a title
     "canvas with a title like an id": (

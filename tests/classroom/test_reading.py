@@ -167,9 +167,14 @@ def test_a_second_reader_gets_answers_from_the_worst_to_the_best(course, capsys)
     assert ["answer", "question", "of", "text", "second_points"] == list(rows[0])
     assert {"0.0", "2.0"} < {given[row["answer"]] for row in rows}
     fill(sheet, "second_points", **{row["answer"]: "1" for row in rows})
+    capsys.readouterr()
+    assert 0 == cli.main(["read", ASSIGNMENT, "--course", str(course)])
     second = read_answers(ASSIGNMENT, course).second
     differences = [abs(float(given[row["answer"]]) - 1) for row in rows]
     assert (4, differences.count(0), sum(differences) / 4) == (second.answers, second.same, second.mean_difference)
+    assert f"A second reader gave {differences.count(0)} of 4 answers the same points" in capsys.readouterr().out
+    cli.main(["read", ASSIGNMENT, "--course", str(course), "--sample", "40"])
+    assert 12 == len(table(sheet))
 
 
 def test_the_report_has_what_a_person_gave(tmp_path):

@@ -62,12 +62,13 @@ def test_canvas_reads_every_grade_back(tmp_path):
     """By Canvas' rules: the student by ID, the assignment by the id in the header; EX and N/A stay; pages by two numbers."""
     course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
     roster, before = read_roster(listed), listed.read_bytes()
+    (course / "policy.toml").write_text(f'[assignments.first]\nexcused = ["{NUMBER[10].login}"]')
     done = return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", roster, "First steps")
 
     header, *rows = cells((tmp_path / "out" / "grades.csv").read_bytes())
     column = header.index("First steps (311)")
     read = {row[1]: row[column] for row in rows if row[1]}
-    kept = {20: "EX", 21: "N/A"}
+    kept = {10: "EX", 20: "EX", 21: "N/A"}
     expected = {s.canvas: kept.get(s.number, f"{points(s.number):.2f}") for s in downloads.HERE}
     assert expected == {student: text for student, text in read.items() if student in expected}
     changed = differences(before, (tmp_path / "out" / "grades.csv").read_bytes())
@@ -82,8 +83,10 @@ def test_canvas_reads_every_grade_back(tmp_path):
         assert int(attachment) == 90000 + int(user) - 4000
         assert page == f"<p>feedback of {NUMBER[int(user) - 4000].login}</p>"
     assert 40 == len(pages(tmp_path / "out")) == done.with_feedback
-    assert any("marked EX, N/A by the platform" in remark for remark in done.remarks)
-    assert any("without a grade" in remark and "Plain25" in remark for remark in done.remarks)
+    for told in ("2 students marked EX, N/A by the platform, left unchanged", "grades were rounded to two decimals",
+                 "2 students without a grade, whose cells were left as they are: Plain25, Pat25; Plain26, Pat26",
+                 "1 student excused by policy.toml: u00010"):  # fmt: skip
+        assert told in done.remarks
 
 
 def moodle_user(name: str, participants: dict[int, str]) -> str | None:
@@ -128,6 +131,8 @@ def test_moodle_reads_every_grade_back(tmp_path, german, anonymous):
         f"<p>feedback of {moodle_user(name, names)}</p>" == page for name, page in pages(tmp_path / "out").items()
     } == {True}
     assert 40 == len(pages(tmp_path / "out")) == done.with_feedback
+    first = "Participant" if anonymous else STUDENTS[0].full
+    assert any(name.startswith(f"{first}_{downloads.participant(STUDENTS[0])}_") for name in pages(tmp_path / "out"))
 
 
 def test_blackboard_reads_every_grade_back(tmp_path):
@@ -171,7 +176,11 @@ def test_a_table_of_ones_own(tmp_path):
 
 @pytest.mark.parametrize(
     ("option", "maximum"),
-    [pytest.param(["--scale"], 20, id="the platform's"), pytest.param(["--scale", "100"], 100, id="100")],
+    [
+        pytest.param(["--scale"], 20, id="the platform's"),
+        pytest.param(["--scale", "100"], 100, id="100"),
+        pytest.param([], 5, id="not at all"),
+    ],
 )
 def test_grades_are_scaled_and_the_rounding_is_stated(tmp_path, capsys, option, maximum):
     """Each grade is its share of 5 points times the new maximum, to two decimals, and the output states both."""
@@ -180,8 +189,9 @@ def test_grades_are_scaled_and_the_rounding_is_stated(tmp_path, capsys, option, 
     words = ["return", ASSIGNMENT, "--course", str(course), "--to", "canvas", "--worksheet", str(listed)]
     assert 0 == cli.main([*words, "--out", str(tmp_path / "out"), "--column", "First steps", *option])
     said = capsys.readouterr().out
-    assert f"grades were scaled from 5 to {maximum} points, and rounded to two decimals" in said
+    assert (f"grades were scaled from 5 to {maximum} points, and rounded to two decimals" in said) == bool(option)
     assert ("20, and that of the grades 100: change one of the two, or omit the number" in said) == (maximum == 100)
+    assert ("20, and that of the grades 5: change one of the two, or add --scale" in said) == (not option)
     changed = differences(listed.read_bytes(), (tmp_path / "out" / "grades.csv").read_bytes())
     rows = cells(listed.read_bytes())
     assert {r: f"{points(int(rows[r][1]) - 4000) / 5 * maximum:.2f}" for r, _ in changed} == {
@@ -198,12 +208,15 @@ def test_a_missing_submission_is_zero_or_blank_by_policy(tmp_path, missing):
     """
     course, listed = graded(tmp_path, downloads.moodle_zip, downloads.moodle_worksheet)
     (course / "policy.toml").write_text(f'missing = "{missing}"')
+    guest = "Participant 99,A Guest,guest@example.org,-,2.00,5.00,Yes,-,-,"
+    listed.write_text(f"{listed.read_text('utf-8')}{guest}\r\n", "utf-8", newline="")
     done = return_grades(ASSIGNMENT, course, "moodle", listed, tmp_path / "out", Roster([]))
     rows, before = cells((tmp_path / "out" / "grades.csv").read_bytes()), cells(listed.read_bytes())
     absent = {student.email for student in made_class.ABSENT}
     found = {row[2]: row[rows[0].index("Grade")] for row in rows[1:] if row[2] in absent}
     left = {row[2]: row[before[0].index("Grade")] for row in before[1:] if row[2] in absent}
     assert (dict.fromkeys(absent, "0.00") if missing == "zero" else left) == found
+    assert guest.split(",") == rows[-1], "only empty cells are filled in"
     assert (missing == "zero") == any("2 students without a submission, with 0 points" in one for one in done.remarks)
 
     (course / "submitted" / made_class.ABSENT[0].email / ASSIGNMENT).mkdir(parents=True)
@@ -253,6 +266,10 @@ def test_a_scale_that_cannot_be_is_one_sentence(tmp_path, capsys):
     assert "'0' is not a positive number" in capsys.readouterr().err
     assert 2 == cli.main([*words, "--worksheet", str(own), "--scale"])
     assert "does not state the platform's maximum" in capsys.readouterr().err
+    listed.write_text(listed.read_text("utf-8").replace("5.00", "0.00", 1), "utf-8", newline="")
+    words[-1:] = ["canvas", "--worksheet", str(listed), "--column", "First steps", "--scale"]
+    assert 2 == cli.main(words)
+    assert "5 points cannot be scaled to 0. Omit --scale" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -263,6 +280,7 @@ def test_a_scale_that_cannot_be_is_one_sentence(tmp_path, capsys):
             "moodle", downloads.canvas_gradebook, "is not Moodle's grading worksheet", id="of another platform"
         ),
         pytest.param("canvas", downloads.moodle_worksheet, "is not Canvas' gradebook", id="of another platform, too"),
+        pytest.param("moodle --column Mark", downloads.moodle_worksheet, "has no column 'Mark'", id="a typed name"),
         pytest.param("blackboard", downloads.canvas_gradebook, "is not Blackboard's", id="and another"),
         pytest.param(
             "canvas", downloads.canvas_gradebook, "has no column of first. Name it with --column", id="no such column"
@@ -273,7 +291,8 @@ def test_a_wrong_worksheet_is_refused(tmp_path, to, write, sentence, capsys):
     """One sentence, exit code 2, and nothing is written."""
     course, _ = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
     listed, out = write(tmp_path / "given.csv"), tmp_path / "out"
-    words = ["return", ASSIGNMENT, "--course", str(course), "--to", to, "--worksheet", str(listed), "--out", str(out)]
+    words = ["return", ASSIGNMENT, "--course", str(course), "--worksheet", str(listed), "--out", str(out)]
+    words += ["--to", *to.split()]
     assert 2 == cli.main(words)
     assert sentence in capsys.readouterr().err
     assert not out.exists()

@@ -91,7 +91,6 @@ def _submission(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> 
         name=name,
         identities=({"participant": number, "words": name, "words without group": name.partition("-")[2]},),
         files={parts["inside"] or parts["beside"] or "online text": file for parts, file in files},
-        upload_name=f"{name}_{number}_assignfeedback_file",
     )
 
 
