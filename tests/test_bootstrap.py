@@ -240,16 +240,12 @@ FETCHING = [
     ("lines", "total", "unpacked", "told"),
     [
         pytest.param([], 0, 0, "fetching", id="nothing yet"),
-        pytest.param(
-            FETCHING[:3], 9, 0, "fetching 1 of 8: alembic (246 kB)", id="one of eight, the ninth is for Windows"
-        ),
+        pytest.param(FETCHING[:3], 9, 0, "fetching 1 of 8: alembic (246 kB)", id="one of eight, the ninth is for Windows"),
         pytest.param(FETCHING, 0, 0, "fetching: torch (190.5 MB)", id="torch, whose download takes long"),
         pytest.param(["Installing collected packages: a, b, c"], 9, 2, "unpacking 2 of 3", id="unpacking some"),
-        pytest.param(
-            ["Installing collected packages: torch"], 0, 0, "unpacking, up to two minutes", id="unpacking torch"
-        ),
+        pytest.param(["Installing collected packages: torch"], 0, 0, "unpacking, up to two minutes", id="unpacking torch"),
     ],
-)
+)  # fmt: skip
 def test_the_progress_line_says_what_is_being_done(lines, total, unpacked, told):
     """From pip's output: the package, its number and size; and steps that pip does not report."""
     assert told == stage(lines, total, unpacked)

@@ -249,10 +249,7 @@ def test_the_text_names_the_file_of_a_line_that_stands_elsewhere(package):
         (["-m", "job.missing"], "There is no module job.missing here."),
         (["-m", "job"], "There is no module job.__main__ here."),
         ([], "one of the arguments FILE"),
-        (
-            ["-m", "job.train", "--steps", "2"],
-            "not allowed with argument -m. Write the program's own arguments after `--`",
-        ),
+        (["-m", "job.train", "--steps", "2"], "not allowed with argument -m. Write the program's own arguments after `--`"),
         (["-m", "job.train", "--steps=2"], "explicit argument '2'. Write the program's own arguments after `--`"),
         (["job/train.py", "--steps", "2"], "unrecognized arguments: 2. Write the program's own arguments after `--`"),
         (["job/train.py", "--step", "2"], "arguments: --step 2. Write the program's own arguments after `--`"),
@@ -261,7 +258,7 @@ def test_the_text_names_the_file_of_a_line_that_stands_elsewhere(package):
         (["-m", "job.train", "--only-step", "0"], "there is no step 0"),
         (["-m", "job.train", "job/train.py"], "not allowed with"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_started_says_what_to_type(package, words, said):
     """Exit code 2 and one sentence, which contains argparse's message for the program's user."""
     done = autograder("explain", *words, cwd=package)

@@ -35,15 +35,7 @@ ROOMS = {
     "grade.wire": {"check"},
     "grade.sandbox": {"tape.recording", "tape.run", "run_in_fork", "check", "grade.wire", "grade.clean"},
     "grade.clean": {"tape.recording", "tape.run", "view"},
-    "grade.submission": {
-        "grade.nbgrader_adapter",
-        "tape.recording",
-        "check",
-        "course",
-        "grade.wire",
-        "grade.sandbox",
-        "grade.clean",
-    },
+    "grade.submission": {"grade.nbgrader_adapter", "tape.recording", "check", "course", "grade.wire", "grade.sandbox", "grade.clean"},
     "grade.where": {"course", "grade.wire", "grade.sandbox", "grade.submission"},
     "grade.validation": {"tape.recording", "check", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
     "grade.policy": {"grade.nbgrader_adapter", "grade.submission_time"},
@@ -65,7 +57,7 @@ ROOMS = {
     "grade": {"tape", "view", "check", "course", "grade"},
     "classroom": {"view", "course", "grade"},
     "desk": {"classroom"},
-}
+}  # fmt: skip
 EVERYWHERE = {"errors", "graded", "locale", "requirements"}  # what a user may be told, and what is installed here
 FILES = {
     ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
@@ -213,13 +205,8 @@ def test_one_module_says_where_the_package_lies():
 
 
 CAUGHT_INSIDE = {
-    "NotApplicable",
-    "StudentError",
-    "NotPlain",
-    "NotJudged",
-    "CannotDraw",
-    "Unplannable",
-}  # each is caught by the code that expects it
+    "NotApplicable", "StudentError", "NotPlain", "NotJudged", "CannotDraw", "Unplannable",
+}  # each is caught by the code that expects it  # fmt: skip
 
 
 def test_errors_are_of_one_family():

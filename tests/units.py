@@ -13,13 +13,9 @@ from collections import Counter
 from functools import cache
 
 CORPUS = (
-    "corpus/test_tape.py",
-    "corpus/test_scripts.py",
-    "corpus/test_truth.py",
-    "repair/test_corpus.py",
-    "tape/observe/test_observer_effect.py",
-    "watch/test_like_explain.py",
-)
+    "corpus/test_tape.py", "corpus/test_scripts.py", "corpus/test_truth.py", "repair/test_corpus.py",
+    "tape/observe/test_observer_effect.py", "watch/test_like_explain.py",
+)  # fmt: skip
 SHARES = 9
 """Into so many parts the corpus is dealt: small enough to even out the workers at the end."""
 
@@ -163,12 +159,7 @@ PARTS = (
     ("course/book/test_every_case.py", "course/book/test_in_browser.py", "corpus 1"),
     ("lessons/test_in_chinese.py", "grade/sandbox/test_hostile.py", "corpus 2"),
     ("lessons/test_notebooks.py", "repair/test_scripts.py", "corpus 3"),
-    (
-        "grade/classes/test_courses.py",
-        "grade/sandbox/test_taken_over_judge.py",
-        "tape/observe/test_compiled.py",
-        "corpus 4",
-    ),
+    ("grade/classes/test_courses.py", "grade/sandbox/test_taken_over_judge.py", "tape/observe/test_compiled.py", "corpus 4"),
     ("course/test_handouts.py", "grade/batch/test_dry_run.py", "grade/sandbox/test_resource_watch.py", "corpus 5"),
     (
         "lessons/test_mutations.py",
@@ -180,7 +171,7 @@ PARTS = (
     ("grade/classes/test_like_nbgrader.py", "corpus 7", "corpus 8"),
     ("browser", "lessons/test_after_success.py"),
     ("lessons/test_attempt_pictures.py", "grade/classes/test_walks.py"),
-)
+)  # fmt: skip
 """Parts of the slow tests with the units that take minutes; the hash of its name places any other unit.
 
 `.ci/run` runs one part, in at most ten minutes.
@@ -201,18 +192,10 @@ THOROUGH = {
 """Files that `test --quick` leaves out."""
 
 LONGEST = (
-    "browser",
-    "test_explain.py",
-    "fixture_class/test_stock_nbgrader.py",
-    "test_package.py",
-    "grade/sandbox/test_hostile.py",
-    "grade/batch/test_resume.py",
-    "lessons/test_notebooks.py",
-    "lessons/test_mutations.py",
-    "grade/classes/test_like_nbgrader.py",
-    "course/test_attempt.py",
-    "test_house.py",
-)
+    "browser", "test_explain.py", "fixture_class/test_stock_nbgrader.py", "test_package.py", "grade/sandbox/test_hostile.py",
+    "grade/batch/test_resume.py", "lessons/test_notebooks.py", "lessons/test_mutations.py",
+    "grade/classes/test_like_nbgrader.py", "course/test_attempt.py", "test_house.py",
+)  # fmt: skip
 """The slowest folders and files come first: starting one last would leave the other core idle."""
 
 

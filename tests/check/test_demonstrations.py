@@ -99,14 +99,10 @@ def _replaced(space, name, value):
         pytest.param(_replaced(torch, "exp", torch.sin), id="a function of torch is replaced"),
         pytest.param(_replaced(torch.Tensor, "exp", torch.Tensor.sin), id="a method is replaced"),
         pytest.param(_replaced(torch.Tensor, "__add__", torch.Tensor.sub), id="an operator is added"),
-        pytest.param(
-            _replaced(nn.functional, "relu", torch.sin), id="a function that a module of nn calls is replaced"
-        ),
-        pytest.param(
-            _replaced(torch.autograd, "backward", torch.autograd.backward.__call__), id="backward is replaced"
-        ),
+        pytest.param(_replaced(nn.functional, "relu", torch.sin), id="a function that a module of nn calls is replaced"),
+        pytest.param(_replaced(torch.autograd, "backward", torch.autograd.backward.__call__), id="backward is replaced"),
     ],
-)
+)  # fmt: skip
 def test_what_a_learner_changed_is_recorded(made, change):
     """Where something that a program runs on is another than in the other process, the program is recorded as it is now."""
     here = kept()

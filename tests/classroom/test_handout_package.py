@@ -193,17 +193,14 @@ def test_a_shared_folder_has_the_same_files(tmp_path, wheel):
     [
         ("release first --to canvas", "--to and --out require each other"),
         ("release --to canvas --out out", "--to requires an assignment"),
-        (
-            "release first --to canvas --out full",
-            "full contains other files, such as mine.txt. Name a new or empty folder",
-        ),
+        ("release first --to canvas --out full", "full contains other files, such as mine.txt. Name a new or empty folder"),
         ("release first --to folder --out first.zip", "first.zip contains other files, such as first.zip"),
         ("release first --to canvas --out file", "file cannot be used (Not a directory)"),
         ("release first --to canvas --out out --seed 3", "cannot be combined with --to"),
         ("release first --for-credit", "requires --for-each ROSTER.csv, the list of students, or --to PLATFORM"),
         ("release first --to blackboard --out out", "invalid choice: 'blackboard'"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_one_sentence(tmp_path, capsys, monkeypatch, words, sentence):
     """A folder with other files, an unknown platform and missing options stop the command before it writes anything."""
     make_varied_course(tmp_path / "course")

@@ -39,11 +39,7 @@ def files(folder):
             r"drop_lowest has “secnod” \(is “second” meant\?\)",
             id="one to be dropped",
         ),
-        pytest.param(
-            '[assignments.first]\nexcused = ["u0001"]',
-            r"assignments.first.excused has “u0001” \(is “u000",
-            id="excused",
-        ),
+        pytest.param('[assignments.first]\nexcused = ["u0001"]', r"assignments.first.excused has “u0001” \(is “u000", id="excused"),
         pytest.param(
             '[assignments.second.extensions]\n"who else" = "2 days"',
             r"assignments.second.extensions has “who else”, which is not a known student",
@@ -52,7 +48,7 @@ def files(folder):
         pytest.param('[assignments.first]\nexcused = ["U00001"]', "has “U00001”", id="another case"),
         pytest.param('[assignments.first]\nexcused = [""]', "has “''”", id="no name"),
     ],
-)
+)  # fmt: skip
 def test_a_name_that_nobody_knows_is_refused(course, text, sentence):
     """For every place in the file, the error has the setting, its value, and the most similar known name."""
     (course / "policy.toml").write_text(text, "utf-8")

@@ -276,17 +276,13 @@ def test_a_scale_that_cannot_be_is_one_sentence(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("to", "write", "sentence"),
     [
-        pytest.param(
-            "moodle", downloads.canvas_gradebook, "is not Moodle's grading worksheet", id="of another platform"
-        ),
+        pytest.param("moodle", downloads.canvas_gradebook, "is not Moodle's grading worksheet", id="of another platform"),
         pytest.param("canvas", downloads.moodle_worksheet, "is not Canvas' gradebook", id="of another platform, too"),
         pytest.param("moodle --column Mark", downloads.moodle_worksheet, "has no column 'Mark'", id="a typed name"),
         pytest.param("blackboard", downloads.canvas_gradebook, "is not Blackboard's", id="and another"),
-        pytest.param(
-            "canvas", downloads.canvas_gradebook, "has no column of first. Name it with --column", id="no such column"
-        ),
+        pytest.param("canvas", downloads.canvas_gradebook, "has no column of first. Name it with --column", id="no such column"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_worksheet_is_refused(tmp_path, to, write, sentence, capsys):
     """One sentence, exit code 2, and nothing is written."""
     course, _ = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)

@@ -17,15 +17,12 @@ from tests.classroom.made_class import STUDENTS
         (lambda path: downloads.canvas_gradebook(path, delimiter=";"), [s.login for s in STUDENTS]),
         (downloads.moodle_worksheet, [s.email for s in STUDENTS]),
         (lambda path: downloads.moodle_worksheet(path, german=True), [s.email for s in STUDENTS]),
-        (
-            lambda path: downloads.moodle_worksheet(path, anonymous=True),
-            [f"participant-{downloads.participant(s)}" for s in STUDENTS],
-        ),
+        (lambda path: downloads.moodle_worksheet(path, anonymous=True), [f"participant-{downloads.participant(s)}" for s in STUDENTS]),
         (downloads.blackboard_gradebook, [s.login for s in STUDENTS]),
         (downloads.gradescope_roster, [str(s.number) for s in STUDENTS]),
     ],
     ids=["canvas", "with semicolons", "moodle", "moodle in German", "moodle anonymous", "blackboard", "gradescope"],
-)
+)  # fmt: skip
 def test_each_platforms_file_is_a_roster(tmp_path, write, ids):
     """All students and no other rows: neither the row of points nor the test student."""
     people = read_roster(write(tmp_path / "roster.csv")).people
@@ -46,15 +43,11 @@ def test_the_column_for_ids_can_be_chosen(tmp_path):
         pytest.param([["student_id", "name"], ["ann", "A"], ["ann", "B"]], "the student ann twice", id="an id twice"),
         pytest.param([["student_id", "email"], ["a", "x@y"], ["b", "X@y"]], "x@y twice", id="an address twice"),
         pytest.param([["student_id", "name"], ["../ann", "A"]], "cannot be the name", id="an id that leads elsewhere"),
-        pytest.param(
-            [["name", "colour"], ["A", "red"], ["A", "blue"]],
-            "Add a column student_id",
-            id="no column tells them apart",
-        ),
+        pytest.param([["name", "colour"], ["A", "red"], ["A", "blue"]], "Add a column student_id", id="no column tells them apart"),
         pytest.param([["colour", "shape"], ["red", "round"]], "is not a class list", id="no students"),
         pytest.param([["student_id", "name"]], "lists no student", id="empty"),
     ],
-)
+)  # fmt: skip
 def test_a_roster_that_cannot_be_used_is_refused(tmp_path, rows, sentence):
     """In one sentence that names the row or the column."""
     with pytest.raises(TableError, match=sentence):

@@ -358,15 +358,12 @@ def private_uses(tree: ast.Module) -> set[str]:
     ("text", "found"),
     [
         ("from nbgrader.preprocessors import GetGrades as A\nA()._get_score(cell)", {"_get_score"}),
-        (
-            "from nbgrader.preprocessors import GetGrades\nclass A(GetGrades):\n    def _get_score(self): ...",
-            {"_get_score"},
-        ),
+        ("from nbgrader.preprocessors import GetGrades\nclass A(GetGrades):\n    def _get_score(self): ...", {"_get_score"}),
         ("from IPython.core.magic import _hidden", {"_hidden"}),
         ("from nbgrader.preprocessors import GetGrades\nclass A(GetGrades):\n    def preprocess(self): ...", set()),
         ("from nbgrader.preprocessors import GetGrades\nclass A(GetGrades):\n    def _own(self): ...", set()),
     ],
-)
+)  # fmt: skip
 def test_the_search_for_private_names_finds_them(text, found):
     """Attributes, overrides and imports; not names of our own."""
     assert found == private_uses(ast.parse(text))

@@ -158,13 +158,9 @@ def silent_without_data():
 HARMLESS_WRITES = {
     "after backward": ({"late": "out.detach().numpy()[:] = 0"}, "line 7: out.detach()", "after backward has run"),
     "the same values": ({"middle": "out.detach().mul_(1)"}, "line 6: out.detach()", "keeps for backward"),
-    "before any node": (
-        {"early": "a.detach().numpy()[:] = 5"},
-        "line 5: a.detach()",
-        "no saved value that backward reads",
-    ),
+    "before any node": ({"early": "a.detach().numpy()[:] = 5"}, "line 5: a.detach()", "no saved value that backward reads"),
     "none": ({"early": "mean = out.mean()"}, "", "which tensor backward needs"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("lines", "line", "phrase"), HARMLESS_WRITES.values(), ids=HARMLESS_WRITES)
@@ -268,10 +264,7 @@ def test_no_line_of_pytorch_is_shown_as_the_answers(shown):
 
 MANY = "".join(f"    t{number} = d * {number}.0\n" for number in range(300))
 ODD = {
-    "prints three megabytes": (
-        "    print('x' * 3_000_000)\n    f = d * w2\n    d[:] = 1.0\n    return f",
-        "a saved tensor was modified",
-    ),
+    "prints three megabytes": ("    print('x' * 3_000_000)\n    f = d * w2\n    d[:] = 1.0\n    return f", "a saved tensor was modified"),
     "raises in its own repr": (
         "    class Odd:\n        def __repr__(self):\n            raise ValueError\n\n    return Odd()",
         "neither a tensor nor a number",
@@ -283,7 +276,7 @@ ODD = {
     "is 300 lines long": (f"{MANY}    f = d * w2\n    d[:] = 1.0\n    return f", "a saved tensor was modified"),
     "calls itself for ever": ("    return clear_after_use(d, w2)", "your own code raises an error"),
     "leaves the program": ("    raise SystemExit(3)", "your own code raises an error"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "phrase"), ODD.values(), ids=ODD)

@@ -81,12 +81,7 @@ LINES = {
         "h = h * h.sigmoid()",
         "from here on h refers to other memory",
     ),
-    "a declared write, and a slope saved too late": (
-        "swish_in_place",
-        SWISH,
-        "return grad * ctx",
-        "not the derivative of forward",
-    ),
+    "a declared write, and a slope saved too late": ("swish_in_place", SWISH, "return grad * ctx", "not the derivative of forward"),
     "a write whose history an alias keeps to itself": (
         "StateRecurrence",
         STATES,
@@ -124,7 +119,7 @@ LINES = {
         "first.mul_(2)",
         "history stays as it was",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("exercise", "answer", "text", "told"), LINES.values(), ids=LINES)

@@ -116,18 +116,12 @@ def test_fix_holds_the_whole_change(before, after):
     [
         pytest.param("for x in data:\n    h = cell(x, h)", ["h"], id="read, then assigned"),
         pytest.param("for x in data:\n    z = noise()\n    y = net(z)\n    x = x + y", [], id="assigned, then read"),
-        pytest.param(
-            "for epoch in data:\n    for x in epoch:\n        z = noise()\n        x = z", [], id="in an inner loop"
-        ),
-        pytest.param(
-            "for x in data:\n    if x:\n        h = start()\n    h = cell(x, h)", ["h"], id="assigned in one branch"
-        ),
-        pytest.param(
-            "for x in data:\n    if x:\n        h = a()\n    else:\n        h = b()\n    h = f(h)", [], id="in both"
-        ),
+        pytest.param("for epoch in data:\n    for x in epoch:\n        z = noise()\n        x = z", [], id="in an inner loop"),
+        pytest.param("for x in data:\n    if x:\n        h = start()\n    h = cell(x, h)", ["h"], id="assigned in one branch"),
+        pytest.param("for x in data:\n    if x:\n        h = a()\n    else:\n        h = b()\n    h = f(h)", [], id="in both"),
         pytest.param("while True:\n    with gate() as g:\n        self.h = g(self.h)", ["self.h"], id="an attribute"),
     ],
-)
+)  # fmt: skip
 def test_a_name_is_carried_where_a_round_reads_what_the_last_one_left(body, carried):
     """Names that are assigned before they are read, and the loop's own, start afresh in each round."""
     assert carried == carried_names(ast.parse(body).body[0])

@@ -39,18 +39,12 @@ from autograder.view.text.naming import count_noun, join_few
         ),
         pytest.param("silently_wrong", "It writes into d.data, the same memory as d.", id="the alias and its memory"),
         pytest.param("silently_wrong", "If you call backward now: silently wrong.", id="the forecast"),
-        pytest.param(
-            "silently_wrong", "w2.grad gets [1]; the right value is [4].", id="the wrong gradient beside the right one"
-        ),
+        pytest.param("silently_wrong", "w2.grad gets [1]; the right value is [4].", id="the wrong gradient beside the right one"),
         pytest.param("correct", "frees 1 saved tensor.", id="backward frees"),
-        pytest.param(
-            "raises_forward", "Line 4 stops: a leaf Variable that requires grad", id="an error in the forward"
-        ),
+        pytest.param("raises_forward", "Line 4 stops: a leaf Variable that requires grad", id="an error in the forward"),
         pytest.param("views", "u now comes from CopySlices", id="history is rebased"),
         pytest.param("views", "It writes into u, the same memory as i.", id="a write to the base reaches the view"),
-        pytest.param(
-            "detached", "from version 0, and it is now at version 1: backward", id="a view's write counts once"
-        ),
+        pytest.param("detached", "from version 0, and it is now at version 1: backward", id="a view's write counts once"),
         pytest.param("modules", "9 new tensors are initialized.", id="a module's first values in one sentence"),
         pytest.param("modules", "x (also batch) is now at version 1.", id="both names of one tensor"),
         pytest.param(
@@ -63,7 +57,7 @@ from autograder.view.text.naming import count_noun, join_few
         pytest.param("odd_values", "重み is [2, 2].", id="a name in another script"),
         pytest.param("odd_values", "empty is [].", id="no element"),
     ],
-)
+)  # fmt: skip
 def test_text_tells(recorded, name, sentence):
     """The text form has each fact that the picture shows, for readers who do not see the picture."""
     assert sentence in view.as_text(recorded(name))
@@ -383,13 +377,9 @@ def test_right_is_said_only_where_it_was_checked(checks, words):
 
 
 UPDATED = (
-    "import torch",
-    "w = torch.ones((), requires_grad=True)",
-    "optimizer, w.grad = torch.optim.SGD([w]), torch.ones(())",
-    "loss = w * w",
-    "optimizer.step()",
-    "loss.backward()",
-)
+    "import torch", "w = torch.ones((), requires_grad=True)", "optimizer, w.grad = torch.optim.SGD([w]), torch.ones(())",
+    "loss = w * w", "optimizer.step()", "loss.backward()",
+)  # fmt: skip
 
 
 def test_the_headline_names_the_file_of_a_line():

@@ -25,16 +25,9 @@ from autograder.check.playground.play_program import (
 from autograder.tape import ProgramError
 
 WRITES = [
-    "h.mul_(2)",
-    "h += 1",
-    "h[0] = 2",
-    "h.data -= 3",
-    "h.detach().zero_()",
-    "h[0] *= 5",
-    "h.fill_(4)",
-    "h **= 2",
+    "h.mul_(2)", "h += 1", "h[0] = 2", "h.data -= 3", "h.detach().zero_()", "h[0] *= 5", "h.fill_(4)", "h **= 2",
     "h.copy_(3 * h)",
-]
+]  # fmt: skip
 
 
 def left_by(text: str) -> tuple[torch.Tensor, torch.Tensor, int]:

@@ -170,17 +170,13 @@ def test_the_files_hash_stands_with_each_grade(course):
         pytest.param("late.percent_a_day = -1", "late: percentages must be from 0 to 100", id="a reward"),
         pytest.param("late.grace_minutes = nan", "late: percentages", id="no number"),
         pytest.param("[late]\npercent_a_day = 1\nsteps = [{hours = 1, percent = 1}]", "not both", id="two rules"),
-        pytest.param(
-            '[assignments.a.extensions]\nann = "soon"', "extensions.ann: 'soon' is neither a time", id="no span"
-        ),
+        pytest.param('[assignments.a.extensions]\nann = "soon"', "extensions.ann: 'soon' is neither a time", id="no span"),
         pytest.param('[assignments.a]\ndue = "tomorrow"', "Invalid RFC3339", id="no time"),
         pytest.param("[assignments.a]\ndue = 2026-10-03", "a day and a time, such as 2026-10-03T23:59:00", id="a day"),
         pytest.param('missing = "none"', '\'none\' .*use "zero" or "blank"', id="an unknown word"),
-        pytest.param(
-            '[[drop_lowest]]\nassignments = ["a"]', "count = 1 of 1 assignments leaves none", id="all dropped"
-        ),
+        pytest.param('[[drop_lowest]]\nassignments = ["a"]', "count = 1 of 1 assignments leaves none", id="all dropped"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_cannot_be_used_is_refused(tmp_path, text, sentence):
     """One sentence, with the file's name and the setting."""
     (tmp_path / "policy.toml").write_text(text, "utf-8")

@@ -76,23 +76,9 @@ HOSTILE_MARKDOWN = [
     "<b>[x](javascript:alert(1))</b> <b onclick=alert(1)>x</b>",
 ]
 FORBIDDEN = [
-    "script",
-    "iframe",
-    "svg",
-    "style",
-    "form",
-    "input",
-    "button",
-    "object",
-    "embed",
-    "base",
-    "meta",
-    "math",
-    "video",
-    "source",
-    "link",
-    "body",
-]
+    "script", "iframe", "svg", "style", "form", "input", "button", "object", "embed", "base", "meta", "math", "video", "source",
+    "link", "body",
+]  # fmt: skip
 
 
 def dangers(page: str) -> list[str]:

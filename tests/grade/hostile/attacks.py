@@ -44,11 +44,7 @@ FORGE = [
     Attack("A", "publish a negative number", _inside("get_ipython().displayhook(-1)")),
     Attack("A", "publish text", _inside("get_ipython().displayhook('passed')")),
     Attack("A", "publish too much", _inside("get_ipython().displayhook(1000)")),
-    Attack(
-        "A",
-        "print what a parser looks for",
-        _inside('print(\'scaled: correct\\n2\\n{"points": 2, "status": "correct"}\')'),
-    ),
+    Attack("A", "print what a parser looks for", _inside('print(\'scaled: correct\\n2\\n{"points": 2, "status": "correct"}\')')),
     Attack(
         "A",
         "write the gradebook",
@@ -160,12 +156,8 @@ except ImportError:
         + WRONG,
     ),
     Attack("A", "kill the kernel", _inside("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")),
-    Attack(
-        "A",
-        "kill everybody",
-        _inside("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nos.kill(-1, signal.SIGKILL)"),
-    ),
-]
+    Attack("A", "kill everybody", _inside("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nos.kill(-1, signal.SIGKILL)")),
+]  # fmt: skip
 
 TAMPER = [
     Attack(
@@ -279,11 +271,7 @@ type(shell).run_cell_async = nothing
 """
         + WRONG,
     ),
-    Attack(
-        "B",
-        "replaced assertion error",
-        "import builtins\nbuiltins.AssertionError = type('Quiet', (Warning,), {})" + WRONG,
-    ),
+    Attack("B", "replaced assertion error", "import builtins\nbuiltins.AssertionError = type('Quiet', (Warning,), {})" + WRONG),
     Attack(
         "B",
         "events",
@@ -310,11 +298,7 @@ type(shell).run_cell_async = nothing
         "right every second time",
         "calls = []\ndef scaled(d, w):\n    calls.append(1)\n    f = d.clone() * w\n    if len(calls) % 2:\n        d[:] = 1\n    return f",
     ),
-    Attack(
-        "B",
-        "another way when graded",
-        "import os\ndef scaled(d, w):\n    return d if 'NBGRADER_EXECUTION' in os.environ else d + w",
-    ),
+    Attack("B", "another way when graded", "import os\ndef scaled(d, w):\n    return d if 'NBGRADER_EXECUTION' in os.environ else d + w"),
     Attack(
         "B",
         "seeds that it knows",
@@ -327,13 +311,8 @@ type(shell).run_cell_async = nothing
         "import torch, warnings, sys\ntorch.set_grad_enabled(False)\ntorch.set_default_dtype(torch.float16)\nwarnings.simplefilter('error')\nsys.setrecursionlimit(60)"
         + WRONG,
     ),
-    Attack(
-        "B",
-        "lying name",
-        WRONG,
-        number="class Number(int):\n    def __eq__(self, other):\n        return True\nnumber = Number()",
-    ),
-]
+    Attack("B", "lying name", WRONG, number="class Number(int):\n    def __eq__(self, other):\n        return True\nnumber = Number()"),
+]  # fmt: skip
 
 READ = [
     Attack(
@@ -391,15 +370,9 @@ def mean_square(values):
         f"import socket\nfor address in (('1.1.1.1', 53), ('127.0.0.1', {PORT})):\n    try:\n        socket.create_connection(address, 1)\n        print('LEAKED network')\n    except ConnectionRefusedError:\n        if address[0] == '1.1.1.1':\n            print('LEAKED network')\n    except OSError:\n        pass"
         + WRONG,
     ),
-    Attack(
-        "C", "environment", "import os\nprint('LEAKED token' if 'GRADERS_TOKEN' in os.environ else 'nothing')" + WRONG
-    ),
-    Attack(
-        "C",
-        "repair by the library",
-        "def scaled(d, w):\n    from autograder.tape.repair import search\n    return search",
-    ),
-]
+    Attack("C", "environment", "import os\nprint('LEAKED token' if 'GRADERS_TOKEN' in os.environ else 'nothing')" + WRONG),
+    Attack("C", "repair by the library", "def scaled(d, w):\n    from autograder.tape.repair import search\n    return search"),
+]  # fmt: skip
 
 STOP = [
     Attack("D", "endless loop", _inside("while True:\n    pass")),
@@ -449,17 +422,13 @@ STOP = [
         "stack overflow",
         _inside("import sys\nsys.setrecursionlimit(10**9)\ndef deep(n):\n    return [*map(deep, [n + 1])]\ndeep(0)"),
     ),
-    Attack(
-        "D",
-        "full disk",
-        WRONG + "with open('big', 'wb') as file:\n    while True:\n        file.write(b'x' * 1_000_000)",
-    ),
+    Attack("D", "full disk", WRONG + "with open('big', 'wb') as file:\n    while True:\n        file.write(b'x' * 1_000_000)"),
     Attack("D", "many files", WRONG + "for number in range(200_000):\n    open(f'file{number}', 'w').close()"),
     Attack("D", "input", WRONG + "input('your name?')"),
     Attack("D", "a cell that forks and comes back", WRONG + "import os\nos.fork()"),
     Attack("D", "huge error", _inside("raise ValueError('x' * 50_000_000)")),
     Attack("D", "huge error name", "def scaled(d, w):\n    raise type('E' * 1_000_000, (Exception,), {})('x')"),
-]
+]  # fmt: skip
 
 REACH = [
     Attack(

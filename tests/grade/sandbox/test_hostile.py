@@ -13,19 +13,10 @@ from tests.grade.hostile.school import EVERY_ATTACK, FULL, enrol, listener, righ
 
 LIMITS = Limits(cell_seconds=2, submission_seconds=8, memory_bytes=512 * MEBIBYTE)
 FEW = (
-    "swallow the traceback",
-    "patch the worker that answers",
-    "kill everybody",
-    "visible cases by heart",
-    "own memory",
-    "network",
-    "loop that swallows interrupts",
-    "segfault",
-    "test cells deleted",
-    "too large",
-    "a link to the source",
+    "swallow the traceback", "patch the worker that answers", "kill everybody", "visible cases by heart", "own memory",
+    "network", "loop that swallows interrupts", "segfault", "test cells deleted", "too large", "a link to the source",
     "another way",
-)
+)  # fmt: skip
 """One of each kind of threat, and one honest oddity; the whole class is slow."""
 EVERY = [*(attack.name for attack in EVERY_ATTACK), *ODD, *HONEST]
 

@@ -97,16 +97,11 @@ def test_a_call_returns_what_the_function_returns(call):
 @pytest.mark.parametrize(
     "raised",
     [
-        "ValueError('too small', 3)",
-        "KeyError('k')",
-        "AssertionError('no')",
-        "NotImplementedError()",
-        "np.linalg.LinAlgError('singular')",
-        "UnicodeDecodeError('utf-8', b'x', 0, 1, 'bad')",
-        "OSError(2, 'missing', 'file')",
+        "ValueError('too small', 3)", "KeyError('k')", "AssertionError('no')", "NotImplementedError()",
+        "np.linalg.LinAlgError('singular')", "UnicodeDecodeError('utf-8', b'x', 0, 1, 'bad')", "OSError(2, 'missing', 'file')",
         "ZeroDivisionError('division by zero')",
     ],
-)
+)  # fmt: skip
 def test_an_exception_of_python_or_of_a_library_is_raised_in_the_test(raised):
     """The exception has the same type, arguments and text."""
     function, proxy, _ = proxy_of(f"def f():\n    raise {raised}")
@@ -238,28 +233,12 @@ def test_arguments_that_are_only_read_are_not_changed():
 @pytest.mark.parametrize(
     ("text", "argument", "reason"),
     [
-        (
-            "def f(x):\n    return (i for i in x)",
-            [1],
-            "the value that f returned cannot leave its process: a value of type generator",
-        ),
-        (
-            "def f(x):\n    return lambda: x",
-            [1],
-            "the value that f returned cannot leave its process: a value of type function",
-        ),
-        (
-            "def f(x):\n    return x",
-            lambda: 1,
-            "an argument of f cannot be sent to its process: a value of type function",
-        ),
-        (
-            "def f(x):\n    return x",
-            iter([1]),
-            "an argument of f cannot be sent to its process: a value of type list_iterator",
-        ),
+        ("def f(x):\n    return (i for i in x)", [1], "the value that f returned cannot leave its process: a value of type generator"),
+        ("def f(x):\n    return lambda: x", [1], "the value that f returned cannot leave its process: a value of type function"),
+        ("def f(x):\n    return x", lambda: 1, "an argument of f cannot be sent to its process: a value of type function"),
+        ("def f(x):\n    return x", iter([1]), "an argument of f cannot be sent to its process: a value of type list_iterator"),
     ],
-)
+)  # fmt: skip
 def test_values_that_are_not_plain_are_a_refusal(text, argument, reason):
     """The judge reads the reason, even if the test has caught the exception."""
     _, proxy, calls = proxy_of(text)

@@ -207,14 +207,8 @@ def test_a_judge_leaves_nothing_for_the_next(lane):
 BEGINNING = "vQz7"
 PATIENT = replace(LIMITS, cell_seconds=60, submission_seconds=120)
 KINDS_OF_SECRETS = [
-    "model answer",
-    "hidden declarative",
-    "hidden plain data",
-    "expected value",
-    "seed",
-    "other submission",
-    "own",
-]
+    "model answer", "hidden declarative", "hidden plain data", "expected value", "seed", "other submission", "own",
+]  # fmt: skip
 NOT_FOR_A_JUDGE = {"model answer", "expected value", "other submission"}
 
 SEARCH = r"""

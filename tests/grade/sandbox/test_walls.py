@@ -338,11 +338,7 @@ def test_a_masked_proc_is_named():
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        (
-            "self/attr/current",
-            "cri-containerd.apparmor.d (enforce)\n",
-            "profile is 'cri-containerd.apparmor.d'; `appArmor",
-        ),
+        ("self/attr/current", "cri-containerd.apparmor.d (enforce)\n", "profile is 'cri-containerd.apparmor.d'; `appArmor"),
         ("self/attr/current", "unconfined\n", ""),
         ("self/status", "Name:\tpython\nSeccomp:\t2\nSeccomp_filters:\t1\n", "a filter of system calls is set"),
         ("self/status", "Name:\tpython\nSeccomp:\t0\n", ""),
@@ -352,7 +348,7 @@ def test_a_masked_proc_is_named():
         ("sys/kernel/unprivileged_userns_clone", "0\n", "`sysctl kernel.unprivileged_userns_clone=1`"),
         ("sys/kernel/apparmor_restrict_unprivileged_userns", "1\n", "an AppArmor profile for bwrap"),
     ],
-)
+)  # fmt: skip
 def test_each_fact_has_its_sentence(tmp_path: Path, file, text, said):
     """The kernel's facts on a profile, a filter, masks and switches each give a sentence; those of a plain machine do not."""
     (tmp_path / file).parent.mkdir(parents=True)

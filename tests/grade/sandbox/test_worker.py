@@ -55,16 +55,12 @@ def printed(worker, text: str) -> str:
         pytest.param("input()", "error", "StdinNotImplementedError", id="nobody answers input"),
         pytest.param("import os; os.write(1, b'low');", "stream", "low", id="what C code writes"),
         pytest.param("import matplotlib.pyplot as p; p.plot([1]);", "display_data", "image/png", id="a plot"),
-        pytest.param(
-            "%matplotlib inline\nimport pylab\npylab.plot([1]);", "display_data", "image/png", id="matplotlib"
-        ),
+        pytest.param("%matplotlib inline\nimport pylab\npylab.plot([1]);", "display_data", "image/png", id="matplotlib"),
         pytest.param("%pylab inline\nplot([1]);", "stream", "pylab", id="pylab"),
         pytest.param("open('data.txt').read()", "execute_result", "handed in", id="the files beside it"),
-        pytest.param(
-            "import inspect\ndef f(): return 7\nprint(inspect.getsource(f))", "stream", "return 7", id="source"
-        ),
+        pytest.param("import inspect\ndef f(): return 7\nprint(inspect.getsource(f))", "stream", "return 7", id="source"),
     ],
-)
+)  # fmt: skip
 def test_a_cell_does_what_it_does_in_a_kernel(server, text, kind, holds):
     """Rich outputs, streams, errors and magics come back in nbformat's form."""
     with server.worker({"data.txt": b"handed in"}) as worker:

@@ -198,18 +198,14 @@ def test_the_bundle_is_read_without_torch(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "settings", "said"),
     [
-        (
-            [graded_cell("t", "### BEGIN HIDDEN TESTS")],
-            {},
-            "ClearHiddenTests says 'No end hidden tests statement found'",
-        ),
+        ([graded_cell("t", "### BEGIN HIDDEN TESTS")], {}, "ClearHiddenTests says 'No end hidden tests statement found'"),
         ([teacher("### BEGIN HIDDEN TESTS\n### END HIDDEN TESTS")], {}, 'ClearHiddenTests says "Hidden test region'),
         ([graded_cell("t", ""), graded_cell("t", "")], {}, "CheckCellMetadata says 'Duplicate grade id: t'"),
         ([graded_cell("t", "")], {"GenerateAssignment": {"preprocessors": [ClearHiddenTests]}}, "has no SaveCells"),
         ([graded_cell("t", "")], {"IncludeHeaderFooter": {"header": "gone.ipynb"}}, "No such file or directory: 'gone"),
         ([graded_cell("t", "", autograder={"process": "three"})], {}, "the cell 't' has the metadata"),
     ],
-)
+)  # fmt: skip
 def test_what_nbgrader_would_not_release_is_one_sentence(cells, settings, said):
     """It names the notebook or the cell, and states the reason."""
     with pytest.raises(SourceError, match=said.replace("[", r"\[")):

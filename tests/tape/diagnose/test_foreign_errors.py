@@ -30,11 +30,8 @@ FOREIGN = {
     "its own error": ("raise RuntimeError('the gradients are too large')", "RuntimeError"),
     "None": ("import re; re.search('a', 'b').group()", "AttributeError"),
     # Libraries that earlier tests import raise the limit.
-    "endless recursion": (
-        "import sys; sys.setrecursionlimit(1000)\nf = lambda x: f(x * 2)\nf(model.weight)",
-        "RecursionError",
-    ),
-}
+    "endless recursion": ("import sys; sys.setrecursionlimit(1000)\nf = lambda x: f(x * 2)\nf(model.weight)", "RecursionError"),
+}  # fmt: skip
 OF_AUTOGRAD = {
     "a leaf": "w = torch.ones(3, requires_grad=True)\nw += 1",
     "numpy": "model.weight.numpy()",

@@ -53,12 +53,9 @@ def test_a_refused_write_is_named_without_values(kind):
     ("call", "source"),
     [
         ("f(w).backward()", "@torch.jit.script\ndef f(w):\n    h = torch.exp(w)\n    h.mul_(2)\n    return h.sum()"),
-        (
-            "torch.func.vmap(f)(w[None]).sum().backward()",
-            "def f(x):\n    y = torch.exp(x)\n    y.mul_(2)\n    return y.sum()",
-        ),
+        ("torch.func.vmap(f)(w[None]).sum().backward()", "def f(x):\n    y = torch.exp(x)\n    y.mul_(2)\n    return y.sum()"),
     ],
-)
+)  # fmt: skip
 def test_a_write_that_no_mode_hears_is_named_by_its_call(call, source):
     """Scripted code and what `vmap` maps make no calls that can be heard: the line that called them is named, once."""
     verdict = record(f"import torch\n{source}\nw = torch.ones(3, requires_grad=True)\n{call}\n").verdict

@@ -158,32 +158,15 @@ def test_an_import_of_pytorch_is_not_cut_off(monkeypatch):
 
 
 PLAIN = [
-    "n = 3 # context length: how many?",
-    'prompt = """\n!important\n%time f()\nready?\n"""',
-    "x = [1,\n  5 % 2,\n  7]",
-    "total = (a\n  % b)",
-    "if n:\n    y = 1\nelse:\n    y = 2",
-    "def f(a, b='!ls'):\n    # why?\n    return a % b",
-    "s = 'is it?' # yes?",
-    "print(f'{n=!r} {n!s}')",
-    'z = "a = !ls"',
-    "mask = x != y",
-    "first = \\\n  second",
-]
+    "n = 3 # context length: how many?", 'prompt = """\n!important\n%time f()\nready?\n"""', "x = [1,\n  5 % 2,\n  7]",
+    "total = (a\n  % b)", "if n:\n    y = 1\nelse:\n    y = 2", "def f(a, b='!ls'):\n    # why?\n    return a % b",
+    "s = 'is it?' # yes?", "print(f'{n=!r} {n!s}')", 'z = "a = !ls"', "mask = x != y", "first = \\\n  second",
+]  # fmt: skip
 REPLACED = [
-    "%matplotlib inline",
-    "!pip install torch  # it's needed",
-    "!ls \\\n  -l",
-    "files = !ls",
-    "a.b[0] = !ls 'x",
-    "seed = %env SEED",
-    "f?",
-    "torch.exp??",
-    "?f",
-    "if n:\n    !ls\n    y = 1",
-    "for i in x:\n    %cd ..",
+    "%matplotlib inline", "!pip install torch  # it's needed", "!ls \\\n  -l", "files = !ls", "a.b[0] = !ls 'x",
+    "seed = %env SEED", "f?", "torch.exp??", "?f", "if n:\n    !ls\n    y = 1", "for i in x:\n    %cd ..",
     "with f() as g:\n    names = !ls\n    y = 2",
-]
+]  # fmt: skip
 
 
 def as_ipython_reads(cell):
