@@ -30,9 +30,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "grade/classes/test_like_nbgrader.py": (), "grade/sandbox/test_resource_watch.py": (), "lessons/test_mutations.py": (),
     "lessons/test_tutor_lines.py": (), "repair/test_corpus.py": (), "repair/test_scripts.py": (), "repair/test_syntax.py": (),
     "tape/atlas/test_atlas_truth.py": (), "tape/run/test_child_processes.py": (), "test_package.py": (), "watch/test_compiled.py": (),
-    "grade/batch/test_dry_run.py": (
-        "test_nothing_changed", "test_a_due_date_changes_the_penalty_without_grading", "test_a_time_and_an_extension",
-    ),
+    "grade/batch/test_dry_run.py": (),
     "browser/test_widget_lab.py": ("test_an_export_shows_the_static_picture_offline",),
     "course/test_attempt.py": ("test_the_command_succeeds_only_if_each_exercise_is_correct",),
     "grade/classes/test_own_notebooks.py": ("test_more_students_change_nobody", "test_nothing_is_handed_out_that_was_not_proven"),

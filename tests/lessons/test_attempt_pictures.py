@@ -36,6 +36,7 @@ def test_an_answer_that_did_not_run_has_no_picture(path, exercise, answer, shown
     assert [] == shown
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("path", "exercise", "answer"), [one for one in WRONG if one.id not in REFUSED])
 def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys):
     """For a harmful write, the message names the student's own line, and the picture opens at it; the saved form is small."""
