@@ -17,7 +17,7 @@ import torch
 from autograder import view
 from autograder.errors import AutograderError, InputError, UnfinishedError, message_of
 from autograder.locale.messages import Message
-from autograder.run_in_fork import reason_of_end, told_of_end
+from autograder.run_in_fork import reason_of_end, text_of_end
 from autograder.tape import explain_cell, explain_program
 from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
 from autograder.tape.oracle.excerpt import Scope
@@ -247,7 +247,7 @@ def _recording_of_file(path: str, function: str | None, repair: bool, scope: Sco
             with open(answer, "rb") as file:
                 result = pickle.load(file)
         except (OSError, EOFError):
-            raise ProgramError(told_of_end(path, reason_of_end(done.returncode))) from None
+            raise ProgramError(text_of_end(path, reason_of_end(done.returncode))) from None
     if isinstance(result, Exception):
         raise result
     return result

@@ -63,7 +63,7 @@ def reason_of_end(status: int) -> str:
     return f"signal {signal.Signals(-status).name}" if status < 0 else f"os._exit({status}) or a similar call"
 
 
-def told_of_end(program: str, reason: str) -> str:
+def text_of_end(program: str, reason: str) -> str:
     """Return a sentence on a program that ended the process which was to explain it."""
     return Message(
         "explain.ended_process|{program}: the program ended the Python process ({reason}), so it could not be "

@@ -40,7 +40,7 @@ patch = _exit
 NOT_MEASURED = {
     "autograder/grade/sandbox": "runs in the sandbox: empty environment, no folder to write to",
     "autograder/grade/submission": "partly runs in the sandbox, in lanes and workers",
-    "autograder/grade/where/lane.py": "runs in the sandbox",
+    "autograder/grade/backends/lane.py": "runs in the sandbox",
     "autograder/grade/wire/outputs.py": "partly runs in the sandbox",
     "autograder/graded.py": "runs in submissions, in the sandbox",
     "autograder/tape/observe": "runs while our own trace function replaces that of coverage",

@@ -39,7 +39,7 @@ NUMBER = re.compile(r"(?<=^<ipython-input)-\d+")
 _before = parts()
 
 
-def take_for_granted() -> None:
+def set_baseline() -> None:
     """Store the current contents of `SPACES` as the original ones.
 
     Importing `torch._dynamo`, as an optimizer does, replaces `torch.manual_seed` (PyTorch 2.13).

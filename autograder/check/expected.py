@@ -27,7 +27,7 @@ from autograder.tape.recording.verdict_types import NamedLine, Place
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldValue:
     """The values of a name from a line on, as the recording formats them."""
 
     values: str
@@ -89,26 +89,26 @@ def _unsigned(values: str) -> str:
     return re.sub(r"-0(?=[,\]]|$)", "0", values)
 
 
-def _first_other(mine: list[Held], original: list[Held]) -> Place:
+def _first_other(mine: list[HeldValue], original: list[HeldValue]) -> Place:
     """Return the first place at which the values differ; if their numbers differ, the place of the last value."""
     if len(mine) != len(original):
         return mine[-1].place
     return next(own.place for own, other in zip(mine, original, strict=True) if own.values != other.values)
 
 
-def _held(recording: Recording, as_listed: bool = True) -> dict[str, list[Held]]:
+def _held(recording: Recording, as_listed: bool = True) -> dict[str, list[HeldValue]]:
     """Return, for each name, its successive values in the function itself; their brackets only with `as_listed`."""
     own = {step.index for step in own_steps(recording)}
     names: dict[str, int | None] = {}
     values: dict[int, str] = {}
-    held: dict[str, list[Held]] = {}
+    held: dict[str, list[HeldValue]] = {}
     for step in recording.steps:
         values |= {one.tensor: one.values if as_listed else re.sub(r"[][]", "", one.values) for one in step.states}
         names |= {change.name: change.tensor for change in step.names if change.tensor is not None}
         for name, tensor in names.items() if step.index in own else ():
             now, before = values.get(tensor or 0), held.setdefault(name, [])
             if now is not None and (not before or before[-1].values != now):
-                before.append(Held(now, step.place))
+                before.append(HeldValue(now, step.place))
     return {name: found for name, found in held.items() if found}
 
 

@@ -18,16 +18,16 @@ from autograder.classroom.collect.submission_files import readable, shapes_in
 from autograder.classroom.harness_zip import HarnessTerms, read_terms
 from autograder.course.paths import replace_file
 from autograder.errors import AutograderError
+from autograder.grade.backends.grading_job import GradingTerms, Job
+from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.classroom import Classroom
-from autograder.grade.batch.feedback_files import told_of_hidden_test
+from autograder.grade.batch.feedback_files import hidden_test_text
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.clean.harmless_text import harmless_text
 from autograder.grade.sandbox.isolation import LEVELS, IsolationError, IsolationLevel
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
-from autograder.grade.where.grading_job import GradingTerms, Job
-from autograder.grade.where.local_processes import LocalBackend
 
 LONGEST_OUTPUT = 10_000  # characters of a test's message
 
@@ -70,7 +70,7 @@ def failed_results(reason: str) -> dict[str, Any]:
 def _test(cell: SourceCell, grade: CellGrade, terms: HarnessTerms, before: str) -> dict[str, Any]:
     about: dict[str, Any] = {
         "name": before + cell.id.replace("_", " "),
-        "output": _text(_told(cell, grade, terms.hidden_tests)),
+        "output": _text(_reason(cell, grade, terms.hidden_tests)),
         "output_format": "text",
         "visibility": terms.visibility if cell.hides else "visible",
         "extra_data": {"status": grade.status, "kind": grade.kind},
@@ -81,11 +81,11 @@ def _test(cell: SourceCell, grade: CellGrade, terms: HarnessTerms, before: str) 
     return about | {"score": round(grade.points, 6), "max_score": grade.max_points, "status": status}
 
 
-def _told(cell: SourceCell, grade: CellGrade, level: str) -> str:
+def _reason(cell: SourceCell, grade: CellGrade, level: str) -> str:
     if grade.points is None:
         return "A person grades this."
     if grade.hidden and grade.status != "correct":
-        return told_of_hidden_test(level, cell.hidden[0].name if cell.hidden else "", grade.reason)
+        return hidden_test_text(level, cell.hidden[0].name if cell.hidden else "", grade.reason)
     return grade.reason or ("" if grade.status == "correct" else f"{grade.status}".capitalize() + ".")
 
 

@@ -15,7 +15,7 @@ FILE = "hand_ins.json"
 STUDENTS = "students.json"
 
 
-Kept = TypeVar("Kept", bound=dict[Any, Any])
+Record = TypeVar("Record", bound=dict[Any, Any])
 
 
 class RecordError(InputError):
@@ -85,7 +85,7 @@ def keep_students(course: Path, names: dict[str, str]) -> None:
         _write(course / FOLDER / STUDENTS, read_students(course) | names)
 
 
-def _read(path: Path, form: type[Kept]) -> Kept:
+def _read(path: Path, form: type[Record]) -> Record:
     try:
         return msgspec.json.decode(path.read_bytes(), type=form)
     except FileNotFoundError:

@@ -22,7 +22,7 @@ from autograder.cli.run_command import CommandError, run_command
 from autograder.locale.messages import Message
 from autograder.locale.translations import translated
 from autograder.requirements import loading
-from autograder.run_in_fork import EndedError, LateError, run_in_fork, told_of_end
+from autograder.run_in_fork import EndedError, LateError, run_in_fork, text_of_end
 
 
 class PartialAnswer:
@@ -305,7 +305,7 @@ def _watched(chosen: argparse.Namespace, here: argparse.Namespace, partial: Part
     except LateError:
         return _answered_late(chosen, partial)
     except EndedError as error:
-        raise CommandError(told_of_end(chosen.shown, str(error))) from None
+        raise CommandError(text_of_end(chosen.shown, str(error))) from None
 
 
 def _answered_late(chosen: argparse.Namespace, partial: PartialAnswer) -> int:

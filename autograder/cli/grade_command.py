@@ -21,11 +21,11 @@ from autograder.locale.translations import translated
 from autograder.requirements import CLONE, loading, require
 
 if TYPE_CHECKING:
+    from autograder.grade.backends.grading_job import Backend
     from autograder.grade.batch.assignment import Options, Shown
     from autograder.grade.batch.classroom import Classroom
     from autograder.grade.batch.student_rows import BatchProgress
     from autograder.grade.validation.validate import SourceReport
-    from autograder.grade.where.grading_job import GradingPlace
 
 OLDEST = (3, 11)
 START = "import sys; from autograder.cli import main; sys.exit(main())"
@@ -260,14 +260,14 @@ def _grade(chosen: argparse.Namespace) -> int:
         if chosen.force or has_pending_work(course, chosen.assignment):
             host.start()  # the host imports PyTorch while this process imports nbgrader
         _known_class(course, chosen.assignment)
-        from autograder.grade.where.local_processes import LocalBackend
+        from autograder.grade.backends.local_processes import LocalBackend
 
         return _grade_class(chosen, course, LocalBackend(level, parallel_jobs(chosen.jobs), host))
 
 
 def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     require("grade --cluster")
-    from autograder.grade.where.dask_cluster import choose_cluster
+    from autograder.grade.backends.dask_cluster import choose_cluster
 
     # Check the assignment's name and lock before a cluster's machines are started.
     classroom = _known_class(course, chosen.assignment)
@@ -313,7 +313,7 @@ def _shown(announced: list[str]) -> Iterator[Shown]:
         yield Shown(lambda done: draw[0](done), announce, steps.enter_context(shown_steps()))
 
 
-def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) -> int:
+def _grade_class(chosen: argparse.Namespace, course: Path, backend: Backend) -> int:
     with loading():
         from autograder.classroom.policy_names import fill_names, listed_students, untimed_students
         from autograder.grade.batch.assignment import grade_assignment
@@ -325,13 +325,13 @@ def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) 
     options = _options(chosen)
     if chosen.dry_run:
         with _shown(announced) as shown:
-            moved = dry_run(chosen.assignment, course, options, shown, place)
+            moved = dry_run(chosen.assignment, course, options, shown, backend)
         print(moved_as_json(moved)) if chosen.json else print_moved(moved)
         return 1 if moved else 0
     classroom = open_class(course, chosen.assignment)
     people = listed_students(classroom)  # a list that cannot be read stops the command before it grades
     with _shown(announced) as shown:
-        rows = grade_assignment(chosen.assignment, course, options, shown, place)
+        rows = grade_assignment(chosen.assignment, course, options, shown, backend)
     rows = with_names(rows, fill_names(classroom, people), untimed_students(classroom))
     print(as_json(rows)) if chosen.json else print_report(rows, everyone=chosen.all)
     return 1 if announced or any(row.problems for row in rows) else 0

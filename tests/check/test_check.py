@@ -31,7 +31,7 @@ from autograder.check.subject.call_report import Report
 from autograder.check.subject.inputs import Generator, UndecisiveInputs
 from autograder.check.subject.subjects import LocalSubject
 from autograder.course.paths import ROOT
-from autograder.grade.sandbox.warmup import REHEARSAL
+from autograder.grade.sandbox.warmup import WARM_UP_CELLS
 from autograder.locale.languages import speaking
 
 
@@ -273,7 +273,7 @@ def test_no_line_is_cut_by_nbgrader(text):
 
 def test_the_first_check_of_a_kernel_waits_for_nothing(tmp_path):
     """Slow modules are loaded with the lesson's imports, or not at all; oracle: the modules before and after."""
-    silent = REHEARSAL[2].replace("a.mul_", "a.data.mul_")
+    silent = WARM_UP_CELLS[2].replace("a.mul_", "a.data.mul_")
     cells = f"""
 import sys
 from autograder.grade.sandbox.shell import make_shell
@@ -283,7 +283,7 @@ shell.takes_recordings = False  # as a kernel, which draws
 shell.run("import torch; from autograder.check import check, observed", 60.0)
 before = set(sys.modules)
 with being_graded():  # without the widget, which needs the message that a kernel answers
-    errors = [shell.run(text, 60.0).error for text in {[*REHEARSAL[:3], silent]!r}]
+    errors = [shell.run(text, 60.0).error for text in {[*WARM_UP_CELLS[:3], silent]!r}]
 late = [name for name in sys.modules if name not in before and not name.startswith("autograder")]  # ours are short, and load in 30 ms
 print(any(errors), len(late), "igraph" in before)
 """

@@ -410,7 +410,7 @@ def test_a_named_column_is_not_replaced_by_the_only_one():
 def test_gradescope_tells_no_reason_of_a_hidden_test(status):
     """Its message may contain the right values, also if the test gave a part of its points."""
     grade = SimpleNamespace(points=0.5, hidden=True, status=status, reason="expected 42")
-    assert "42" not in graded_submission._told(SimpleNamespace(hidden=()), grade, "none")
+    assert "42" not in graded_submission._reason(SimpleNamespace(hidden=()), grade, "none")
     for reason, told in (("expected 42", "expected 42"), ("", f"{status.capitalize()}.")):
         grade = SimpleNamespace(points=0.5, hidden=False, status=status, reason=reason)
-        assert told == graded_submission._told(SimpleNamespace(hidden=()), grade, "none")
+        assert told == graded_submission._reason(SimpleNamespace(hidden=()), grade, "none")

@@ -13,11 +13,11 @@ import pytest
 from distributed import Client, LocalCluster, get_worker
 
 from autograder.errors import UnfinishedError
+from autograder.grade.backends import dask_cluster
+from autograder.grade.backends.dask_cluster import DaskCluster, GradingPlugin
+from autograder.grade.backends.grading_job import GradingTerms, Job, JobResult
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
-from autograder.grade.where import dask_cluster
-from autograder.grade.where.dask_cluster import DaskCluster, GradingPlugin
-from autograder.grade.where.grading_job import GradingTerms, Job, JobResult
 from autograder.grade.wire.limits import Limits
 from tests.grade.small_course import answer, graded_cell, source
 

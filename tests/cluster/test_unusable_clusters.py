@@ -12,10 +12,10 @@ from distributed import Client, LocalCluster, Security
 
 from autograder.cli import main
 from autograder.errors import InputError
+from autograder.grade.backends import dask_cluster
+from autograder.grade.backends.dask_cluster import choose_cluster, is_exposed
 from autograder.grade.batch.gradebook import only_client
 from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
-from autograder.grade.where import dask_cluster
-from autograder.grade.where.dask_cluster import choose_cluster, is_exposed
 from tests.cluster.small_class import make_class
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,7 @@ def test_nothing_of_dask_is_imported_without_the_option():
     """`grade` on this machine loads no Dask, whatever of the grader is imported."""
     code = (
         "import sys, autograder.cli, autograder.grade.batch.assignment, autograder.grade.batch.dry_run\n"
-        "import autograder.grade.where.local_processes\n"
+        "import autograder.grade.backends.local_processes\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('dask', 'distributed')])"
     )
     assert "[]\n" == subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT)

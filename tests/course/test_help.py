@@ -17,7 +17,7 @@ from autograder.course.author_cells import exercises_of, setup, setup_of
 from autograder.course.canonical import read
 from autograder.course.catalogue import lessons
 from autograder.course.learner import after_success, hints, learner_progress
-from autograder.course.learner.hints import SEEDS, notebook_of, twin_of
+from autograder.course.learner.hints import SEEDS, another_variant, notebook_of
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
 from autograder.course.short_validation import ShortValidationHandler, short_entries
 from autograder.course.stored_notebook import METADATA, is_for_credit, mark_for_credit
@@ -125,7 +125,7 @@ def test_nearly_every_exercise_has_a_twin_whose_own_answer_passes(lesson):
     source = read(SOLUTIONS / lesson.name / f"{lesson.name}.ipynb")
     changes = read_changes(SOLUTIONS).get(lesson.name, NOTHING)
     exercises = [one.id for one in lesson.exercises]
-    twins = {one: twin_of(one, source, changes) for one in exercises}
+    twins = {one: another_variant(one, source, changes) for one in exercises}
     assert len(exercises) - 2 <= sum(twin is not None for twin in twins.values())
     known = {(one.id, one.stub): one for seed in SEEDS for one in exercises_of(vary(source, seed, changes))}
     one = exercises[0]

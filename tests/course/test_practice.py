@@ -15,8 +15,8 @@ from autograder.course.practice.practice_store import (
     INTERVALS,
     NEW,
     PracticeStore,
-    Practised,
     QuizAnswer,
+    ReviewState,
     due_topics,
     next_day,
 )
@@ -83,7 +83,7 @@ def test_right_answers_come_back_later_and_later():
 
 def test_a_clock_that_went_back_loses_nothing():
     """A date in the future counts as due, so that a clock that was once wrong does not delay items for years."""
-    wrong = Practised(2, TODAY + datetime.timedelta(days=4000))
+    wrong = ReviewState(2, TODAY + datetime.timedelta(days=4000))
     assert ["x"] == due_topics(["x"], {"x": wrong}, TODAY)
     assert TODAY == next_day(["x"], {"x": wrong}, TODAY)
     assert [] == due_topics(["x"], {"x": wrong.after(True, TODAY)}, TODAY)
@@ -92,7 +92,7 @@ def test_a_clock_that_went_back_loses_nothing():
 def test_the_longest_overdue_comes_first_and_five_at_most():
     """Known ideas by the day on which they were due, then new ones; what is not due is left out."""
     days = {"a": 2, "b": 9, "c": 0}
-    practised = {name: Practised(0, TODAY - datetime.timedelta(days=days[name])) for name in days}
+    practised = {name: ReviewState(0, TODAY - datetime.timedelta(days=days[name])) for name in days}
     assert ["b", "a", "d", "e", "f"] == due_topics("abcdefg", practised, TODAY)
 
 
@@ -203,5 +203,5 @@ def test_a_broken_file_is_put_aside(tmp_path, capsys, content):
     assert {} == store.read().review
     assert "counts as empty" in capsys.readouterr().out
     assert content == (tmp_path / "practice.broken").read_bytes()
-    store.keep_review("x", Practised(1, TODAY))
-    assert {"x": Practised(1, TODAY)} == store.read().review
+    store.keep_review("x", ReviewState(1, TODAY))
+    assert {"x": ReviewState(1, TODAY)} == store.read().review

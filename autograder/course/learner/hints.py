@@ -27,7 +27,9 @@ SEEDS = range(1, 9)
 """The seeds of the variants to try, in this order."""
 
 
-def twin_of(exercise: str, lesson: NotebookNode, changes: DeclaredChanges, known: Collection[str] = ()) -> str | None:
+def another_variant(
+    exercise: str, lesson: NotebookNode, changes: DeclaredChanges, known: Collection[str] = ()
+) -> str | None:
     """Return the source of a cell with a variant of an exercise's program and its check, or None if all variants are known.
 
     The check counts for the original exercise.
@@ -143,19 +145,21 @@ def model_answer(exercise: str = "") -> None:
                     "Marked as seen before your answer passed. Close it, and write the answer in your own words."
                 )
             )
-            _offer_twin(exercise, source)
+            _offer_another_variant(exercise, source)
         print(exercises[exercise].of_kind("answer")[0].source.removeprefix("# answer: "))
 
 
-def _offer_twin(exercise: str, source: Path) -> None:
+def _offer_another_variant(exercise: str, source: Path) -> None:
     """Put a variant of the exercise, with other names or numbers, into a new cell, if there is such a variant."""
     from autograder.course.variants.declared_changes import NOTHING, read_changes
 
     shell, variant = get_ipython(), own_variant(exercise)
     changes = read_changes(SOLUTIONS).get(source.stem, NOTHING)
-    twin = twin_of(exercise, read_stored(source), changes, () if variant is None else (variant.stubs[exercise],))
-    if shell is not None and twin is not None:
-        shell.set_next_input(twin)
+    offered = another_variant(
+        exercise, read_stored(source), changes, () if variant is None else (variant.stubs[exercise],)
+    )
+    if shell is not None and offered is not None:
+        shell.set_next_input(offered)
         print(
             translated(
                 "A variant to pass instead is in the cell below: repair the program there, and run that cell to check it."

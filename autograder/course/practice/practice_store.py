@@ -17,7 +17,7 @@ from autograder.tape.recording.verdict_types import Outcome
 INTERVALS = (1, 3, 7, 16, 35)  # in days
 
 
-class Practised(msgspec.Struct, frozen=True):
+class ReviewState(msgspec.Struct, frozen=True):
     """The practice state of an idea.
 
     Attributes:
@@ -28,9 +28,9 @@ class Practised(msgspec.Struct, frozen=True):
     level: int
     last: datetime.date
 
-    def after(self, right: bool, today: datetime.date) -> Practised:
+    def after(self, right: bool, today: datetime.date) -> ReviewState:
         """Return the state after one more answer."""
-        return Practised(min(self.level + 1, len(INTERVALS) - 1) if right else 0, today)
+        return ReviewState(min(self.level + 1, len(INTERVALS) - 1) if right else 0, today)
 
     def due(self, today: datetime.date) -> datetime.date:
         """Return the day of the next review; today, if the last day is in the future because a clock was wrong."""
@@ -40,12 +40,12 @@ class Practised(msgspec.Struct, frozen=True):
         return self.last + datetime.timedelta(days=INTERVALS[level])
 
 
-NEW = Practised(-1, datetime.date.min)
+NEW = ReviewState(-1, datetime.date.min)
 """The state of a new idea; the first right answer starts the first interval."""
 
 
 def due_topics(
-    topics: Iterable[str], practised: Mapping[str, Practised], today: datetime.date, count: int = 5
+    topics: Iterable[str], practised: Mapping[str, ReviewState], today: datetime.date, count: int = 5
 ) -> list[str]:
     """Return the ideas to ask about: those that are due, the longest overdue first, then new ones in their order."""
     topics = list(topics)
@@ -54,7 +54,7 @@ def due_topics(
     return [*known, *(topic for topic in topics if topic not in practised)][:count]
 
 
-def next_day(topics: Iterable[str], practised: Mapping[str, Practised], today: datetime.date) -> datetime.date | None:
+def next_day(topics: Iterable[str], practised: Mapping[str, ReviewState], today: datetime.date) -> datetime.date | None:
     """Return the day of the next review of any of these ideas; None if all of them are new."""
     return min((practised[topic].due(today) for topic in topics if topic in practised), default=None)
 
@@ -86,7 +86,7 @@ class PracticeResults(msgspec.Struct, frozen=True):
     """
 
     quiz: dict[str, dict[str, QuizAnswer]] = {}
-    review: dict[str, Practised] = {}
+    review: dict[str, ReviewState] = {}
 
 
 class PracticeStore:
@@ -121,7 +121,7 @@ class PracticeStore:
         answers = results.quiz.get(quiz, {}) | {item: answer}
         self._write(msgspec.structs.replace(results, quiz=results.quiz | {quiz: answers}))
 
-    def keep_review(self, topic: str, practised: Practised) -> None:
+    def keep_review(self, topic: str, practised: ReviewState) -> None:
         """Store the practice state of an idea."""
         results = self.read()
         self._write(msgspec.structs.replace(results, review=results.review | {topic: practised}))

@@ -23,6 +23,8 @@ from autograder.course.canonical import read
 from autograder.course.variants.variant import carried_seed
 from autograder.course.variants.variant_record import other_owners
 from autograder.errors import printable
+from autograder.grade.backends.grading_job import Backend, Graders, GradingTerms, Job, JobResult, deciding_versions
+from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.feedback_files import marks_of_page, write_feedback
@@ -53,8 +55,6 @@ from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.validation.mutation_test import MutationReport, NamedAnswer, mutation_test, short_limits
 from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step, validate_source
-from autograder.grade.where.grading_job import Graders, GradingPlace, GradingTerms, Job, JobResult, deciding_versions
-from autograder.grade.where.local_processes import LocalBackend
 from autograder.grade.wire.limits import Limits
 
 
@@ -87,7 +87,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def grade_assignment(
-    assignment: str, course: Path, options: Options, shown: Shown = QUIET, place: GradingPlace | None = None
+    assignment: str, course: Path, options: Options, shown: Shown = QUIET, backend: Backend | None = None
 ) -> list[StudentRow]:
     """Grade a class into its gradebook, and return a row for every student with a submission, by name.
 
@@ -96,7 +96,7 @@ def grade_assignment(
         course: folder of the class, with submitted/STUDENT/ASSIGNMENT/*.ipynb.
         options: options of the run.
         shown: functions that are called during the run.
-        place: place where submissions are graded, which the caller closes; None grades on this machine.
+        backend: where submissions are graded, which the caller closes; None grades on this machine.
 
     Raises:
         ClassError: the class or the assignment does not exist.
@@ -106,15 +106,13 @@ def grade_assignment(
     """
     classroom = open_class(course, assignment)
     with only_client(classroom.gradebook, assignment):
-        return grade_classroom(classroom, options, shown, place)
+        return grade_classroom(classroom, options, shown, backend)
 
 
-def grade_classroom(
-    classroom: Classroom, options: Options, shown: Shown, place: GradingPlace | None
-) -> list[StudentRow]:
+def grade_classroom(classroom: Classroom, options: Options, shown: Shown, backend: Backend | None) -> list[StudentRow]:
     """Grade a class that is already open, as `grade_assignment` does."""
     # The workers of a cluster check the level themselves.
-    level = known_level(options.isolation) if place else require_level(options.isolation)
+    level = known_level(options.isolation) if backend else require_level(options.isolation)
     check_release(classroom)
     settings = classroom.settings()
     limits = options.limits or limits_of(settings, options.chosen_limits)
@@ -123,12 +121,12 @@ def grade_classroom(
     jobs = parallel_jobs(options.jobs)
     with (
         GradingRecords(classroom.gradebook, classroom.assignment, settings) as records,
-        contextlib.nullcontext(place) if place else LocalBackend(level, jobs) as place,
+        contextlib.nullcontext(backend) if backend else LocalBackend(level, jobs) as backend,
     ):
         run = records.unfinished() if options.resume else None
         run = run or records.begin(secrets.randbits(63), forced=options.force)
         terms = GradingTerms(sources, level, limits, run.seed)
-        with place.graders(terms) as processes:
+        with backend.graders(terms) as processes:
             forbid = options.two_processes or forbids_one_process(settings)
             judging = {"forbid_in_process": forbid, "all_in_process": options.one_process}
             reports = _source_reports(terms, records, processes, shown.step, **judging)
@@ -379,11 +377,11 @@ def _source_reports(
     for name, source in terms.sources.items():
         deciding = (source.digest, terms.limits, terms.level.name, deciding_versions(), sorted(judging.items()))
         key = hashlib.sha256(repr((*deciding, SourceReport.__struct_fields__)).encode()).hexdigest()
-        if known := records.rehearsal(name, key):
+        if known := records.source_report(name, key):
             reports[name] = msgspec.json.decode(known, type=SourceReport)
         else:
             reports[name] = validate_source(source, graders, on_step=on_step, **judging)
-            records.keep_rehearsal(name, key, msgspec.json.encode(reports[name]).decode())
+            records.keep_source_report(name, key, msgspec.json.encode(reports[name]).decode())
     return reports
 
 

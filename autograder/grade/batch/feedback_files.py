@@ -132,7 +132,7 @@ def _page(
     return page_html(notebook, {"notebook": path.stem, **grades}, str(path.parent), zone)
 
 
-def told_of_hidden_test(level: str, name: str, message: str) -> str:
+def hidden_test_text(level: str, name: str, message: str) -> str:
     """Return the text about a hidden test that failed, at a level of `HIDDEN_TEST_LEVELS`; `name` is "" for an unnamed test."""
     text = translated("A hidden test did not pass.")
     if level != "none" and name:
@@ -188,7 +188,7 @@ class CoverHiddenTests(NbGraderPreprocessor):
         if output.output_type != "error":
             text = translated("(the output of a hidden test is not shown)") + "\n"
             return v4.new_output("stream", name="stdout", text=text)
-        text = told_of_hidden_test(self.level, name, f"{output.ename}: {output.evalue}")
+        text = hidden_test_text(self.level, name, f"{output.ename}: {output.evalue}")
         return v4.new_output("error", ename="HiddenTest", evalue=text, traceback=[text])
 
 

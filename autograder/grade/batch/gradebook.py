@@ -42,7 +42,7 @@ GRADES = _table(
     "autograder_grade", ("assignment", "student"), Column("run", Integer, nullable=False),
     "submission", "source", "made_with", "cells", "graded",
 )  # fmt: skip
-REHEARSALS = _table("autograder_rehearsal", ("assignment", "notebook"), "source", "found", "rehearsed")
+SOURCE_REPORTS = _table("autograder_rehearsal", ("assignment", "notebook"), "source", "found", "rehearsed")
 POLICIES = _table("autograder_policy", ("assignment", "student"), "policy", "applied")
 
 
@@ -251,16 +251,16 @@ class GradingRecords:
             marks_by_notebook.setdefault((student, notebook), []).append(tuple(mark))
         return {place: digest_of_marks(marks) for place, marks in marks_by_notebook.items()}
 
-    def rehearsal(self, notebook: str, source: str) -> str | None:
+    def source_report(self, notebook: str, source: str) -> str | None:
         """Return the report on a notebook as JSON if it was made with the same source, else None."""
         query = "SELECT found FROM autograder_rehearsal WHERE assignment = :a AND notebook = :n AND source = :s"
         return next((str(row.found) for row in self._rows(query, n=notebook, s=source)), None)
 
-    def keep_rehearsal(self, notebook: str, source: str, report: str) -> None:
+    def keep_source_report(self, notebook: str, source: str, report: str) -> None:
         """Store the report on a notebook; it replaces an earlier one."""
         row = {"assignment": self._assignment, "notebook": notebook, "source": source}
         with self._transaction() as session:
-            _replace_rows(session, REHEARSALS, [row | {"found": report, "rehearsed": _now()}])
+            _replace_rows(session, SOURCE_REPORTS, [row | {"found": report, "rehearsed": _now()}])
 
     def _rows(self, query: str, **values: str) -> list[Any]:
         """Return the rows of a query about the assignment `:a`."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from autograder.check.demonstrations import take_for_granted
+from autograder.check.demonstrations import set_baseline
 from autograder.grade.sandbox import namespaces, seccomp
 from autograder.grade.sandbox.isolation import LEVELS, IsolationLevel, package_folders
 from autograder.grade.sandbox.warmup import (
@@ -38,7 +38,7 @@ from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
 from autograder.grade.wire.messages import Fork, Greet, Order, Ready, Role, Start
 
-PLANNER = "autograder.grade.where.lane"
+PLANNER = "autograder.grade.backends.lane"
 """The module of the planner and the lanes. It depends on this module, so it is imported by name, in a separate process."""
 
 
@@ -92,7 +92,7 @@ class _Server:
 
     def _start(self, request: Start, descriptor: int) -> str | None:
         import_modules(request.modules)
-        take_for_granted()
+        set_baseline()
         gc.freeze()  # see `main`
         if not self.isolation.level.separates_submissions:
             self.folder = tempfile.mkdtemp(prefix="submission-")

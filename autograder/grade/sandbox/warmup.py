@@ -29,7 +29,7 @@ FIRST_PLOT = ("matplotlib.pyplot", "matplotlib_inline.backend_inline")
 LATE = {"optim": ("autograder.grade.sandbox.first_optimizer",), "plot": FIRST_PLOT, "pylab": FIRST_PLOT}
 
 # The operations of a lesson, run once, so that submissions do not wait for slow first-time work.
-REHEARSAL = (
+WARM_UP_CELLS = (
     """
 import torch
 from torch import nn
@@ -116,7 +116,7 @@ def import_igraph() -> None:
 
 
 def warm_up() -> None:
-    """Import the modules that submissions use, run the rehearsal, and leave a clean shell."""
+    """Import the modules that submissions use, run the warm-up cells, and leave a clean shell."""
     from autograder.grade.sandbox.shell import make_shell
 
     os.environ[EXECUTION] = AUTOGRADE  # permanent: this process and its forks do nothing but grade
@@ -126,6 +126,6 @@ def warm_up() -> None:
 
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
-    for text in REHEARSAL:
+    for text in WARM_UP_CELLS:
         shell.run(text, 60.0)
     shell.forget()

@@ -340,14 +340,14 @@ class OutsideRun:
             return messages.Replied(msgspec.msgpack.encode(messages.Recorded([b""] * len(request.attempts))))
         try:
             (answer,) = self._worker.answers([request])
-            return messages.Replied(msgspec.msgpack.encode(self._told(request, answer)))
+            return messages.Replied(msgspec.msgpack.encode(self._with_source(request, answer)))
         except Unreachable as error:
             return _refused(str(error))
         except WorkerEnded as error:
             self._run.ended = self._run.ended or str(error)
             return msgspec.structs.replace(_refused(str(error)), has_ended=True)
 
-    def _told(self, request: Any, answer: messages.Answer) -> messages.Answer:
+    def _with_source(self, request: Any, answer: messages.Answer) -> messages.Answer:
         """Return the answer with the source of the student's code, which this process reads from the notebook."""
         text = SubmissionText(self._texts)
         if isinstance(answer, messages.NameDescription):

@@ -186,7 +186,7 @@ class SubmissionGrader:
         with speaking(work.language), being_graded():
             run = self._run(work)
             for name, reason in work.plan.nobody.items():
-                run.leave_to_a_person(name, reason)
+                run.require_manual_grade(name, reason)
             return run.grade(time.monotonic() - start, any_prediction=work.plan.any_prediction)
 
     def _run(self, work: Work) -> SubmissionRun:
@@ -200,7 +200,7 @@ class SubmissionGrader:
         run, seconds = self._in_worker(work, lambda run, worker: self._outside(work, plans, run, worker))
         if tests:
             inside, _ = self._in_worker(work, lambda run, worker: run_in_process(run, worker, tests), seconds)
-            run.take_over(inside, tests)
+            run.merge_from(inside, tests)
         return run
 
     def _outside(self, work: Work, plans: SourcePlans, run: SubmissionRun, worker: WorkerClient) -> None:

@@ -83,7 +83,7 @@ class SubmissionRun:
         cell.outputs = [ended_output(said)]
         return None
 
-    def take_over(self, inside: SubmissionRun, tests: Collection[str]) -> None:
+    def merge_from(self, inside: SubmissionRun, tests: Collection[str]) -> None:
         """Copy the grades and outputs of some tests from another run of the same submission."""
         self.ended = self.ended or inside.ended
         for (cell, source_cell), there in zip(cells_with_sources(self.cells), inside.cells, strict=True):
@@ -91,7 +91,7 @@ class SubmissionRun:
                 cell.outputs = there.cell.outputs
                 self.grades[source_cell.id] = inside.grades.get(source_cell.id) or _not_run(source_cell, inside.ended)
 
-    def leave_to_a_person(self, test: str, reason: str) -> None:
+    def require_manual_grade(self, test: str, reason: str) -> None:
         """Leave a test ungraded until it is graded manually."""
         most = self.source.by_id[test].points
         self.grades[test] = CellGrade(status="for a person", points=None, max_points=most, reason=reason, hidden=True)

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import Template
 
+from autograder.grade.backends.grading_job import Graders
 from autograder.grade.submission.cell_analysis import bound_names, statements
 from autograder.grade.submission.notebook_grade import CellGrade
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation import validate
 from autograder.grade.validation.mutants import mutants
-from autograder.grade.where.grading_job import Graders
 from autograder.grade.wire.limits import Limits
 
 CELL_SECONDS = 10.0  # a mutant may never end

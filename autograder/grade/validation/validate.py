@@ -18,11 +18,11 @@ from rich.table import Table
 from rich.text import Text
 
 from autograder.errors import UnfinishedError, printable
+from autograder.grade.backends.grading_job import Graders, Job
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.cell_kinds import Kind
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process, plan_of_source
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
-from autograder.grade.where.grading_job import Graders, Job
 
 IN_PROCESS: Kind = "in process"
 LONGEST_QUOTE, LONGEST_LINE = 400, 120
@@ -242,9 +242,9 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
     if asks_no_model:
         return _Decision(kind)
     has_reason = planned.points is None or SETUP_FAILED in planned.reason
-    telling = planned if has_reason and MISSING_MODULE not in inside.reason else inside
-    advice = "install the module for this Python, repair the test" if MISSING_MODULE in telling.reason else "repair it"
-    failed = f"its own model answer {_got(telling, cell.text)}"
+    decisive = planned if has_reason and MISSING_MODULE not in inside.reason else inside
+    advice = "install the module for this Python, repair the test" if MISSING_MODULE in decisive.reason else "repair it"
+    failed = f"its own model answer {_got(decisive, cell.text)}"
     return _Decision(None, f"{failed}, so it gives no points: {advice}, or {COUNTS}")
 
 

@@ -10,8 +10,8 @@ from nbgrader.api import Gradebook
 from autograder import cli
 from autograder.course.new_course import ASSIGNMENT as FIRST
 from autograder.course.new_course import make_course
+from autograder.grade.backends import grading_job
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.where import grading_job
 from autograder.grade.wire.limits import Limits
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, write_source
 from tests.grade.hostile.school import FULL, hand_in, place

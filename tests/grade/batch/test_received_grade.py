@@ -12,11 +12,11 @@ import nbformat
 import pytest
 
 from autograder import cli
+from autograder.grade.backends import grading_job
+from autograder.grade.backends.grading_job import JobResult, validated
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.where import grading_job
-from autograder.grade.where.grading_job import JobResult, validated
 from tests.commands import nbgrader
 from tests.grade import small_course
 

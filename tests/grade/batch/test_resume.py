@@ -16,12 +16,12 @@ import pytest
 
 from autograder import cli
 from autograder.cli.grade_command import has_pending_work
+from autograder.grade.backends import local_processes
+from autograder.grade.backends.grading_job import GradingTerms, Job
+from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.sandbox.launch import HostProcess
-from autograder.grade.where import local_processes
-from autograder.grade.where.grading_job import GradingTerms, Job
-from autograder.grade.where.local_processes import LocalBackend
 from autograder.grade.wire.limits import MEBIBYTE
 from tests.grade.conftest import LIMITS
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from autograder.grade.backends.grading_job import GradingTerms, Job
+from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.teacher.grading_plan import plan_of_source
-from autograder.grade.where.grading_job import GradingTerms, Job
-from autograder.grade.where.local_processes import LocalBackend
 from tests.grade.conftest import EACH_LEVEL, LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, printed, source
 

@@ -238,12 +238,12 @@ def test_servers_that_share_a_start_share_nothing_else(bubblewrap):
 def test_the_rehearsal_is_run_to_its_end():
     """What is slow the first time is done before the first fork: only the cell that is meant to raise raises."""
     program = (
-        "from autograder.grade.sandbox.warmup import REHEARSAL\n"
+        "from autograder.grade.sandbox.warmup import WARM_UP_CELLS\n"
         "from autograder.grade.sandbox.shell import make_shell\n"
         "from autograder.graded import being_graded\n"
         "shell = make_shell(1 << 20)\n"
         "with being_graded():\n"
-        "    print([type(shell.run(text, 60.0).error).__name__ for text in REHEARSAL])"
+        "    print([type(shell.run(text, 60.0).error).__name__ for text in WARM_UP_CELLS])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (

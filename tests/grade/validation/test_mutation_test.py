@@ -6,14 +6,14 @@ import pandas as pd
 import pytest
 import torch
 
+from autograder.grade.backends.grading_job import GradingTerms
+from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.assignment import named_answers
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.mutants import mutants
 from autograder.grade.validation.mutation_test import MutationReport, made_trivial, mutation_test, trivial_answers
 from autograder.grade.validation.validate import ignore_step, validate_source
-from autograder.grade.where.grading_job import GradingTerms
-from autograder.grade.where.local_processes import LocalBackend
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, teacher
 

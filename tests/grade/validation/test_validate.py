@@ -6,6 +6,8 @@ import nbformat
 import pytest
 
 from autograder.cli import main
+from autograder.grade.backends.grading_job import GradingTerms
+from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.sandbox.isolation import LEVELS
@@ -22,8 +24,6 @@ from autograder.grade.validation.validate import (
     validate_source,
     with_answers,
 )
-from autograder.grade.where.grading_job import GradingTerms
-from autograder.grade.where.local_processes import LocalBackend
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import KNOWN, answer, graded_cell, teacher
 

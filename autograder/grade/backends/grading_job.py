@@ -269,7 +269,7 @@ class Graders(ABC):
             yield from results
 
 
-class GradingPlace(Protocol):
+class Backend(Protocol):
     """A place where a class is graded: this machine, or a cluster."""
 
     def graders(self, terms: GradingTerms) -> AbstractContextManager[Graders]:

@@ -15,11 +15,7 @@ from dataclasses import dataclass
 import msgspec
 import psutil
 
-from autograder.grade.sandbox.isolation import LEVELS, IsolationError, IsolationLevel
-from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, ProcessGroup, processor_shares
-from autograder.grade.submission.server_client import greeting, process_group
-from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.where.grading_job import (
+from autograder.grade.backends.grading_job import (
     CourseBundle,
     Graders,
     GradingTerms,
@@ -29,6 +25,10 @@ from autograder.grade.where.grading_job import (
     machine_kind,
     validated,
 )
+from autograder.grade.sandbox.isolation import LEVELS, IsolationError, IsolationLevel
+from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, ProcessGroup, processor_shares
+from autograder.grade.submission.server_client import greeting, process_group
+from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import LONGEST_WAIT
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from autograder.grade.backends.grading_job import Graders, GradingTerms, Job, JobResult
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
-from autograder.grade.where.grading_job import Graders, GradingTerms, Job, JobResult
 
 
-class StandInPlace:
+class FakeBackend:
     """Grades immediately, and yields the given number of results together."""
 
     def __init__(self, together: int) -> None:

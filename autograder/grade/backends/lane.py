@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import psutil
 
+from autograder.grade.backends.grading_job import CourseBundle, GradingTerms, Job, JobResult, NewLane
 from autograder.grade.sandbox import namespaces
 from autograder.grade.sandbox.isolation import IsolationError
 from autograder.grade.sandbox.shell import Shell
@@ -18,7 +19,6 @@ from autograder.grade.submission.cell_planner import CellPlanner
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.where.grading_job import CourseBundle, GradingTerms, Job, JobResult, NewLane
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import MEBIBYTE
 

@@ -29,8 +29,7 @@ from distributed import Client, Future, KilledWorker, Security, WorkerPlugin, as
 from distributed.comm.core import connect
 
 from autograder.errors import InputError, UnfinishedError
-from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
-from autograder.grade.where.grading_job import (
+from autograder.grade.backends.grading_job import (
     CourseBundle,
     Graders,
     GradingTerms,
@@ -40,6 +39,7 @@ from autograder.grade.where.grading_job import (
     handshake_versions,
     validated,
 )
+from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 
 
 class GradingPlugin(WorkerPlugin):
@@ -84,7 +84,7 @@ class GradingPlugin(WorkerPlugin):
         return msgspec.msgpack.encode(result)
 
     def _graders(self) -> Any:
-        from autograder.grade.where.local_processes import LocalBackend
+        from autograder.grade.backends.local_processes import LocalBackend
 
         terms = msgspec.msgpack.decode(self._course, type=CourseBundle).terms()
         backend = self._started.enter_context(LocalBackend(terms.level, 1))
