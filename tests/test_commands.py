@@ -1,17 +1,29 @@
 """The end of every command, and the results that a process leaves for a waiting process."""
 
 import argparse
+import importlib
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+from unittest.mock import ANY, Mock, call
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from autograder import view
 from autograder.cli import doctor, main
 from autograder.cli.doctor import Finding
-from autograder.cli.explain_command import PartialAnswer
+from autograder.cli.explain_command import ExplainRun, PartialAnswer
+from autograder.cli.grade_command import _options
+from autograder.cli.parser import _parser
 from autograder.cli.run_command import run_command
+from autograder.course.book.make_book import KEPT
 from autograder.errors import InputError
+from autograder.grade.batch.assignment import Options
+from autograder.tape.oracle.excerpt import Scope
+from tests.view.conftest import stored
 
 
 def ended(raised: BaseException, verb: str = "grade") -> int:
@@ -23,10 +35,17 @@ def ended(raised: BaseException, verb: str = "grade") -> int:
     return run_command(argparse.Namespace(run=run), verb)
 
 
+class PrintedError(InputError):
+    """An error below the output of the user's program."""
+
+    words = "3 epochs\n"
+
+
 @pytest.mark.parametrize(
     ("raised", "code", "said"),
     [
         (InputError("there is no course here. Name one."), 2, "autograder: there is no course here. Name one.\n"),
+        (PrintedError("it ended."), 2, "3 epochs\nautograder: it ended.\n"),
         (
             KeyboardInterrupt(),
             130,
@@ -89,3 +108,128 @@ def test_doctor_ends_with_1_if_something_is_missing(monkeypatch, capsys, advice,
     monkeypatch.setattr(doctor, "examine", lambda: [Finding("Python", "3.11", ""), Finding("Chromium", "none", advice)])
     assert code == main(["doctor"])
     assert ["Chromium     none", *([f"{'':13}{advice}"] if advice else [])] == capsys.readouterr().out.splitlines()[1:]
+
+
+@pytest.mark.parametrize("lines", [[], ["02.ipynb: cell 3 differs"]])
+def test_release_check_ends_with_1_if_something_is_out_of_date(monkeypatch, capsys, lines):
+    """`.ci/run` and pre-commit read the exit code; the cells are listed."""
+    monkeypatch.setattr("autograder.course.release.drift", lambda: lines)
+    assert len(lines) == main(["release", "--check"])
+    assert lines == capsys.readouterr().out.splitlines()[:1]
+
+
+class CalledError(Exception):
+    """Raised in the place of a function that a command calls."""
+
+
+@pytest.mark.parametrize(
+    ("words", "function", "given"),
+    [
+        ("lab", "course.lab.open_lab", call(None, port=None, browser=True, teacher=False, spoken="en")),
+        ("lab 02 --port 89 --no-browser --teacher --language zh-CN", "course.lab.open_lab",
+         call("02", port=89, browser=False, teacher=True, spoken="zh-CN")),
+        ("errors a leaf", "course.learner.error_index.find_error", call("a leaf")),
+        ("new d", "course.new_course.make_course", call(Path("d"), ANY)),
+        ("release", "course.release.release", call()),
+        ("release --check", "course.release.drift", call()),
+        ("release --seed 0", "course.release.release_variant", call(0)),
+        ("release --language zh-CN", "course.release.release_language", call("zh-CN")),
+        ("book", "course.book.make_book.make_book",
+         call(Path("site"), "en", added=[], address="", repository="", kept=KEPT)),
+        ("book --out d --language all --add a.py --add b.py --address A --repository R --afresh", "course.book.make_book.make_book",
+         call(Path("d"), "all", added=[Path("a.py"), Path("b.py")], address="A", repository="R", kept=None)),
+        ("atlas", "tape.atlas.answers.summary", call()),
+        ("atlas exp", "tape.atlas.answers.of_operation", call("exp")),
+        ("atlas --json", "tape.atlas.answers.whole_table", call()),
+        ("atlas --diff 2.6 2.13", "tape.atlas.answers.difference", call("2.6", "2.13")),
+        ("demo-class d", "classroom.demo_class.make_demo_class", call(Path("d"))),
+        ("collect z first --course c --from moodle --timezone UTC", "classroom.collect.collection.collect",
+         call(Path("z"), "first", Path("c"), ANY, "moodle", ZoneInfo("UTC"))),
+        ("return first --course c --to csv --worksheet w --out o --column k --scale 9", "classroom.return_grades.return_grades",
+         call("first", Path("c"), "csv", Path("w"), Path("o"), ANY, "k", 9.0)),
+        ("return first --course c --to csv --worksheet w --out o --scale", "classroom.return_grades.return_grades",
+         call("first", Path("c"), "csv", Path("w"), Path("o"), ANY, None, "platform")),
+        ("report first --course c --out p.html --json", "classroom.report.report_page.write_report",
+         call("first", Path("c"), Path("p.html"), as_json=True)),
+        ("read first --course c --sample 3", "classroom.reading.read_answers", call("first", Path("c"), 3)),
+        ("harness gradescope first --course c", "classroom.harness_zip.write_harness",
+         call(Path("first-gradescope.zip"), "first", Path("c"), isolation="user", hidden_tests="name", visibility="visible",
+              requirements=None, on_step=ANY)),
+        ("harness gradescope first --course c --out z --isolation process --feedback none --hidden-tests hidden --requirements r",
+         "classroom.harness_zip.write_harness",
+         call(Path("z"), "first", Path("c"), isolation="process", hidden_tests="none", visibility="hidden",
+              requirements=Path("r"), on_step=ANY)),
+        ("rehearse first --course c", "grade.batch.assignment.validate_assignment",
+         call("first", Path("c"), "bubblewrap", 0, two_processes=False, mutants=40, on_step=ANY)),
+        ("validate-source first --course c --isolation process --jobs 3 --two-processes --mutants 0",
+         "grade.batch.assignment.validate_assignment",
+         call("first", Path("c"), "process", 3, two_processes=True, mutants=0, on_step=ANY)),
+    ],
+)  # fmt: skip
+def test_a_command_passes_its_options_on(monkeypatch, words, function, given):
+    """The function that does the work gets what the options say, and else their defaults."""
+    module, _, name = function.rpartition(".")
+    mock = Mock(side_effect=CalledError)
+    monkeypatch.setattr(importlib.import_module(f"autograder.{module}"), name, mock)
+    with pytest.raises(CalledError):
+        main(words.split())
+    assert given == mock.call_args
+
+
+def test_grade_passes_its_options_on():
+    """The defaults, every option, and a preview, which has nothing to resume."""
+    every = "--jobs 3 --isolation process --resume --force --accept-source --one-process --two-processes --feedback off"
+    assert Options(feedback="name") == _options(_parser().parse_args(["grade", "first"]))
+    chosen = _parser().parse_args(["grade", "first", *every.split(), "--cell-seconds", "5"])
+    given = dict.fromkeys(("resume", "force", "accept_source", "one_process", "two_processes"), True)
+    expected = Options(jobs=3, isolation="process", feedback="off", chosen_limits={"cell_seconds": 5.0}, **given)
+    assert expected == _options(chosen)
+    assert not _options(_parser().parse_args(["grade", "first", "--resume", "--dry-run"])).resume
+
+
+@pytest.fixture
+def explanation(monkeypatch, tmp_path):
+    """A function that returns `explain` with these options, for a program that is not run."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.chdir(tmp_path)
+
+    def of(options: str, explain_program) -> ExplainRun:
+        monkeypatch.setattr("autograder.tape.explain_program", explain_program)
+        known = argparse.Namespace(arguments=[], shown="a.py")
+        chosen = _parser().parse_args(["explain", "-c", "pass", *options.split()], known)
+        return ExplainRun(chosen, Mock(PartialAnswer), str(tmp_path))
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("options", "repair", "seconds", "scope"),
+    [
+        ("", True, 60, Scope()),
+        ("--no-repair --only-step 2 --budget 5", False, 5, Scope(shown=1)),
+        ("--last-step --check-gradients", True, 60, Scope(shown=-1, check_gradients=True)),
+    ],
+)
+def test_explain_passes_its_options_on(explanation, options, repair, seconds, scope):
+    """The search for fixes, the backward call to record, and the comparison with finite differences are as asked for."""
+    mock = Mock(side_effect=CalledError)
+    with pytest.raises(CalledError):
+        explanation(options, mock).run()
+    given = mock.call_args.kwargs
+    assert (repair, seconds, scope) == (given["repair"], given["budget"].seconds, given["scope"])
+
+
+@pytest.mark.parametrize(("name", "code"), [("correct", 0), ("silently_wrong", 1)])
+@pytest.mark.parametrize("options", ["", "--steps", "--json", "--diff", "--svg s --html h"])
+def test_explain_answers_in_the_form_that_was_asked_for(explanation, tmp_path, capsys, name, code, options):
+    """One screen, all steps, JSON, or a patch alone, and the files; the exit code is that of the outcome."""
+    recording = stored(name)
+    assert code == explanation(options, lambda *_, **__: recording).run()
+    printed = capsys.readouterr().out
+    if options == "--json":
+        assert (name.replace("_", "-"), "a.py") == tuple(json.loads(printed)[key] for key in ("outcome", "file"))
+    else:
+        texts = {"--steps": view.as_text(recording), "--diff": ""}
+        assert texts.get(options, view.as_screen(recording)) == printed
+    written = {"s": view.as_svg(recording), "h": view.as_html(recording)} if "svg" in options else {}
+    assert written == {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}

@@ -67,9 +67,15 @@ def test_each_cell_is_announced_and_nothing_else_is_said(tmp_path, capfd):
     ("statuses", "code"),
     [(["correct", "correct"], 0), (["correct", "not attempted"], 1), (["incorrect", "correct"], 1)],
 )
-def test_the_command_succeeds_only_if_each_exercise_is_correct(monkeypatch, tmp_path, statuses, code):
-    """A script can tell from the exit code of `check` whether a notebook is finished."""
-    results = [ExerciseResult("drain", status, float(status == "correct"), 1.0, "") for status in statuses]
+def test_the_command_succeeds_only_if_each_exercise_is_correct(monkeypatch, tmp_path, capsys, statuses, code):
+    """A script can tell from the exit code of `check` whether a notebook is finished; only a wrong answer has its message."""
+    results = [ExerciseResult("drain", one, float(one == "correct"), 1.0, "why\nhow") for one in statuses]
     monkeypatch.setattr("autograder.course.attempt.attempt", lambda *_: results)
     (tmp_path / "lesson.ipynb").write_text(nbformat.writes(nbformat.v4.new_notebook()))
     assert code == main(["check", str(tmp_path / "lesson.ipynb")])
+    points = [int(status == "correct") for status in statuses]
+    printed = [f"{got}/1  drain: {status}" for got, status in zip(points, statuses, strict=True)]
+    if "incorrect" in statuses:
+        printed[1:1] = ["       why", "       how"]
+    told = [*printed, f"{sum(points)} of 2 points, for the notebook as it was saved"]
+    assert told == capsys.readouterr().out.splitlines()
