@@ -38,7 +38,7 @@ SLOW: dict[str, tuple[str, ...]] = {
     "lessons/test_culprits.py": ("test_what_is_handed_out_names_no_line",),
     "repair/test_effects.py": (
         "test_a_moving_average_is_repaired_and_not_lost", "test_a_graph_that_is_kept_over_a_step_is_not_offered",
-        "test_a_change_of_the_computation_is_chosen_only_if_asked_for",
+        "test_a_change_of_the_computation_is_chosen_only_if_asked_for", "test_apply_keeps_the_file_as_it_was",
     ),
     "repair/test_search.py": (
         "test_untracked_write_is_tracked", "test_two_faults_need_two_changes",

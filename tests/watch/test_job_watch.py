@@ -149,9 +149,12 @@ def test_a_refused_backward_names_the_lines(job, check):
 
 
 def test_the_alias_is_named():
-    """The tensor is called by its variable, and the write by the name it went through."""
-    with autograder.watch() as watching, pytest.raises(RuntimeError):
-        through_an_alias()
+    """The tensor is called by its variable, and the write by the name it went through. A later error adds its harm."""
+    with autograder.watch() as watching:
+        for job in (through_an_alias, augmented):
+            with pytest.raises(RuntimeError):
+                job()
+    assert marked(augmented, "writes") == {place.line for place in watching.harms[-1].mutated_at}
     assert ("h", "d", 0, 1) == (
         watching.harms[0].tensor, watching.harms[0].through, watching.harms[0].saved_version, watching.harms[0].version_now,
     )  # fmt: skip

@@ -218,6 +218,7 @@ def test_python_stays_as_it_is(one, other):
         pytest.param("%%timeit -n 1 h = f()\nh += 1", "h = f()\nh += 1", id="cell of timeit with its setup"),
         pytest.param("\n%%capture out --no-stderr\nh += 1", "\n# %%capture out --no-stderr\nh += 1", id="capture"),
         pytest.param("%%bash\nls $h?", "# %%bash\n# ls $h?", id="another language"),
+        pytest.param("\n%%bash\nls $h?", "# \n# %%bash\n# ls $h?", id="another language below an empty line"),
     ],
 )
 def test_python_in_a_magic_runs_once(cell, python):
