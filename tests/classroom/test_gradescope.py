@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
@@ -226,3 +227,10 @@ def test_bad_input_is_one_sentence(tmp_path, capsys, monkeypatch):
     assert 3 == len(said), said
     assert "Name a pip requirements file" in said[1]
     assert [] == list(tmp_path.glob("*.zip"))
+
+
+def test_the_weakest_allowed_level_is_used_if_no_other_is_reached(monkeypatch):
+    """A container without bubblewrap, and without a second user, grades at the level that the terms allow."""
+    levels = {name: SimpleNamespace(name=name, obstacle=name != "process") for name in LEVELS}
+    monkeypatch.setattr(graded_submission, "LEVELS", levels)
+    assert "process" == graded_submission.strongest_level("process").name

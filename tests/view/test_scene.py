@@ -93,6 +93,7 @@ def test_the_harmed_tensor_changes_its_look(recorded):
         assert "on" == freeze(scene, scene.decisive - 1).states[edge]
         assert state == freeze(scene, scene.decisive).states[edge]
         assert [(edge, str(Key("line", 9)))] == scene.frames[scene.decisive].links
+        assert state.split()[1] in freeze(scene, len(scene.frames) - 1).states[edge], "not only freed at the end"
 
 
 def test_versions_tick_on_every_name_of_the_counter(recorded):

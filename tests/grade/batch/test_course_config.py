@@ -57,7 +57,8 @@ def test_limits_come_from_the_option_the_course_and_nbgrader_in_this_order(tmp_p
     assert 7 == configured(tmp_path, "c.ExecutePreprocessor.timeout = 7").cell_seconds
     assert 9 == configured(tmp_path, "c.Execute.timeout = 7", "c.Autograder.cell_seconds = 9").cell_seconds
     assert Limits().submission_seconds == configured(tmp_path, "c.Execute.timeout = None").cell_seconds
-    assert 700 * MEBIBYTE == configured(tmp_path, "c.Autograder.memory_mib = 700").memory_bytes
+    limits = configured(tmp_path, "c.Autograder.memory_mib = 700", "c.Autograder.cell_seconds = 9")
+    assert 700 * MEBIBYTE == limits.memory_bytes
     assert 3 == limits_of(read_config(tmp_path), {"cell_seconds": 3}).cell_seconds
 
 
