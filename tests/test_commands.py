@@ -22,6 +22,9 @@ from autograder.cli.run_command import run_command
 from autograder.course.book.make_book import KEPT
 from autograder.errors import InputError
 from autograder.grade.batch.assignment import Options
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
+from autograder.grade.validation.mutation_test import MutationReport
+from autograder.grade.validation.validate import SourceReport
 from autograder.tape.oracle.excerpt import Scope
 from tests.view.conftest import stored
 
@@ -116,6 +119,14 @@ def test_release_check_ends_with_1_if_something_is_out_of_date(monkeypatch, caps
     monkeypatch.setattr("autograder.course.release.drift", lambda: lines)
     assert len(lines) == main(["release", "--check"])
     assert lines == capsys.readouterr().out.splitlines()[:1]
+
+
+@pytest.mark.parametrize("misjudged", [(), ("t: the wrong answer “adds” passes",)])
+def test_validate_source_ends_with_1_if_an_answer_is_misjudged(monkeypatch, misjudged):
+    """The exit code is 0 for a source without findings, whose right and wrong answers get their verdicts."""
+    reports = [(SourceReport(notebook="n", cells=(), plan=GradingPlan()), MutationReport(misjudged=misjudged))]
+    monkeypatch.setattr("autograder.grade.batch.assignment.validate_assignment", lambda *_, **__: reports)
+    assert len(misjudged) == main(["validate-source", "first"])
 
 
 class CalledError(Exception):

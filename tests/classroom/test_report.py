@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup
 from autograder import cli
 from autograder.classroom.class_grades import NotGradedError
 from autograder.classroom.report.class_report import cronbach_alpha, item_statistics
-from autograder.classroom.report.course_report import change_since
+from autograder.classroom.report.course_report import change_since, course_lines
 from autograder.classroom.report.report_page import histogram, whole_report
 from autograder.classroom.report.report_page import report as notebook_report
 from autograder.classroom.report.wrong_answers import (
@@ -282,3 +282,5 @@ def test_the_change_since_the_previous_assignment_is_that_of_the_shares(tmp_path
     )  # fmt: skip
     assert (pytest.approx(1.75 / 3), 0.5) == (found.mean_before, found.mean_now)
     assert change_since(classroom, SimpleNamespace(assignment="early")) is None
+    [(points, most)] = [(line.points, line.max_points) for line in course_lines(classroom) if "cy" == line.student]
+    assert (1.0, 6.0) == (points, most), "without `missing` in policy.toml, a missing submission counts 0"

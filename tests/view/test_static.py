@@ -136,6 +136,8 @@ def test_a_prediction_is_not_given_away(recorded):
     assert "What will this program do?" in before
     for word in ("silently-wrong", "w2.grad", "will be wrong"):
         assert word not in before
+    asked = unquote(view.mimebundle(recorded("silently_wrong"), counters=True)["text/html"].split("<details>")[0])
+    assert "version 0" not in asked, "the reader sets the version counters"
 
 
 SAVED_STYLES = {
