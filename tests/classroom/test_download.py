@@ -81,6 +81,7 @@ def test_a_linked_student_folder_is_not_written_to(tmp_path):
     assert ("cannot be placed", []) == (line.placing, list((tmp_path / "elsewhere").iterdir()))
 
 
+@pytest.mark.thorough
 def test_a_bomb_costs_only_its_own_student(tmp_path, monkeypatch):
     """60 MiB of zeros in 60 KiB, nested zips, and thousands of files are left out, and the notebook next to them is collected."""
     big = zipped({"zeros": bytes(90 * 2**20)})

@@ -57,6 +57,7 @@ def test_both_forms_have_the_outcome_of_plain_pytorch(item):
     assert 1 == len(outcomes)
 
 
+@pytest.mark.thorough
 def test_every_belief_of_the_teachers_pages_has_an_item():
     """At least 30 items, five of them larger, over each misconception that a teacher reads about; all four outcomes occur."""
     teaching = tomllib.loads((SOLUTIONS / "teaching.toml").read_text("utf-8"))

@@ -255,6 +255,7 @@ def test_a_notebook_is_repaired_in_its_own_cell(tmp_path, how):
     assert "= cell 2, line 3" in screen.stdout
 
 
+@pytest.mark.thorough
 def test_apply_keeps_the_file_as_it_was(tmp_path):
     """`--apply` writes the repair, keeps line ends and encoding, and saves the old text next to it."""
     path = tmp_path / "train.py"

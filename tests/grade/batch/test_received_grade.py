@@ -144,6 +144,7 @@ def cells_of_regrade(course: Path) -> list[tuple]:
         connection.close()
 
 
+@pytest.mark.thorough
 def test_earlier_records_are_read(course, capsys):
     """`report` and `nbgrader export` give the points of a class that was not graded again."""
     assert sorted(SCORES[course.name].values()) == scores(course, capsys)

@@ -133,6 +133,7 @@ for step in range(2):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("source", "outcome", "line"),
     [

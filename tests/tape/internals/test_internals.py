@@ -394,6 +394,7 @@ def test_a_release_without_what_is_required_is_refused_in_a_sentence():
         support.require_internals(object())
 
 
+@pytest.mark.thorough
 def test_explain_ends_in_one_sentence(tmp_path):
     """Where PyTorch lacks the engine's entry point, the command prints one line and its exit code is not 0."""
     (tmp_path / "bug.py").write_text("import torch\n" + PROGRAM)
