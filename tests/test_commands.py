@@ -18,6 +18,7 @@ from autograder.cli.doctor import Finding
 from autograder.cli.explain_command import ExplainRun, PartialAnswer
 from autograder.cli.grade_command import _options
 from autograder.cli.parser import _parser
+from autograder.cli.release_command import _for_each
 from autograder.cli.run_command import run_command
 from autograder.course.book.make_book import KEPT
 from autograder.errors import InputError
@@ -127,6 +128,17 @@ def test_validate_source_ends_with_1_if_an_answer_is_misjudged(monkeypatch, misj
     reports = [(SourceReport(notebook="n", cells=(), plan=GradingPlan()), MutationReport(misjudged=misjudged))]
     monkeypatch.setattr("autograder.grade.batch.assignment.validate_assignment", lambda *_, **__: reports)
     assert len(misjudged) == main(["validate-source", "first"])
+
+
+def test_the_members_of_a_group_get_one_variant(monkeypatch, tmp_path):
+    """`release --for-each` with the column `group` hands out by group; who has none is a group of one."""
+    people = tmp_path / "people.csv"
+    people.write_text("student_id,group\nann,red\nben,red\ncy,\n")
+    mock = Mock(side_effect=CalledError)
+    monkeypatch.setattr("autograder.course.variants.handout.hand_out", mock)
+    with pytest.raises(CalledError):
+        _for_each(argparse.Namespace(for_each=people, assignment="first", replace=False, for_credit=False), Mock())
+    assert {"ann": "red", "ben": "red", "cy": "cy"} == mock.call_args.args[3]
 
 
 class CalledError(Exception):
