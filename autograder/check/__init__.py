@@ -61,21 +61,13 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     if name in _SHOW_PICTURES:
-        _prepare_notebook()
+        from autograder.check.answer_cell import follow_cells
+        from autograder.check.shown_message import is_learners_notebook
+        from autograder.view import get_ready
+
+        # Loading the drawing library with the first picture would delay that picture by most of a second.
+        get_ready()
+        if is_learners_notebook():
+            follow_cells()
     globals()[name] = value
     return value
-
-
-def _prepare_notebook() -> None:
-    """Load the drawing library in a notebook when the first cell of a lesson imports a name that shows pictures.
-
-    Loading it with the first picture instead would delay that picture by most of a second. From then on the runs of the
-    cells are recorded too, so that a check can name the run that it judged.
-    """
-    from autograder.check.answer_cell import follow_cells
-    from autograder.check.shown_message import is_learners_notebook
-    from autograder.view import get_ready
-
-    get_ready()
-    if is_learners_notebook():
-        follow_cells()

@@ -76,20 +76,23 @@ class CulpritPlan(Plan):
         _require_guess(self.name, guess, self.lines)
         recording = self.recording
         try:
-            _require_line(self.name, guess, set(self.lines))
+            if not isinstance(guess, str) or _normalize(guess) not in set(self.lines) - {""}:
+                raise Incorrect(
+                    message(
+                        translated("{name}: this is not a line of the program", name=self.name),
+                        saw=repr(guess)[:120],
+                        expected=translated("one whole line, exactly as in the program"),
+                        look_at=translated("the spelling; copying the line is safest"),
+                    )
+                )
             _require_harm(self.name, self.lines[_normalize(guess)], recording.verdict.harms)
         except Incorrect as wrong:
             show_first(wrong)
-            show(_hide_verdict(recording))
+            verdict = msgspec.structs.replace(recording.verdict, harms=(), notes=(), fixes=())
+            show(msgspec.structs.replace(recording, verdict=verdict))
             raise
         show_passed(self.name, translated(", this line wrote into a saved tensor"))
         show(recording)
-
-
-def _hide_verdict(recording: Recording) -> Recording:
-    """Return the recording without the verdict that names the line; the steps keep their details."""
-    verdict = msgspec.structs.replace(recording.verdict, harms=(), notes=(), fixes=())
-    return msgspec.structs.replace(recording, verdict=verdict)
 
 
 def _require_harm(name: str, line: str, harms: tuple[Harm, ...]) -> None:
@@ -117,18 +120,6 @@ def _require_guess(name: str, guess: Any, lines: dict[str, str]) -> None:
                 saw=translated("no line yet"),
                 expected=translated("the text of one line of the program above"),
                 look_at=translated("the answer's cell: copy the line between the quotes, and run it"),
-            )
-        )
-
-
-def _require_line(name: str, guess: Any, lines: set[str]) -> None:
-    if not isinstance(guess, str) or _normalize(guess) not in lines - {""}:
-        raise Incorrect(
-            message(
-                translated("{name}: this is not a line of the program", name=name),
-                saw=repr(guess)[:120],
-                expected=translated("one whole line, exactly as in the program"),
-                look_at=translated("the spelling; copying the line is safest"),
             )
         )
 

@@ -176,7 +176,9 @@ def judge(
         NotAttempted: the answer is still the original program.
         Incorrect: the answer is wrong; the message gives the reason.
     """
-    _require_attempt(exercise, report, given)
+    stub = report.problem is not None and report.problem.type == "NotImplementedError"
+    if stub or (given is not None and report.code == given):
+        raise not_attempted(exercise, translated("your own version of it"))
     require_without(exercise, report.words, without, translated("the task above"))
     if report.problem is not None:
         raise_problem(exercise, report.problem, attempt)
@@ -184,12 +186,6 @@ def judge(
     _compare_values(exercise, report, expected, attempt)
     _compare_memory(exercise, report, expected, attempt)
     compare_gradients(exercise, report, expected, attempt)
-
-
-def _require_attempt(exercise: str, report: Report, given: str | None) -> None:
-    stub = report.problem is not None and report.problem.type == "NotImplementedError"
-    if stub or (given is not None and report.code == given):
-        raise not_attempted(exercise, translated("your own version of it"))
 
 
 def _compare_parameters(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:

@@ -52,13 +52,10 @@ class KernelNames:
     def value(self, name: str) -> Any:
         """Return the value of a name in the student's namespace; raise NotJudged if the last run of its cell raised an error."""
         require_finished(name)
-        return self._namespace()[name]
-
-    def _namespace(self) -> dict[str, Any]:
-        # IPython stores the cells' names in its own namespace; without a kernel the names are those of the running script.
+        # IPython stores the cells' names in its own namespace; without a kernel they are those of the running script.
         ipython = sys.modules.get("IPython")
         shell = ipython.get_ipython() if ipython else None
-        return shell.user_ns if shell else vars(sys.modules["__main__"])
+        return (shell.user_ns if shell else vars(sys.modules["__main__"]))[name]
 
 
 _names: ContextVar[LearnerNames] = ContextVar("learner_names")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from autograder.locale.messages import Message
 from autograder.locale.translations import restored
-from autograder.tape.recording.schema import LostHistory, Node, Recording
+from autograder.tape.recording.schema import Node, Recording
 from autograder.tape.recording.verdict_types import NamedLine, Place
 
 
@@ -63,7 +63,7 @@ def find_cut(recording: Recording, leaf: str, *, is_missing: bool) -> NamedLine 
     # Tensors that the check itself detaches do not belong to a line of the answer.
     silent = lines_of_forward(recording)
     lost = [one for one in recording.lost if one.place in own and one.place.line not in silent]
-    above = [one for one in lost if named & _tensors_above(one, nodes)]
+    above = [one for one in lost if named & (set(one.tensors) | _tensors_below(one.nodes, nodes))]
     used = [lost for lost in above if lost.is_used] or (above if is_missing else [])
     return NamedLine(used[-1].place, restored(used[-1].sentence, recording.verdict.messages), "lost") if used else None
 
@@ -129,11 +129,6 @@ def _tensors_named(recording: Recording, leaf: str) -> set[int]:
     changes = [change for step in recording.steps for change in step.names]
     named = [one.tensor for one in changes if one.name == leaf or one.name.endswith(f".{leaf}")]
     return {tensor for tensor in named if tensor is not None}
-
-
-def _tensors_above(lost: LostHistory, nodes: dict[int, Node]) -> set[int]:
-    """Return the tensors from which the detached values of a line were computed, including its own inputs."""
-    return set(lost.tensors) | _tensors_below(lost.nodes, nodes)
 
 
 def _tensors_below(starts: Iterable[int], nodes: dict[int, Node]) -> set[int]:

@@ -28,7 +28,12 @@ def line_of_value(recording: Recording, path: str) -> NamedLine | None:
     if found is None:
         return None
     ended, returned = found
-    name, places = name_at(returned, path), _places_of_names(recording, ended)
+    places: dict[str, tuple[int | None, Place]] = {}
+    for step in recording.steps[: ended.index + 1]:
+        # When a function has returned, its names are unbound.
+        changes = [change for change in step.names if change.tensor is not None or step is not ended]
+        places |= {change.name: (change.tensor, step.place) for change in changes}
+    name = name_at(returned, path)
     leaf = places.get(name.removesuffix(".grad"), (None,))[0] if name.endswith(".grad") else None
     if leaf is not None and (root := _root_of_gradient(recording, leaf, ended)):
         return NamedLine(
@@ -153,16 +158,6 @@ def _same_values(returned: ast.expr | None) -> ast.expr | None:
             returned = returned.func.value
         else:
             return returned
-
-
-def _places_of_names(recording: Recording, ended: Step) -> dict[str, tuple[int | None, Place]]:
-    """Return, for each name, its tensor before a statement (None if it was unbound) and the line that bound it."""
-    places: dict[str, tuple[int | None, Place]] = {}
-    for step in recording.steps[: ended.index + 1]:
-        # When a function has returned, its names are unbound.
-        changes = [change for change in step.names if change.tensor is not None or step is not ended]
-        places |= {change.name: (change.tensor, step.place) for change in changes}
-    return places
 
 
 def _storages(recording: Recording) -> dict[int, int]:

@@ -87,17 +87,13 @@ def drawn_mimebundle(
         shown = f'<img alt="{escape(describe_picture(scene))}" src="{as_image(scene)}">'
     for steps in (STEPS, STEPS // 2, BRIEF, 1, 0):
         words = as_text(recording, steps) if steps else ""
-        picture = _static(shown, words, place, predict or counters)
+        title = translated("What this program does, in words") if (predict or counters) else translated("In words")
+        # HTML that passes JupyterLab's sanitizer: no script, no style element, no id.
+        told = f"<details><summary>{title}</summary><pre>{escape(words)}</pre></details>" if words else ""
+        picture = f'<div class="{escape(place)}">{shown}{told}</div>'
         if len(picture.encode()) + len(brief.encode()) <= MOST_BYTES:
             break
     return {"text/html": picture, "text/plain": brief}
-
-
-def _static(picture: str, words: str, place: str, is_asked: bool) -> str:
-    """Return a picture and words as HTML that passes JupyterLab's sanitizer: no script, no style element, no id."""
-    title = translated("What this program does, in words") if is_asked else translated("In words")
-    told = f"<details><summary>{title}</summary><pre>{escape(words)}</pre></details>" if words else ""
-    return f'<div class="{escape(place)}">{picture}{told}</div>'
 
 
 def widget(

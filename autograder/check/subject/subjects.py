@@ -246,7 +246,12 @@ class _Run:
             after=after,
             gradients={name: None if leaf.grad is None else array(leaf.grad) for name, leaf in self.leaves.items()},
             parameters=self.parameters,
-            shared=self._shared(),
+            shared=tuple(
+                (output, argument)
+                for output, tensor in self.outputs.items()
+                for argument, memory in self.memory.items()
+                if tensor.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr() != 0
+            ),
             allocated=tuple(allocated.made) if allocated else None,
             problem=problem,
         )
@@ -302,14 +307,6 @@ class _Run:
             output.shape == cotangent.shape for output, cotangent in pairs
         ):
             weighted_sum(pairs).backward()
-
-    def _shared(self) -> tuple[tuple[str, str], ...]:
-        return tuple(
-            (output, argument)
-            for output, tensor in self.outputs.items()
-            for argument, memory in self.memory.items()
-            if tensor.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr() != 0
-        )
 
     def _attempt(self, phase: Any, action: Callable[[], None]) -> CallProblem | None:
         try:

@@ -296,7 +296,9 @@ def summary_text(atlas: Atlas) -> str:
     """Return the number of operations by the kind of tensors they save, remarks on unusual ones, and the commands of the atlas."""
     groups: dict[str, list[str]] = {}
     for one in atlas.operations:
-        groups.setdefault(_group(one), []).append(one.key)
+        kept = {keep.what for keep in one.keeps}
+        sides = [side for side, of in (("inputs", one.arguments), ("outputs", one.outputs)) if kept & set(of)]
+        groups.setdefault(" and ".join(sides) or "nothing", []).append(one.key)
     lines = [
         f"{len(atlas.operations)} differentiable operations of PyTorch {atlas.pytorch}, each way of calling counted once:",
         "",
@@ -305,12 +307,6 @@ def summary_text(atlas: Atlas) -> str:
         names = groups.get(group, [])
         lines.append(f"  {len(names):4} keep {group:18} such as {', '.join(names[:: max(1, len(names) // 4)][:4])}")
     return "\n".join([*lines, "", *_remarks(atlas), "", *(f"  {command}" for command in COMMANDS)])
-
-
-def _group(operation: Operation) -> str:
-    kept = {keep.what for keep in operation.keeps}
-    sides = [side for side, of in (("inputs", operation.arguments), ("outputs", operation.outputs)) if kept & set(of)]
-    return " and ".join(sides) or "nothing"
 
 
 def _remarks(atlas: Atlas) -> Iterable[str]:

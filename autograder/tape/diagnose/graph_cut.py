@@ -172,7 +172,9 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
                     place=line_of(anew, cut.place.file),
                 )
                 follows = join_messages((follows, hides))
-            yield _cut_fault(evidence.state, cut, follows, _leaves(evidence.state, cut), call.place)
+            above = (evidence.state.tensors.all[number] for number in sorted(leaves_above(evidence.state, cut)))
+            leaves = [tensor for tensor in above if tensor.leaf]
+            yield _cut_fault(evidence.state, cut, follows, leaves, call.place)
 
 
 def _last_cut(state: RunState, before: Place) -> Cut | None:
@@ -295,12 +297,6 @@ def _is_summand(node: ast.AST, statement: ast.AST) -> bool:
             return False
         node = parent
     return False
-
-
-def _leaves(state: RunState, cut: Cut) -> list[TrackedTensor]:
-    """Return the leaves that receive no gradient because of a cut."""
-    found = (state.tensors.all[number] for number in sorted(leaves_above(state, cut)))
-    return [one for one in found if one.leaf]
 
 
 def _updated_copies(evidence: Evidence, cut: Cut) -> Place | None:

@@ -157,9 +157,10 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
     shown = {}
     for index in sorted(rows, key=order.__getitem__):
         got, true = _pair(evidence, call, index)
-        is_checked = is_known or not _is_last(evidence, call)
+        is_checked = is_known or not (call is None or call >= len(evidence.true.calls) - 1)
         true = true if is_checked and index not in unchecked else None
-        beside = _beside(got, true, _ran(evidence, call, index), largest)
+        number = len(evidence.true.calls) - 1 if call is None else call
+        beside = _beside(got, true, evidence.ran.get((number, evidence.pairs.get(index, -1))), largest)
         size = math.prod(evidence.got.keys[index][0])
         # The run kept only a part of a large gradient.
         is_part = isinstance(got, torch.Tensor) and got.numel() != size
@@ -182,12 +183,6 @@ def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, obj
         call = next((number for number in reversed(filled) if filled[number].numel() == size), max(filled))
     true = evidence.true.calls[call] if call < len(evidence.true.calls) else {}
     return calls[call][index], true.get(-1 if other is None else other)
-
-
-def _ran(evidence: Evidence, call: int | None, index: int) -> object:
-    """Return the derivative of the computed loss, if it differs from the correct gradient."""
-    number = len(evidence.true.calls) - 1 if call is None else call
-    return evidence.ran.get((number, evidence.pairs.get(index, -1)))
 
 
 def _below_unchecked(evidence: Evidence) -> set[int]:
@@ -220,10 +215,6 @@ def _in_order_of_appearance(evidence: Evidence) -> list[int]:
     """Return the indices of the targets, in the order in which the program created the tensors."""
     known = {index: one.id for index, one in tracked_targets(evidence).items() if one}
     return sorted(range(len(evidence.got.targets)), key=lambda index: known.get(index, 1 << 60))
-
-
-def _is_last(evidence: Evidence, call: int | None) -> bool:
-    return call is None or call >= len(evidence.true.calls) - 1
 
 
 def _decisive(evidence: Evidence) -> int | None:

@@ -175,13 +175,10 @@ class BackwardWatcher:
             self.state.graph.mark_invalid(save, self.state.steps)
             self.state.consumed.append(save)
             save.until, save.call = len(self.state.writes), self.state.calls
-            self._name(save)
-
-    def _name(self, save: TrackedSave) -> None:
-        """Search for the name of an overwritten tensor while the frames with its variables exist."""
-        owner = self.state.tensors.all[save.tensor] if save.tensor is not None else None
-        if owner is not None and owner.name is None:
-            self.state.name_of(owner, look=True)
+            # The frames with the variables of an overwritten tensor exist only now.
+            owner = self.state.tensors.all[save.tensor] if save.tensor is not None else None
+            if owner is not None and owner.name is None:
+                self.state.name_of(owner, look=True)
 
     def end(self, call: Backward) -> None:
         """Record the saved tensors that backward freed, and the gradient buffers that it modified."""

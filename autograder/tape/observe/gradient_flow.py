@@ -304,7 +304,7 @@ class GradientFlow:
         updated = {
             write.memory
             for write in writes[self._writes :]
-            if write.changed and not write.in_backward and _is_update(write)
+            if write.changed and not write.in_backward and _UPDATE.search(write.place.text)
         }
         self._writes = len(writes)
         for tracked in self.reached.values() if updated else ():
@@ -328,10 +328,6 @@ def _is_new_leaf(result: torch.Tensor, inputs: list[Any]) -> bool:
     The result of `torch.tensor(h, requires_grad=True)` has no graph either.
     """
     return standing(result) == (True, True) and all(result is not one for one in inputs)
-
-
-def _is_update(write: WriteEvent) -> bool:
-    return bool(_UPDATE.search(write.place.text))
 
 
 def _leaves(result: object) -> bool:

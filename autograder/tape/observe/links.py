@@ -223,15 +223,12 @@ class Links:
         if not stashed:
             state.current_step.saved.append(save)
         if save.stale:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
-            self._stale_at_birth(save)
-
-    def _stale_at_birth(self, save: TrackedSave) -> None:
-        last = self.state.writes[-1] if self.state.writes else None
-        if last is None or last.memory is not save.memory:
-            last = self._unheard_write(save)
-        save.writes_before, save.changed = last.index, last.changed
-        last.harmed.append(save)
-        self.state.graph.mark_invalid(save, self.state.steps)
+            last = self.state.writes[-1] if self.state.writes else None
+            if last is None or last.memory is not save.memory:
+                last = self._unheard_write(save)
+            save.writes_before, save.changed = last.index, last.changed
+            last.harmed.append(save)
+            self.state.graph.mark_invalid(save, self.state.steps)
 
     def _unheard_write(self, save: TrackedSave) -> WriteEvent:
         """Return a modification in the current line that no function mode received: by a scripted function, or under `torch.vmap`."""

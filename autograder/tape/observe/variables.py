@@ -50,10 +50,6 @@ class Variables:
         found = {name: space[name] for name in bound if isinstance(space.get(name), torch.Tensor)}
         self._out_of_date = {name: weakref.ref(tensor) for name, tensor in found.items()}
 
-    def _is_out_of_date(self, name: str, tensor: torch.Tensor) -> bool:
-        noted = self._out_of_date.get(name)
-        return noted is not None and noted() is tensor and self.state.tensors.get(tensor) is None
-
     def read(self, activation: Activation) -> None:
         """Record the changes in a frame: variables, and tensors that were modified or linked without a function call."""
         known = self._known(activation)
@@ -61,11 +57,13 @@ class Variables:
             return
         now: dict[str, int] = {}
         for name, tensor in bindings(activation.frame.f_locals, activation.modules):
-            if self._is_out_of_date(name, tensor):
+            noted = self._out_of_date.get(name)
+            if noted is not None and noted() is tensor and self.state.tensors.get(tensor) is None:
                 continue
             tracked = self.links.meet(tensor)
             if not self.state.is_under_way(tracked.memory) and self.writes.check(tracked, tensor, ""):
-                self._name_operation()
+                write = self.state.writes[-1]
+                write.operation = written_through(write.place.text)[1]
             tracked = self.links.meet(tensor)
             if standing(tensor)[0]:
                 self.links.link(tracked, tensor)
@@ -73,10 +71,6 @@ class Variables:
             if tracked.name is None or activation.depth < tracked.name_depth:
                 tracked.name, tracked.name_depth = name, activation.depth
         self._tell(known, now)
-
-    def _name_operation(self) -> None:
-        write = self.state.writes[-1]
-        write.operation = written_through(write.place.text)[1]
 
     def _tell(self, known: dict[str, int], now: dict[str, int]) -> None:
         gone = [name for name in known if name not in now and "." not in name]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from autograder.locale.messages import Message
 from autograder.tape.oracle.gradient_comparison import ROUNDING, first_difference, gradients_of
 from autograder.tape.recording.verdict_types import Excerpt
-from autograder.tape.run.engine import Backward
 from autograder.tape.run.finished_run import Run
 from autograder.tape.run.programs.source_text import ProgramError
 
@@ -76,7 +75,9 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope) -> Excerpt:
         decisive = _decisive(plain, cloned_saves)
     if decisive is None:
         return Excerpt(calls, min(calls, checked), 1, min(SHOWN, calls), not plain.is_cut)
-    first = _made_since(plain.calls, decisive)
+    oldest = plain.calls[decisive].oldest if decisive < len(plain.calls) else None
+    # The excerpt starts with the call that created the first node of the decisive call's graph.
+    first = decisive if oldest is None else sum(call.ended <= oldest for call in plain.calls[:decisive])
     return Excerpt(calls, min(calls, checked), first + 1, max(first, min(decisive, calls - 1)) + 1, not plain.is_cut)
 
 
@@ -105,9 +106,3 @@ def _decisive(plain: Run, cloned_saves: Run) -> int | None:
     if plain.calls[-1].error is not None:
         return len(plain.calls) - 1
     return first_difference(gradients_of(plain), gradients_of(cloned_saves), ROUNDING)
-
-
-def _made_since(calls: list[Backward], decisive: int) -> int:
-    """Return the number of calls that had ended when the first node of a call's graph was created."""
-    oldest = calls[decisive].oldest if decisive < len(calls) else None
-    return decisive if oldest is None else sum(call.ended <= oldest for call in calls[:decisive])

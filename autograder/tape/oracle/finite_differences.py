@@ -71,7 +71,8 @@ def examine(function: Callable[..., Any], inputs: Sequence[Tensor]) -> SlopeAnsw
     try:
         if _agrees(function, inputs):
             return SlopeAnswer("slope")
-        if not _repeats(function, inputs):
+        pairs = zip(_outputs(function, inputs), _outputs(function, inputs), strict=True)
+        if not all(torch.equal(one, other) for one, other in pairs):
             return SlopeAnswer("unknown")
         forward, backward = _slopes(function, inputs, FINE)
         coarse, _ = _slopes(function, inputs, COARSE)
@@ -113,11 +114,6 @@ def _outputs(function: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Ten
     result = function(*inputs)
     found = [result] if isinstance(result, Tensor) else [one for one in result if isinstance(one, Tensor)]
     return [one for one in found if one.is_floating_point() and one.requires_grad]
-
-
-def _repeats(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
-    pairs = zip(_outputs(function, inputs), _outputs(function, inputs), strict=True)
-    return all(torch.equal(one, other) for one, other in pairs)
 
 
 def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float) -> tuple[float, float]:

@@ -81,7 +81,9 @@ class NominalReplay(Hearing, Listener):
             stack.enter_context(own_hooks(_unheard_copy, lambda copy: copy))
             stack.enter_context(replaced_apply(self._inside))
             if not self.first:
-                self._widen()
+                for tensor in self.outside:  # restored when the run ends
+                    if tensor.is_leaf and tensor.dtype is torch.float32:
+                        tensor.data = tensor.data.double()
             stack.enter_context(self)
             yield
 
@@ -109,39 +111,27 @@ class NominalReplay(Hearing, Listener):
     def _leave_backward(self, *_gradients: tuple[Any, ...]) -> None:
         self.unfixed -= self.creates_graph
 
-    def _widen(self) -> None:
-        """Convert existing leaves of the process to double precision in place. They are restored when the run ends."""
-        for tensor in self.outside:
-            if tensor.is_leaf and tensor.dtype is torch.float32:
-                tensor.data = tensor.data.double()
-
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with self.handled():
-            return self._call(func, args, kwargs)
-
-    def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
-        self.event += 1
-        event, name = self.event, function_name(func)
-        kwargs = dict(kwargs or {})
-        if not self.first:
-            args = _in_double(args)
-            kwargs = {key: _in_double(value) for key, value in kwargs.items()}
-        if self.unfixed:
-            return func(*args, **kwargs)
-        inputs = [*tensors(args), *tensors(kwargs)]
-        self._leaves(2 * event, inputs)
-        result = func(*args, **kwargs)
-        if self._lives(event, inputs, result):
-            for tensor in tensors(result):
-                self.alive[id(tensor)] = tensor
-        elif name and not self.inside:
-            result = self._noted(event, result) if self.first else self._repeated(event, inputs, result)
-        self._leaves(2 * event + 1, [*inputs, *tensors(result)])
-        return result
-
-    def _lives(self, event: int, inputs: list[torch.Tensor], result: object) -> bool:
-        """Return whether a result belongs to a modification that autograd does not track, as its alias or its value."""
-        return event in self.live or any(id(tensor) in self.alive for tensor in inputs)
+            self.event += 1
+            event, name = self.event, function_name(func)
+            kwargs = dict(kwargs or {})
+            if not self.first:
+                args = _in_double(args)
+                kwargs = {key: _in_double(value) for key, value in kwargs.items()}
+            if self.unfixed:
+                return func(*args, **kwargs)
+            inputs = [*tensors(args), *tensors(kwargs)]
+            self._leaves(2 * event, inputs)
+            result = func(*args, **kwargs)
+            # aliases and values of a modification that autograd does not track
+            if event in self.live or any(id(tensor) in self.alive for tensor in inputs):
+                for tensor in tensors(result):
+                    self.alive[id(tensor)] = tensor
+            elif name and not self.inside:
+                result = self._noted(event, result) if self.first else self._repeated(event, inputs, result)
+            self._leaves(2 * event + 1, [*inputs, *tensors(result)])
+            return result
 
     def _noted(self, event: int, result: object) -> object:
         values = []

@@ -82,13 +82,8 @@ def _place(program: Program, function: type[torch.autograd.Function]) -> Place:
     code = getattr(function.backward, "__code__", None)
     if code is None or not program.owns(code.co_filename):
         return Place("", 0, "")
-    return Place(
-        program.shown(code.co_filename), code.co_firstlineno + (1 if _is_decorated(function) else 0), "def backward"
-    )
-
-
-def _is_decorated(function: type[torch.autograd.Function]) -> bool:
-    return isinstance(vars(function).get("backward"), staticmethod)
+    is_decorated = isinstance(vars(function).get("backward"), staticmethod)
+    return Place(program.shown(code.co_filename), code.co_firstlineno + int(is_decorated), "def backward")
 
 
 class _CustomCalls(Listener):
@@ -187,7 +182,8 @@ def effect_of_untracked_writes(
     """
     effect = UntrackedEffect(observer.state.untracked.used_writes)
     try:
-        effect.functions = check_custom_functions(runner) if _custom(observer) else []
+        if any(node.is_custom for node in observer.state.graph.nodes):
+            effect.functions = check_custom_functions(runner)
         if (effect.suspects or asked) and _apply(effect, asked):
             differences = FiniteDifferences(runner, _live(observer, effect.suspects))
             _vary(effect, differences, each_leaf=corrected)
@@ -237,10 +233,6 @@ def _takes_long(differences: FiniteDifferences, slopes: int, effect: UntrackedEf
     """Return whether this number of derivatives takes more than its share of the remaining time."""
     share = SHARE_OF_WRITES if effect.suspects else SHARE
     return 2 * slopes * differences.each > share * budget_in_force().left
-
-
-def _custom(observer: Observer) -> bool:
-    return any(node.is_custom for node in observer.state.graph.nodes)
 
 
 def _live(observer: Observer, suspects: list[Suspect]) -> frozenset[int]:

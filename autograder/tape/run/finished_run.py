@@ -48,7 +48,12 @@ def refuse_exit(run: Run, printed: Printed) -> None:
     if error.code in (None, 0):
         run.error = None
         if not (run.calls or run.children.called_backward or run.children.pythons):
-            raise _early_end(at, printed)
+            early = ProgramError.of(
+                "exit.before_backward|{at}: the program ended by itself before any backward call, so nothing was checked.",
+                at=at,
+            )
+            early.words = printed.output.getvalue() + printed.errors.getvalue()
+            raise early
         return
     said = printed.errors.getvalue().strip().splitlines()[-1:]
     message = said[0].rstrip(".").replace(run.root, "") if said else ""
@@ -61,15 +66,6 @@ def refuse_exit(run: Run, printed: Printed) -> None:
         if said
         else Message("exit.with_code|{at}: the program exited with {code}. {cure}.", **known)
     ) from None
-
-
-def _early_end(at: str, printed: Printed) -> ProgramError:
-    early = ProgramError.of(
-        "exit.before_backward|{at}: the program ended by itself before any backward call, so nothing was checked.",
-        at=at,
-    )
-    early.words = printed.output.getvalue() + printed.errors.getvalue()
-    return early
 
 
 def refuse(run: Run, given: str, in_compiler: bool, partial: bool) -> None:

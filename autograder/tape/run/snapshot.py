@@ -32,7 +32,11 @@ class Snapshot:
         self._kept: list[object] = []
         self._seen: set[int] = set()
         self._storages: set[int] = set()
-        self._generators()
+        self._undo.append(functools.partial(random.setstate, random.getstate()))
+        self._undo.append(functools.partial(torch.set_rng_state, torch.get_rng_state()))
+        numpy = sys.modules.get("numpy")
+        if numpy is not None:
+            self._undo.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
         if space is not None:  # only the bindings of the namespace, without the internal objects of the notebook
             self._container(space, dict(space), dict.update, [])
         waiting = list(roots)
@@ -43,13 +47,6 @@ class Snapshot:
                     self._seen.add(id(value))
                     self._kept.append(value)
                     waiting.extend(self._keep(value))
-
-    def _generators(self) -> None:
-        self._undo.append(functools.partial(random.setstate, random.getstate()))
-        self._undo.append(functools.partial(torch.set_rng_state, torch.get_rng_state()))
-        numpy = sys.modules.get("numpy")
-        if numpy is not None:
-            self._undo.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
 
     def restore(self) -> None:
         """Restore the saved state."""

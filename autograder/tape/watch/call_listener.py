@@ -237,7 +237,8 @@ class CallListener(TorchFunctionMode):
         __tracebackhide__ = True  # pytest shows the test's own frames
         name = self._names.get(func)
         if name is None:
-            name = self._names[func] = self._name(func)
+            name = function_name(func)
+            name = self._names[func] = "" if name in FACTS else name
         if not name or not self.open:
             return func(*args, **kwargs) if kwargs else func(*args)
         written = self._versions(name, args, kwargs)
@@ -252,14 +253,14 @@ class CallListener(TorchFunctionMode):
             if written:
                 self._compare(written, name, sys._getframe(1))
             if name in SHARES:
-                self._expose(result, name, sys._getframe(1))
+                frame = sys._getframe(1)
+                for tensor in tensors(result):
+                    storage = storage_of(tensor)
+                    if storage is not None:
+                        self.writes.note(storage, None, self.sites.number_of(frame, name), exposes=True)
         except Exception as error:
             self._fail(error)
         return result
-
-    def _name(self, func: Callable[..., Any]) -> str:
-        name = function_name(func)
-        return "" if name in FACTS else name
 
     def _versions(self, name: str, args: Iterable[Any], kwargs: dict[Any, Any] | None) -> list[tuple[Tensor, int]]:
         """Return the tensors that the call may modify, with their versions before it.
@@ -288,12 +289,6 @@ class CallListener(TorchFunctionMode):
                 if storage is not None:
                     site = self.sites.number_of(frame, name)
                     self.writes.note(storage, version if version != before else None, site, exposes=exposes)
-
-    def _expose(self, result: object, name: str, frame: FrameType) -> None:
-        for tensor in tensors(result):
-            storage = storage_of(tensor)
-            if storage is not None:
-                self.writes.note(storage, None, self.sites.number_of(frame, name), exposes=True)
 
     def _fail(self, error: Exception) -> None:
         self.failure, self.open = error, False

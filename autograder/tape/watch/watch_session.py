@@ -336,7 +336,8 @@ class WatchSession:
                 with self._hearing():
                     result = original(outputs, *args, **kwargs)
                 if len(args) < 2 or not args[1]:
-                    self._note_freed(sys._getframe(1))
+                    calls = self.freed.setdefault(threading.get_ident(), deque(maxlen=FREED_CALLS))
+                    calls.append((next_sequence_number(), self.sites.number_of(sys._getframe(1), "backward")))
                 return result
             except Exception as error:
                 if not hasattr(error, KEPT_HARMS):
@@ -357,10 +358,6 @@ class WatchSession:
             yield
         finally:
             listener.stop()
-
-    def _note_freed(self, frame: Any) -> None:
-        calls = self.freed.setdefault(threading.get_ident(), deque(maxlen=FREED_CALLS))
-        calls.append((next_sequence_number(), self.sites.number_of(frame, "backward")))
 
     def _post_mortem(self, frame: Any) -> PostMortem:
         here = self.listeners.get(threading.get_ident())

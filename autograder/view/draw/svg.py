@@ -275,7 +275,15 @@ def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
         width, bottom = max(width, scene.gradients.width + 2 * PAD), bottom + 14 + scene.gradients.height
     if verdict:
         shapes.insert(0, _banner(scene, width))
-    return _document(scene, shapes, width, bottom + PAD, verdict)
+    height = bottom + PAD
+    title = scene.title if verdict else translated("What will this program do?")
+    tree = shape(
+        "svg", shape("title", title), shape("style", "{style}"),
+        box(0.5, 0.5, width - 1, height - 1, 9, kind="ground"), *shapes,
+        xmlns="http://www.w3.org/2000/svg", width=round(width), height=round(height), role="img",
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+    )  # fmt: skip
+    return write_svg(tree).replace("{style}", write_style(tree), 1)
 
 
 def _words(scene: Scene, number: int, verdict: bool) -> str:
@@ -340,15 +348,3 @@ def _gradients(gradients: Drawing, static: StaticFrame, top: float) -> Shape:
     shown = [tree for shape in gradients.shapes if (tree := static.render(shape))]
     panel = box(0.5, 0.5, gradients.width - 1, gradients.height - 1, 7, kind="card")
     return group(panel, *shown, transform=f"translate({PAD:g} {top:g})")
-
-
-def _document(scene: Scene, shapes: list[Shape], width: float, height: float, verdict: bool) -> str:
-    """Return the SVG document, with a title for screen readers."""
-    title = scene.title if verdict else translated("What will this program do?")
-    tree = shape(
-        "svg", shape("title", title), shape("style", "{style}"),
-        box(0.5, 0.5, width - 1, height - 1, 9, kind="ground"), *shapes,
-        xmlns="http://www.w3.org/2000/svg", width=round(width), height=round(height), role="img",
-        viewBox=f"0 0 {width:.0f} {height:.0f}",
-    )  # fmt: skip
-    return write_svg(tree).replace("{style}", write_style(tree), 1)

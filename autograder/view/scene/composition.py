@@ -383,6 +383,7 @@ def _frames(
 def _frame(tracker: StateTracker, frame: Frame, changes: States) -> SceneFrame:
     """Return one frame, its keys as text."""
     caption = tracker.sentences.caption(frame)
+    playback = tracker.playback
     return SceneFrame(
         line=str(tracker.line_key(frame.place)) if frame.place else "",
         fact=caption.event,
@@ -393,7 +394,11 @@ def _frame(tracker: StateTracker, frame: Frame, changes: States) -> SceneFrame:
         others=caption.others,
         details=caption.details,
         forecast=_forecast(frame, tracker.sentences),
-        links=_links(tracker),
+        links=[
+            (str(Key("saved", edge)), str(tracker.line_key(playback.harmed[edge][-1].place)))
+            for edge in tracker.index.focus
+            if edge in playback.harmed and playback.condition(playback.saved[edge]) in ("stale", "silent")
+        ][:MOST_LINKS],
         kind=frame.kind,
         number=frame.number,
     )
@@ -415,13 +420,3 @@ def _forecast(frame: Frame, sentences: Sentences) -> tuple[str, str] | None:
         return "raises-forward", forecast_word("raises-forward")
     forecast = frame.step.forecast if frame.kind == "step" and frame.step else None
     return (forecast.outcome, forecast_word(forecast.outcome)) if forecast else None
-
-
-def _links(tracker: StateTracker) -> list[tuple[str, str]]:
-    """Return each modified saved tensor with the line of the last write into it, the decisive one first."""
-    playback = tracker.playback
-    return [
-        (str(Key("saved", edge)), str(tracker.line_key(playback.harmed[edge][-1].place)))
-        for edge in tracker.index.focus
-        if edge in playback.harmed and playback.condition(playback.saved[edge]) in ("stale", "silent")
-    ][:MOST_LINKS]

@@ -10,7 +10,7 @@ import msgspec
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording, Step, Write
 from autograder.tape.recording.verdict_types import Place
-from autograder.view.playback import Frame, Playback
+from autograder.view.playback import Playback
 from autograder.view.text.naming import TensorNames
 
 MOST = 8
@@ -96,7 +96,7 @@ def ask_versions(recording: Recording, end: int, keys: set[str]) -> CounterQuest
     playback = Playback(recording)
     counts, facts, last = _Counts(), [], 0
     for number, (frame, _) in enumerate(islice(playback.play(), end)):
-        facts.append(_fact(frame))
+        facts.append(translated("Line {line} runs.", line=frame.place.line) if frame.place else "")
         if frame.step:
             last = frame.step.place.line
             counts.add(number, frame.step, playback)
@@ -109,11 +109,6 @@ def ask_versions(recording: Recording, end: int, keys: set[str]) -> CounterQuest
         hidden={key: words for key in sorted(keys) for label, words in HIDDEN.items() if key.endswith(label)},
         facts=facts,
     )
-
-
-def _fact(frame: Frame) -> str:
-    """Return the sentence of a frame before the question, which is short because the picture and the code show the rest."""
-    return translated("Line {line} runs.", line=frame.place.line) if frame.place else ""
 
 
 def _count(playback: Playback, tensor: int) -> int | None:

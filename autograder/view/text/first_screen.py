@@ -72,8 +72,10 @@ def as_screen(recording: Recording, more: str = MORE) -> str:
     """
     repair = _repair(recording)
     closing = [*words_on_runs(recording), _how_to_learn_more(more, bool(recording.verdict.fixes))]
+    harms = recording.verdict.harms
+    kept = [*_wrapped(words_on_saves(harms[0], recording) if harms else "", 2), *_others(recording)]
     screen = _Screen(
-        outcome=_outcome(recording), harm=_harm(recording), code=_code(recording), kept=_kept_and_others(recording),
+        outcome=_outcome(recording), harm=_harm(recording), code=_code(recording), kept=kept,
         gradients=_gradients(recording), repair=repair, closing=closing,
     )  # fmt: skip
     room = -screen.over - 1  # an empty line precedes the notes
@@ -118,7 +120,9 @@ def _shorten(screen: _Screen, recording: Recording) -> None:
             screen.notes = []
             screen.closing[-1:] = [screen.closing[-1].replace(translated("(every step)"), translated("(and notes)"))]
     if (over := screen.over) > 0:
-        screen.code = _without_context(screen.code, over)
+        # lines that neither write nor save, the last ones first
+        spare = [number for number, line in enumerate(screen.code) if line[0] == " " and "|" in line][::-1][:over]
+        screen.code = [line for number, line in enumerate(screen.code) if number not in spare]
     if (over := screen.over) > 0:
         screen.repair = _repair(recording, max(DIFF - over, LEAST))
     if screen.over > 0:
@@ -189,24 +193,11 @@ def _numbered(source: list[str], numbers: list[int], write: Place, saved: Place)
         yield f"{mark} {number:>4} | {_cut(source[number - 1])}"
 
 
-def _without_context(code: list[str], over: int) -> list[str]:
-    """Return the lines of code without `over` of those that neither write nor save, the last ones first."""
-    spare = [number for number, line in enumerate(code) if line[0] == " " and "|" in line][::-1][:over]
-    return [line for number, line in enumerate(code) if number not in spare]
-
-
 def _cut(line: str) -> str:
     """Return a line of code with its indentation, cut to the screen."""
     inside = line.expandtabs(4)
     depth = min(len(inside) - len(inside.lstrip()), 24)
     return " " * depth + clip(inside.strip(), WIDTH - 10 - depth)
-
-
-def _kept_and_others(recording: Recording) -> list[str]:
-    """Return the tensors that the saving operation keeps, and the places of the other harms."""
-    harms = recording.verdict.harms
-    kept = words_on_saves(harms[0], recording) if harms else ""
-    return [*_wrapped(kept, 2), *_others(recording)]
 
 
 def _others(recording: Recording) -> list[str]:

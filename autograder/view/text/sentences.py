@@ -230,7 +230,7 @@ class Sentences:
         parts = [*self._writes.describe(step), *self.names.describe_changes(step)]
         parts += filter(None, [self._nodes(step), self._rebased(step), self._freed(step)])
         if self._stops(step):
-            return [self._stop(step), *parts]
+            return [translated("Line {line} stops: {error}", line=step.place.line, error=self._error(240)), *parts]
         if not parts:
             return [translated("Line {line} runs. No tensor changes.", line=step.place.line)]
         return [translated("Line {line} runs.", line=step.place.line), *parts]
@@ -259,9 +259,6 @@ class Sentences:
     def stops_in_forward(self, step: Step) -> bool:
         """Return whether the program ended at this statement before any backward, so that no forecast is possible."""
         return self.playback.recording.verdict.outcome == "raises-forward" and self._stops(step)
-
-    def _stop(self, step: Step) -> str:
-        return translated("Line {line} stops: {error}", line=step.place.line, error=self._error(240))
 
     def _nodes(self, step: Step) -> str:
         """Return the sentence about new nodes and their saved tensors."""

@@ -56,7 +56,9 @@ class PermittedLeafWrites(TorchFunctionMode):
             if needing and not is_average(written, needing):
                 if isinstance(written, torch.nn.Parameter) or not written.is_leaf:
                     raise
-                _give_history(written)
+                # The leaf becomes the result of a copy of a new leaf, which receives the gradient.
+                origin = written.detach().clone().requires_grad_()
+                written.requires_grad_(False).copy_(origin)
                 return func(*args, **(kwargs or {}))
             with torch.no_grad():
                 return func(*args, **(kwargs or {}))
@@ -115,12 +117,6 @@ def _write_into_copy(
     except RuntimeError:
         raise error from None
     return view
-
-
-def _give_history(leaf: torch.Tensor) -> None:
-    """Turn a leaf into the result of a copy of a new leaf with the same values. The new leaf receives the gradient."""
-    origin = leaf.detach().clone().requires_grad_()
-    leaf.requires_grad_(False).copy_(origin)
 
 
 class UnusedGradients:
