@@ -1,7 +1,4 @@
-"""The data that a check and its subject exchange.
-
-Decoding it cannot run code, so a report may come from an untrusted process.
-"""
+"""The data that a check and its subject exchange. Decoding runs no code, so an untrusted process may send a report."""
 
 from __future__ import annotations
 

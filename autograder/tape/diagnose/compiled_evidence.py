@@ -89,10 +89,7 @@ class CompiledEvidence(Evidence):
 
 
 def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
-    """Yield notes on the effects of compilation.
-
-    The outcome is that of the compiled program, but the lines are from the eager run.
-    """
+    """Yield notes on the effects of compilation. The outcome is the compiled program's, but lines are the eager run's."""
     error = evidence.eager.runs.plain.problem
     if evidence.lost_the_check and error is not None:
         yield _what_was_lost(evidence)

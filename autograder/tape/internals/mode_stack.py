@@ -39,10 +39,7 @@ def compiled_calls() -> Iterator[list[bool]]:
 
 @contextmanager
 def eager_calls() -> Iterator[None]:
-    """Run compiled functions eagerly in the block.
-
-    The program's compiled functions must have run before, so that the compiler is imported.
-    """
+    """Run compiled functions eagerly in the block. The program's must have run before, so that the compiler is imported."""
     with ExitStack() as stack:
         if _COMPILER in sys.modules:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
@@ -113,10 +110,7 @@ FIRST = 1 << 63  # nodes that accumulate a gradient have larger numbers, because
 
 
 def sequence_number(node: Any) -> int:
-    """Return the number of nodes that the node's thread had created before it.
-
-    It is FIRST or more for a node that accumulates a gradient.
-    """
+    """Return the number of earlier nodes of the node's thread; FIRST or more for a node that accumulates a gradient."""
     return node._sequence_nr()
 
 

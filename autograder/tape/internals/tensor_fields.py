@@ -63,10 +63,7 @@ def is_transformed(tensor: torch.Tensor) -> bool:
 
 
 def storage_number(tensor: torch.Tensor) -> int:
-    """Return an identifier of the storage object.
-
-    Two tensors with the same bytes and different identifiers share memory through NumPy or DLPack.
-    """
+    """Return an identifier of the storage object. Objects that share bytes through NumPy or DLPack have different ones."""
     return getattr(tensor.untyped_storage(), "_cdata", 0)
 
 

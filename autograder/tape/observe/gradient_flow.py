@@ -323,10 +323,7 @@ _ONCE = Place("", 0, "")  # the gradient was used for an update and has not been
 
 
 def _is_new_leaf(result: torch.Tensor, inputs: list[Any]) -> bool:
-    """Return whether a function returned a new leaf.
-
-    The result of `torch.tensor(h, requires_grad=True)` has no graph either.
-    """
+    """Return whether a function returned a new leaf. `torch.tensor(h, requires_grad=True)` has no graph either."""
     return standing(result) == (True, True) and all(result is not one for one in inputs)
 
 

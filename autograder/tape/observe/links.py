@@ -184,10 +184,7 @@ class Links:
                 self._keep(node, ", ".join(unknown), weakref.ref(tensor), tensor, checked, True, made)
 
     def _unpacked(self, node: GraphNode, name: str, packed: object, made: TrackedTensor | None) -> bool:
-        """Return whether the tensor that a hook packed is known.
-
-        If the packed value shares its memory, the node keeps that tensor.
-        """
+        """Return whether the tensor that a hook packed is known. If the packed value shares its memory, the node keeps it."""
         tensor = next((given for given, result in reversed(self.state.packed) if result is packed), None)
         if tensor is not None and shares_memory(tensor, packed):
             self._keep(node, name, partial(kept_still, node.node, name, tensor), tensor, False, False, made)

@@ -109,10 +109,7 @@ class TrackedSave:
 
 @dataclass(eq=False)
 class GraphNode:
-    """A backward function.
-
-    `node` is the object of PyTorch, kept alive during the run because the id of a freed object may be reused.
-    """
+    """A backward function. `node` is PyTorch's object, kept alive because the id of a freed object may be reused."""
 
     id: int
     node: Any

@@ -18,10 +18,7 @@ from autograder.tape.run.graph_walk import node_of
 
 @dataclass(eq=False)
 class Suspect:
-    """An unrecorded modification of a tensor whose `grad_fn` was `node`.
-
-    `inside_custom` means that a custom forward used its values.
-    """
+    """An unrecorded modification of a tensor whose `grad_fn` was `node`. `inside_custom` means that a custom forward used its values."""
 
     write: WriteEvent
     tracked: TrackedTensor

@@ -107,10 +107,7 @@ class Writes:
         return True
 
     def silent(self, tracked: TrackedTensor, operation: str) -> None:
-        """Check for a modification without a counter change.
-
-        Fused optimizers and inference mode change no counter (torch 2.13).
-        """
+        """Check for a modification without a counter change, as by fused optimizers and inference mode (torch 2.13)."""
         memory = tracked.memory
         if memory.content is not None and memory.alive():
             interval = memory.look()

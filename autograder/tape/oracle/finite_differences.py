@@ -64,10 +64,7 @@ class SlopeAnswer:
 
 
 def examine(function: Callable[..., Any], inputs: Sequence[Tensor]) -> SlopeAnswer:
-    """Compare the derivative of a function with finite differences.
-
-    `inputs` are double-precision leaves that require grad.
-    """
+    """Compare the derivative of a function with finite differences. `inputs` are float64 leaves that require grad."""
     try:
         if _agrees(function, inputs):
             return SlopeAnswer("slope")

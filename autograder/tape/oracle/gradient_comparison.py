@@ -179,10 +179,7 @@ def _alike(left: _ByTarget, right: _ByTarget, one: int, other: int) -> bool:
 
 
 def gap(got: object, true: object) -> float:
-    """Return the largest difference of two gradients relative to their largest element.
-
-    It is 0 for None and zeros, and infinity for unequal shapes.
-    """
+    """Return the largest difference relative to the largest element: 0 for None and zeros, infinity for unequal shapes."""
     one, other = _numbers(got), _numbers(true)
     if one is None or other is None:
         present = other if one is None else one
@@ -289,10 +286,7 @@ def nested(value: object) -> list[Any] | float | None:
 
 
 def nested_pair(got: object, true: object) -> tuple[list[Any] | float | None, list[Any] | float | None]:
-    """Return both gradients as `nested` does.
-
-    Equal gradients, which are the majority in a large training step, are converted once.
-    """
+    """Return both gradients as `nested` does. Equal ones, the majority in a large training step, are converted once."""
     listed = nested(got)
     one, other = _numbers(got), _numbers(true)
     is_same = one is not None and other is not None and torch.equal(one, other)

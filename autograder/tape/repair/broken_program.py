@@ -79,6 +79,13 @@ class Candidate:
     may_silence: bool = False
 
 
+def each_then_all(kind: str, found: list[Edits]) -> Iterator[Candidate]:
+    """Yield a change for each of several edits that are not empty, then one for all together."""
+    found = [edits for edits in found if edits]
+    for edits in [*found, *([sum(found, ())] if len(found) > 1 else [])]:
+        yield Candidate(kind, edits)
+
+
 class BrokenProgram:
     """A broken program: its source, and the verdict on it.
 

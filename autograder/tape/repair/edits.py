@@ -327,10 +327,7 @@ def carried_names(loop: Loop) -> list[str]:
 
 
 def read_unbound(body: Iterable[ast.stmt], bound: set[str]) -> Iterator[str]:
-    """Yield the names that the statements read before they are certainly bound.
-
-    Names that they bind are added to `bound`.
-    """
+    """Yield the names that the statements read before they are certainly bound, and add those that they bind to `bound`."""
     for statement in body:
         if isinstance(statement, ast.If):
             yield from sorted(paths_in(statement.test, ast.Load) - bound)

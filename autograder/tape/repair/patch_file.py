@@ -21,10 +21,7 @@ def best_fix(fixes: Sequence[Fix], *, unproven: bool = False) -> Fix | None:
 
 
 def as_patch(fix: Fix) -> str:
-    """Return a fix as a patch.
-
-    A comment line above it describes a changed computation, and `patch` and `git apply` skip it.
-    """
+    """Return a fix as a patch. A comment line above it, which `git apply` skips, describes a changed computation."""
     return fix.diff if fix.proven else f"# Changes what is computed: {fix.changes}\n{fix.diff}"
 
 

@@ -44,10 +44,7 @@ class CallSite:
 
     @property
     def span(self) -> tuple[int, int, int, int]:
-        """The first and last line of the call, its first column and the column after it.
-
-        Columns count UTF-8 bytes, as in Python's `co_positions`.
-        """
+        """The first and last line of the call, and its columns in UTF-8 bytes, as in Python's `co_positions`."""
         for index, (line, end, column, end_column) in enumerate(self.code.co_positions()):
             if 2 * index == self.offset and line is not None:
                 return line, end or line, column or 0, end_column or 0
@@ -144,10 +141,7 @@ class NodeLog:
         self.clocks = array("q", [0])
 
     def note(self, before: int, after: int, site: int, clock: int) -> None:
-        """Log that a call created the nodes with numbers from `before` to `after`.
-
-        Earlier unlogged nodes get an unknown site.
-        """
+        """Log that a call created the nodes from `before` to `after`. Earlier unlogged nodes get an unknown site."""
         if before > self.ends[-1]:
             self._append(before, UNKNOWN, clock)
         self._append(after, site, clock)
@@ -161,10 +155,7 @@ class NodeLog:
                 del column[: MOST // 2]
 
     def find(self, sequence: int) -> tuple[int, int] | None:
-        """Return the site of the call that created a node, and the number of modifications logged before.
-
-        Return None if the row was deleted.
-        """
+        """Return the site of the call that created a node and the number of writes logged before, or None if unknown."""
         row = bisect_right(self.ends, sequence)
         return (self.sites[row], self.clocks[row]) if 0 < row < len(self.ends) else None
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
 from autograder.tape.repair.edits import (
     Edit,
     EditableSource,
@@ -42,17 +42,12 @@ COPIES |= {"as_tensor": ".clone()", "frombuffer": ".clone()"}
 def copy_alias(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `d.detach()` with `d.detach().clone()`, likewise `.data`, and add `.copy()` to `.numpy()`: each alone, then all."""
     modules = imported(program.source)
-    nodes = (one for one in ast.walk(program.source.tree) if not is_of(modules, one))
-    found = [edits for node in nodes if (edits := copy_one(program.source, node))]
-    for edits in found:
-        yield Candidate("copy, not an alias", edits)
-    if len(found) > 1:
-        yield Candidate("copy, not an alias", tuple(edit for edits in found for edit in edits))
-
-
-def is_of(modules: set[str], node: ast.AST) -> bool:
-    """Return whether the node is an attribute of a module, such as `torch.utils.data`."""
-    return isinstance(node, ast.Attribute) and first_name(node) in modules
+    found = [
+        copy_one(program.source, node)
+        for node in ast.walk(program.source.tree)
+        if not (isinstance(node, ast.Attribute) and first_name(node) in modules)  # such as `torch.utils.data`
+    ]
+    yield from each_then_all("copy, not an alias", found)
 
 
 def copy_one(source: EditableSource, node: Any) -> Edits:
@@ -68,8 +63,9 @@ def copy_one(source: EditableSource, node: Any) -> Edits:
         end = source.span(node.func)[1]
         return (Edit(end - len("asarray"), end, "array"),)
     if isinstance(node, ast.Call) and called(node) in COPIES:
-        copies_from_numpy = called(node) == "from_dlpack" and first_is_numpy(source, node)
-        return (insert(source, node, ".copy()" if copies_from_numpy else COPIES[called(node)], after=True),)
+        is_numpy = of_module(source, node) and source.of(node.func).split(".")[0] in ("np", "numpy")
+        copying = ".copy()" if called(node) == "from_dlpack" and is_numpy else COPIES[called(node)]
+        return (insert(source, node, copying, after=True),)
     return ()
 
 
@@ -77,11 +73,6 @@ def is_alias(node: Any) -> bool:
     """Return whether the node is `x.data`. `self.data` is excluded, because it is an attribute of the program's class."""
     is_data = isinstance(node, ast.Attribute) and node.attr == "data"
     return is_data and not (isinstance(node.value, ast.Name) and node.value.id == "self")
-
-
-def first_is_numpy(source: EditableSource, call: ast.Call) -> bool:
-    """Return whether the function belongs to NumPy, by its usual names."""
-    return of_module(source, call) and source.of(call.func).split(".")[0] in ("np", "numpy")
 
 
 def is_written(source: EditableSource, node: ast.AST) -> bool:
@@ -140,13 +131,10 @@ def remove_aliases(source: EditableSource, within: ast.AST) -> Edits:
 
 def remove_alias(source: EditableSource, node: Any) -> Edit | None:
     """Return the edit that removes `.data`, `.detach()` or `.numpy()`, or None for other expressions."""
-    is_detach = (
-        isinstance(node, ast.Call) and called(node) in ("detach", "numpy") and isinstance(node.func, ast.Attribute)
-    )
-    is_data = is_alias(node)
-    if not is_detach and not is_data:
-        return None
-    return Edit(source.dot(node.func if is_detach else node), source.span(node)[1], "")
+    attribute: Any = node.func if isinstance(node, ast.Call) and called(node) in ("detach", "numpy") else node
+    if is_alias(node) or (attribute is not node and isinstance(attribute, ast.Attribute)):
+        return Edit(source.dot(attribute), source.span(node)[1], "")
+    return None
 
 
 def keep_attached(program: BrokenProgram) -> Iterator[Candidate]:

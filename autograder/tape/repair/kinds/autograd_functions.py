@@ -43,31 +43,26 @@ def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
             continue
         for copy in ("", ".clone()"):
             yield Candidate("save_for_backward", save_through_context(program.source, forward, stashes, copy))
-        yield Candidate("clone before the save", tuple(stash_clone(program.source, one) for one in stashes))
+        copies = [(one.value, f"{program.source.operand(one.value)}.clone()") for one in stashes]
+        yield Candidate("clone before the save", tuple(replace(program.source, *copy) for copy in copies))
 
 
 def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
     """Return the methods with these names in subclasses of `torch.autograd.Function`."""
-    own = [
+    return [
         one
-        for one in every(ast.ClassDef, source.tree)
-        if any(ast.unparse(base).endswith("Function") for base in one.bases)
+        for holder in every(ast.ClassDef, source.tree)
+        if any(ast.unparse(base).endswith("Function") for base in holder.bases)
+        for one in holder.body
+        if isinstance(one, ast.FunctionDef) and one.name in names
     ]
-    return [one for holder in own for one in holder.body if isinstance(one, ast.FunctionDef) and one.name in names]
 
 
 def stashes_of(forward: ast.FunctionDef) -> list[Any]:
     """Return the statements `ctx.name = expression` of a forward."""
     context = (forward.args.args or [ast.arg("ctx")])[0].arg
-    found = [
-        one for one in ast.walk(forward) if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Attribute)
-    ]
+    found = (one for one in every(ast.Assign, forward) if isinstance(one.targets[0], ast.Attribute))
     return [one for one in found if ast.unparse(one.targets[0]).startswith(f"{context}.")]
-
-
-def stash_clone(source: EditableSource, stash: ast.Assign) -> Edit:
-    """Return the edit that stores a copy on ctx."""
-    return replace(source, stash.value, f"{source.operand(stash.value)}.clone()")
 
 
 def save_through_context(source: EditableSource, forward: ast.FunctionDef, stashes: list[Any], copy: str) -> Edits:
@@ -102,7 +97,8 @@ def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
 
 def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
     """Return a new gradient from a hook that modifies the gradient in place."""
-    names = registered_hooks(program.source)
+    registering = (one for one in every(ast.Call, program.source.tree) if called(one).startswith("register_"))
+    names = {ast.unparse(call.args[0]).split(".")[-1] for call in registering if call.args}
     for node in every(ast.FunctionDef, program.source.tree):
         if node.name in names:
             last = node.body[-1]
@@ -110,9 +106,3 @@ def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
                 end = program.source.span(last.value.func)[1]
                 edits = (Edit(end - 1, end, ""), insert(program.source, last, "return "))
                 yield Candidate("return a new gradient", edits, ONLY_HERE)
-
-
-def registered_hooks(source: EditableSource) -> set[str]:
-    """Return the names of the functions that the source registers as hooks."""
-    hooks = [call for call in every(ast.Call, source.tree) if called(call).startswith("register_") and call.args]
-    return {ast.unparse(call.args[0]).split(".")[-1] for call in hooks}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
 from autograder.tape.repair.edits import (
     EditableSource,
     Edits,
@@ -101,16 +101,12 @@ def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
         if not set(write.path) & {"data", "detach", "numpy"}:
             name = program.source.of(write.root)
             around = loops(program.source, write.statement)
-            is_loop_variable = any(
-                name in paths_in(one.target, ast.Store) for one in around if isinstance(one, ast.For)
-            )
-            read_later = [
-                one
-                for one in program.source.block(write.statement)
-                if one.lineno > write.statement.lineno and name in paths_in(one, ast.Load)
-            ]
+            targets = [one.target for one in around if isinstance(one, ast.For)]
+            is_loop_variable = any(name in paths_in(target, ast.Store) for target in targets)
+            below = [one for one in program.source.block(write.statement) if one.lineno > write.statement.lineno]
+            is_read_later = any(name in paths_in(one, ast.Load) for one in below)
             # A copy that only the loop variable refers to reaches nothing.
-            for place in [*reversed(around), write.statement] if read_later or not is_loop_variable else ():
+            for place in [*reversed(around), write.statement] if is_read_later or not is_loop_variable else ():
                 yield Candidate("clone before the write", (before(program.source, place, f"{name} = {name}.clone()"),))
 
 
@@ -158,11 +154,8 @@ def clone_at_calls(
     found = [call for call in every(ast.Call, source.tree) if called(call) == function.name]
     given = [call.args[place] for call in found if place < len(call.args)]
     given += [word.value for call in found for word in call.keywords if word.arg == name]
-    for one in given:
-        yield Candidate("clone at the call", (replace(source, one, f"{source.operand(one)}.clone()"),))
-    if len(given) > 1:
-        edits = tuple(replace(source, one, f"{source.operand(one)}.clone()") for one in given)
-        yield Candidate("clone at the call", edits)
+    edits: list[Edits] = [(replace(source, one, f"{source.operand(one)}.clone()"),) for one in given]
+    yield from each_then_all("clone at the call", edits)
 
 
 def separate_views(program: BrokenProgram) -> Iterator[Candidate]:
@@ -177,9 +170,7 @@ def separate_views(program: BrokenProgram) -> Iterator[Candidate]:
     source = program.source
     for node in every(ast.Call, source.tree):
         if called(node) in MULTI_VIEWS and (single := single_views(source, node)):
-            yield from with_header(
-                source, node, "take each part as a view of its own", (replace(source, node, single),)
-            )
+            yield from with_header(source, node, (replace(source, node, single),))
     if "view" in error.message:
         for loop in every(ast.comprehension, source.tree) + every(ast.For, source.tree):
             yield from taken_by_index(source, loop)
@@ -216,11 +207,12 @@ def taken_by_index(source: EditableSource, loop: ast.comprehension | ast.For) ->
         name = source.of(rows) if is_named else "base"
         named = () if is_named else (before(source, block, f"base = {source.of(rows)}"),)
         edits = (*named, replace(source, rows, f"({name}[place] for place in range(len({name})))"))
-        yield from with_header(source, loop, "take each part as a view of its own", edits)
+        yield from with_header(source, loop, edits)
 
 
-def with_header(source: EditableSource, node: ast.AST, kind: str, edits: Edits) -> Iterator[Candidate]:
+def with_header(source: EditableSource, node: ast.AST, edits: Edits) -> Iterator[Candidate]:
     """Yield a change, without the `with torch.no_grad():` around it if there is one."""
+    kind = "take each part as a view of its own"
     around = [one for one in source.ancestors(node) if isinstance(one, ast.With)]
     for block in around[:1]:
         if "no_grad" in source.of(block.items[0].context_expr):

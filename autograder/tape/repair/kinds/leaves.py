@@ -108,12 +108,8 @@ def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `y.backward()` of a non-scalar with `y.sum().backward()`, which equals backward with a gradient of ones."""
     error = program.verdict.error
     if error and "only for scalar outputs" in error.message:
-        for call in every(ast.Call, program.source.tree):
-            if (
-                called(call) == "backward"
-                and isinstance(call.func, ast.Attribute)
-                and call.lineno in program.error_lines
-            ):
+        for call in (one for one in every(ast.Call, program.source.tree) if one.lineno in program.error_lines):
+            if called(call) == "backward" and isinstance(call.func, ast.Attribute):
                 at = program.source.dot(call.func)
                 yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)
 

@@ -55,20 +55,13 @@ def container(loop: ast.For, name: str) -> tuple[str, str] | None:
     for target, one in zip(targets, sources, strict=False):
         if isinstance(target, ast.Name) and target.id == name and isinstance(one, ast.Name):
             return one.id, ""
-        if is_items(one) and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        is_items = isinstance(one, ast.Call) and called(one) == "items"
+        owner = getattr(one.func, "value", None) if is_items else None  # type: ignore[attr-defined]
+        if isinstance(owner, ast.Name) and isinstance(target, ast.Tuple) and len(target.elts) == 2:
             key, value = map(ast.unparse, target.elts)
             if value == name:
-                return ast.unparse(one.func.value), key  # type: ignore[attr-defined]
+                return owner.id, key
     return None
-
-
-def is_items(node: ast.expr) -> bool:
-    """Return whether the expression is `name.items()`."""
-    return (
-        isinstance(node, ast.Call)
-        and called(node) == "items"
-        and isinstance(getattr(node.func, "value", None), ast.Name)
-    )
 
 
 def stack_rows(program: BrokenProgram) -> Iterator[Candidate]:

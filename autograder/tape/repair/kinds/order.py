@@ -13,7 +13,6 @@ from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import (
     Edit,
     EditableSource,
-    Edits,
     after,
     before,
     carried_names,
@@ -113,10 +112,8 @@ def both_calls_apart(program: BrokenProgram) -> Iterator[Candidate]:
 
 def _updates(function: ast.FunctionDef) -> bool:
     """Return whether a function calls backward in one statement and an optimizer's step in a later one, and all statements are calls."""
-    names = [
-        called(one.value) if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) else None
-        for one in _body(function)
-    ]
+    values = [getattr(one, "value", None) if isinstance(one, ast.Expr) else None for one in _body(function)]
+    names = [called(value) if isinstance(value, ast.Call) else None for value in values]
     return None not in names and names.count("backward") == 1 and "step" in names[names.index("backward") :]
 
 
@@ -157,10 +154,8 @@ def _both_first(one: list[ast.Call], two: list[ast.Call]) -> Iterator[list[str]]
     The second backward may be restricted to the parameters that its step trains.
     """
     (first, after_first), (second, after_second) = _parted(one), _parted(two)
-    trainer = next(
-        call.func.value for call in after_second if called(call) == "step" and isinstance(call.func, ast.Attribute)
-    )
-    inputs = f"inputs=[p for group in {ast.unparse(trainer)}.param_groups for p in group['params']]"
+    trainers = (call.func for call in after_second if called(call) == "step" and isinstance(call.func, ast.Attribute))
+    inputs = f"inputs=[p for group in {ast.unparse(next(trainers).value)}.param_groups for p in group['params']]"
     for kept in ("retain_graph=True", ""):
         for filled in ("", inputs):
             before_steps = [*first[:-1], _with(first[-1], kept), *second[:-1], _with(second[-1], filled)]
@@ -189,20 +184,8 @@ PER_BACKWARD = Message(
 )
 EARLIER = Message("change.before|The in-place modification runs before the operation, which then uses the new values.")
 ACTS = {
-    "step",
-    "sample",
-    "next",
-    "pop",
-    "append",
-    "popleft",
-    "randn",
-    "rand",
-    "randint",
-    "randperm",
-    "normal",
-    "reset",
-    "read",
-}
+    "step", "sample", "next", "pop", "append", "popleft", "randn", "rand", "randint", "randperm", "normal", "reset", "read",
+}  # fmt: skip
 NO_WRITE = {"backward", "grad", "zero_grad", "print"}
 LONGEST = 8  # maximum number of repeated statements
 
@@ -211,8 +194,8 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
     """Move the modification, or `optimizer.step()`, after the last backward that needs the old values."""
     for statement in movable(program):
         for moving, last in reversed(followed_by_backward(program.source, statement)):
-            text = dedent(program.source, moving)
-            yield Candidate("move the write after backward", move_after(program.source, moving, last, text))
+            edits = (delete(program.source, moving), after(program.source, last, dedent(program.source, moving)))
+            yield Candidate("move the write after backward", edits)
         steps = "step" in {called(call) for call in calls(statement)}
         for loop in loops(program.source, statement) if not steps else ():
             if any(calls_backward(one) for one in loop.body):
@@ -263,11 +246,6 @@ def calls_backward(statement: ast.stmt) -> bool:
     return any(isinstance(node, ast.Call) and called(node) in ("backward", "grad") for node in ast.walk(statement))
 
 
-def move_after(source: EditableSource, statement: ast.stmt, last: ast.stmt, text: str) -> Edits:
-    """Return the edits that move the statement after another statement of its block."""
-    return (delete(source, statement), after(source, last, text))
-
-
 def repeat_forward(program: BrokenProgram) -> Iterator[Candidate]:
     """Repeat the statements that compute the loss after the modification, directly before backward."""
     for statement in movable(program):
@@ -296,12 +274,8 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
 
 def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute a prediction in the closure of `optimizer.step(closure)`, which runs after each change of the parameters."""
-    given = {
-        one.id
-        for call in every(ast.Call, program.source.tree)
-        if called(call) == "step"
-        for one in every(ast.Name, call)
-    }
+    steps = [call for call in every(ast.Call, program.source.tree) if called(call) == "step"]
+    given = {one.id for call in steps for one in every(ast.Name, call)}
     for last in program.at(program.error_lines):
         closure = program.source.scope(last)
         if isinstance(closure, ast.FunctionDef) and closure.name in given:
@@ -328,10 +302,8 @@ def first_statements(source: EditableSource, statement: ast.stmt) -> list[ast.st
 def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, count: int) -> str:
     """Return the source of the last `count` assignments before `place` that `last` depends on."""
     scopes = [source.scope(last), *source.ancestors(last)]
-    visible = [
-        one for one in every(ast.Assign, source.tree) if one.lineno < last.lineno and source.scope(one) in scopes
-    ]
-    visible = [one for one in visible if not creates_state(source, one)]
+    earlier = (one for one in every(ast.Assign, source.tree) if one.lineno < last.lineno)
+    visible = [one for one in earlier if source.scope(one) in scopes and not creates_state(source, one)]
     wanted = names_loaded(last)
     text: list[str] = []
     for one in reversed(sorted(visible, key=lambda one: one.lineno)):
@@ -346,9 +318,7 @@ def creates_state(source: EditableSource, statement: ast.Assign) -> bool:
     """Return whether the statement creates a leaf, a module's parameters or an optimizer, which a second forward must share."""
     text = source.of(statement)
     value = statement.value
-    is_maker = (
-        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and not value.args and not value.keywords
-    )
+    is_maker = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and not (value.args or value.keywords)
     return is_maker or any(word in text for word in ("requires_grad", "Parameter", "optim"))
 
 

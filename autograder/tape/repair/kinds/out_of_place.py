@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from autograder.locale.messages import Message
-from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
 from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, replace
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, of_module, trace
 
@@ -53,10 +53,7 @@ def written_item(write: InPlaceWrite) -> ast.Subscript | None:
 
 
 def expand_operator(source: EditableSource, node: ast.AugAssign, name: str | None = None) -> Edits:
-    """Return the edits that turn `x op= value` into `x = x op value`, or `= name op value`.
-
-    Comments and line breaks are kept.
-    """
+    """Return the edits that turn `x op= value` into `x = x op value`, or `= name op value`. Comments are kept."""
     end, start = source.span(node.target)[1], source.span(node.value)[0]
     between = source.data[end:start].decode()
     operator, _, after = between.partition("=")
@@ -151,18 +148,12 @@ def rebind_result(program: BrokenProgram) -> Iterator[Candidate]:
 def switch_off_inplace(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `nn.ReLU(inplace=True)` with `nn.ReLU(inplace=False)`: each alone, then all."""
     source = program.source
-    found = [edits for statement, call in every_call(source) if (edits := switch_off(source, statement, call))]
-    for edits in found:
-        yield Candidate("inplace=False", edits)
-    if len(found) > 1:
-        yield Candidate("inplace=False", tuple(edit for edits in found for edit in edits))
+    found = [switch_off(source, statement, call) for statement, call in every_call(source)]
+    yield from each_then_all("inplace=False", found)
 
 
 def switch_off(source: EditableSource, statement: ast.stmt, call: ast.Call) -> Edits:
-    """Return the edits that set `inplace=False`.
-
-    If a function's result was not used, assign it to the name of its argument.
-    """
+    """Return the edits that set `inplace=False` and assign the unused result of a function to the name of its argument."""
     named = [one.value for one in call.keywords if one.arg == "inplace"]
     given = named or (call.args if called(call) in ("ReLU", "ReLU6", "SiLU") else [])
     switches = [replace(source, one, "False") for one in given if isinstance(one, ast.Constant) and one.value is True]
@@ -234,6 +225,5 @@ def is_number(value: ast.expr) -> bool:
     """Return whether the expression is a number, possibly negative, or a call of `float`."""
     if isinstance(value, ast.UnaryOp):
         return is_number(value.operand)
-    if isinstance(value, ast.Call):
-        return called(value) == "float"
-    return isinstance(value, ast.Constant) and isinstance(value.value, int | float)
+    is_float = isinstance(value, ast.Call) and called(value) == "float"
+    return is_float or (isinstance(value, ast.Constant) and isinstance(value.value, int | float))

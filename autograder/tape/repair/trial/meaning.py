@@ -145,13 +145,11 @@ def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
 
 def changed_loss(number: int, meant: Tensor, now: Tensor) -> str:
     """Return a sentence on a backward call (1-based) that starts from another loss."""
+    known = {"now": text(now), "meant": text(meant)}
     if number == 1:
-        return Message("trial.other_loss|backward starts from {now}, not {meant}.", now=text(now), meant=text(meant))
+        return Message("trial.other_loss|backward starts from {now}, not {meant}.", **known)
     return Message(
-        "trial.other_loss_of_call|backward call {number} starts from {now}, not {meant}.",
-        number=number,
-        now=text(now),
-        meant=text(meant),
+        "trial.other_loss_of_call|backward call {number} starts from {now}, not {meant}.", number=number, **known
     )
 
 

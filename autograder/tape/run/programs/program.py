@@ -95,10 +95,7 @@ def _comes_later(module: types.ModuleType | None, folder: str) -> bool:
 def run_module(
     code: types.CodeType, module: types.ModuleType, shown: str, *, guarded: bool, backwards: Callable[[], int]
 ) -> None:
-    """Run a module's code.
-
-    Raise a ProgramError for an ImportError before the first backward and, if `guarded`, for any other error.
-    """
+    """Run a module's code. Raise a ProgramError for an ImportError before the first backward and, if `guarded`, for any other error."""
     try:
         exec(code, module.__dict__)
     except ImportError as error:
@@ -242,10 +239,7 @@ def from_source(
 
 
 def fresh_names(names: dict[Any, Any] | None) -> dict[Any, Any]:
-    """Return the initial globals of a run.
-
-    Tensors and modules in `names` are copied, so that runs do not affect each other.
-    """
+    """Return the initial globals of a run, with copies of tensors and modules, so that runs do not affect each other."""
     import copy
 
     memo: dict[Any, Any] = {}
