@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 
-from autograder.check.message import Unsolved, message
+from autograder.check.message import Unsolved
 from autograder.check.subject.learner_code import own_function
 from autograder.locale.translations import translated
 
@@ -77,13 +77,11 @@ def require_finished(name: str) -> None:
     """Raise NotJudged if the last run of the cell that defines a name raised an error."""
     number, error = _runs.error_after(name) if _runs else (0, "")
     if error:
-        raise NotJudged(
-            message(
-                translated("{name}: not judged, because its cell raised an error", name=name),
-                saw=translated("{error} (in In [{number}])", error=error[:200], number=number),
-                expected=translated("the cell that defines {name} to run to its end", name=name),
-                look_at=translated("that cell: correct it and run it, then run this check again"),
-            )
+        raise NotJudged.of(
+            translated("{name}: not judged, because its cell raised an error", name=name),
+            saw=translated("{error} (in In [{number}])", error=error[:200], number=number),
+            expected=translated("the cell that defines {name} to run to its end", name=name),
+            look_at=translated("that cell: correct it and run it, then run this check again"),
         )
 
 
@@ -113,7 +111,6 @@ def _names_defined(source: str) -> set[str]:
     body: list[Any] = []
     with contextlib.suppress(SyntaxError, ValueError):
         body = ast.parse(source).body
-    targets = {
-        one.id for node in body if isinstance(node, ast.Assign) for one in node.targets if isinstance(one, ast.Name)
-    }
-    return targets | {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    return names | {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}

@@ -54,12 +54,10 @@ class AnswerLines:
     def _replaced(self) -> dict[int, tuple[str, ...]]:
         """Changed line → the lines of the original program that it and its changed neighbors replace."""
         numbers, texts = list(self.texts), list(self.texts.values())
-        parts = (
-            difflib.SequenceMatcher(None, self.original, texts, autojunk=False).get_opcodes() if self.original else []
-        )
+        parts = difflib.SequenceMatcher(None, self.original, texts, autojunk=False).get_opcodes()
         return {
             numbers[at]: self.original[first:last]
-            for kind, first, last, start, stop in parts
+            for kind, first, last, start, stop in (parts if self.original else ())
             for at in range(start, stop)
             if kind != "equal"
         }
@@ -184,24 +182,22 @@ class AnswerLines:
         return names
 
     def _mistimed(self, write: int, line: int, is_before: bool) -> NamedLine:
+        if not is_before and self.original:
+            told = Message(
+                "answer.computes_with_old_values|this line computes with the old values: line {line} writes the new ones "
+                "after it",
+                line=write,
+            )
+            return self._place(line, told)
+        told = Message(
+            "answer.write_too_late|this write comes after line {line}, which computed with the old values", line=line
+        )
         if is_before:
             told = Message(
                 "answer.write_too_early|this write comes before line {line}, which computes with the new values",
                 line=line,
             )
-            return self._place(write, told)
-        if not self.original:
-            told = Message(
-                "answer.write_too_late|this write comes after line {line}, which computed with the old values",
-                line=line,
-            )
-            return self._place(write, told)
-        told = Message(
-            "answer.computes_with_old_values|this line computes with the old values: line {line} writes the new ones "
-            "after it",
-            line=write,
-        )
-        return self._place(line, told)
+        return self._place(write, told)
 
     def _place(self, number: int, told: str) -> NamedLine:
         places = {step.place.line: step.place for step in self.recording.steps}
@@ -221,10 +217,8 @@ class AnswerLines:
     def _is_in_changed_block(self, line: int) -> bool:
         """Return whether a changed line opens a block in which a line of the answer stands."""
         tree = ast.parse(self.recording.programs[0].source)
-        blocks = (
-            node for node in ast.walk(tree) if isinstance(node, ast.With | ast.If) and node.lineno in self.changed
-        )
-        return any(node.lineno < line <= (node.end_lineno or node.lineno) for node in blocks)
+        blocks = (node for node in ast.walk(tree) if isinstance(node, ast.With | ast.If))
+        return any(node.lineno < line <= (node.end_lineno or 0) for node in blocks if node.lineno in self.changed)
 
 
 def lines_of(program: Callable[..., Any]) -> tuple[str, ...]:
@@ -288,11 +282,8 @@ def target_of(line: str) -> str:
 def names_read(line: str) -> list[str]:
     """Return the names that a statement reads, in order."""
     node = _statement(line)
-    return (
-        [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
-        if node
-        else []
-    )
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)] if node else []
+    return [one.id for one in names if isinstance(one.ctx, ast.Load)]
 
 
 def _name_bound(line: str) -> str:

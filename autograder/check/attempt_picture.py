@@ -90,12 +90,7 @@ def without_inserted(recording: Recording) -> Recording:
 class Attempt:
     """One trial of an answer, which is recorded on first use."""
 
-    def __init__(
-        self,
-        subject: Subject,
-        expected: Expected,
-        asked: Callable[[], Recording] | None = None,
-    ) -> None:
+    def __init__(self, subject: Subject, expected: Expected, asked: Callable[[], Recording] | None = None) -> None:
         self._subject, self._expected, self._asked = subject, expected, asked
         self._named: tuple[NamedLine, ...] = ()
         self._knows_gradients = bool(expected.gradients)
@@ -137,9 +132,8 @@ class Attempt:
         swapped = find_swapped(self.recording, name, right) if right else None
         if swapped is not None:
             return self._name(swapped)
-        found = (find_other_values(self.recording, original) if original else None) or line_of_value(
-            self.recording, name
-        )
+        found = find_other_values(self.recording, original) if original else None
+        found = found or line_of_value(self.recording, name)
         mistimed = self._lines.mistimed_write(found.place.line) if found else None
         return self._name(mistimed, alone=True) or self._name(found) or self.name_changed()
 

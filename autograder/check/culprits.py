@@ -14,7 +14,7 @@ import msgspec
 from autograder.check.events import show_passed
 from autograder.check.expected import BrokenExercise
 from autograder.check.learner import LearnerNames, find_value
-from autograder.check.message import Incorrect, NotAttempted, message
+from autograder.check.message import Incorrect, NotAttempted
 from autograder.check.plan import Plan, ask
 from autograder.check.prediction import record_program
 from autograder.check.shown_message import show_first
@@ -77,13 +77,11 @@ class CulpritPlan(Plan):
         recording = self.recording
         try:
             if not isinstance(guess, str) or _normalize(guess) not in set(self.lines) - {""}:
-                raise Incorrect(
-                    message(
-                        translated("{name}: this is not a line of the program", name=self.name),
-                        saw=repr(guess)[:120],
-                        expected=translated("one whole line, exactly as in the program"),
-                        look_at=translated("the spelling; copying the line is safest"),
-                    )
+                raise Incorrect.of(
+                    translated("{name}: this is not a line of the program", name=self.name),
+                    saw=repr(guess)[:120],
+                    expected=translated("one whole line, exactly as in the program"),
+                    look_at=translated("the spelling; copying the line is safest"),
                 )
             _require_harm(self.name, self.lines[_normalize(guess)], recording.verdict.harms)
         except Incorrect as wrong:
@@ -98,13 +96,11 @@ class CulpritPlan(Plan):
 def _require_harm(name: str, line: str, harms: tuple[Harm, ...]) -> None:
     if _normalize(line) in {_normalize(place.text) for harm in harms for place in harm.mutated_at}:
         return
-    raise Incorrect(
-        message(
-            translated("{name}: not this line", name=name),
-            saw=_describe_line(line, harms),
-            expected=translated("the line that wrote into a saved tensor after it was saved"),
-            look_at=translated("memory that a node keeps: which line changed it?"),
-        )
+    raise Incorrect.of(
+        translated("{name}: not this line", name=name),
+        saw=_describe_line(line, harms),
+        expected=translated("the line that wrote into a saved tensor after it was saved"),
+        look_at=translated("memory that a node keeps: which line changed it?"),
     )
 
 
@@ -114,13 +110,11 @@ def _require_guess(name: str, guess: Any, lines: dict[str, str]) -> None:
         body = [line for line in lines.values() if line and not line.startswith(("def ", "return ", "@"))]
         question = translated("Which line wrote into a tensor that backward still needed?")
         show_choices(name, question, [(line, "") for line in body])
-        raise NotAttempted(
-            message(
-                translated("{name}: name a line first, then run", name=name),
-                saw=translated("no line yet"),
-                expected=translated("the text of one line of the program above"),
-                look_at=translated("the answer's cell: copy the line between the quotes, and run it"),
-            )
+        raise NotAttempted.of(
+            translated("{name}: name a line first, then run", name=name),
+            saw=translated("no line yet"),
+            expected=translated("the text of one line of the program above"),
+            look_at=translated("the answer's cell: copy the line between the quotes, and run it"),
         )
 
 
@@ -133,11 +127,7 @@ def _describe_line(line: str, harms: tuple[Harm, ...]) -> str:
 def _normalize(line: str) -> str:
     """Return the tokens of a line of code without its comment, separated by single spaces; for other text, its words."""
     try:
-        tokens = [
-            one.string
-            for one in tokenize.generate_tokens(io.StringIO(line.strip()).readline)
-            if one.type != tokenize.COMMENT
-        ]
+        found = list(tokenize.generate_tokens(io.StringIO(line.strip()).readline))
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return " ".join(line.partition("#")[0].split())
-    return " ".join(filter(str.strip, tokens))
+    return " ".join(one.string for one in found if one.type != tokenize.COMMENT and one.string.strip())

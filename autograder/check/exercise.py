@@ -174,15 +174,13 @@ def _held(expected: Expected, budget: bool) -> str:
 def _require_own_work(exercise: str, subject: Subject, like: Callable[..., Any], given: Callable[..., Any]) -> None:
     """Raise Incorrect if an answer calls the function that it is compared with, which is also in the notebook."""
     for name in {one.__name__ for one in (like, given) if subject.uses(one)}:
-        raise Incorrect(
-            message(
-                translated("{exercise}: this is the check's own function", exercise=exercise),
-                saw=translated("the answer uses {name}", name=name),
-                expected=translated("your own answer"),
-                look_at=translated(
-                    "the answer's cell; {name} is not defined when the answer is checked elsewhere", name=name
-                ),
-            )
+        raise Incorrect.of(
+            translated("{exercise}: this is the check's own function", exercise=exercise),
+            saw=translated("the answer uses {name}", name=name),
+            expected=translated("your own answer"),
+            look_at=translated(
+                "the answer's cell; {name} is not defined when the answer is checked elsewhere", name=name
+            ),
         )
 
 
@@ -195,20 +193,18 @@ def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, allo
         large = {one.line: one.text for one in made or () if one.line and 2 * one.nbytes > size}
         large = attempt.changed_first(large)
         attempt.name_lines(large, Message("exercise.new_memory|takes new memory"))
-        raise Incorrect(
-            message(
-                translated("{exercise}: right, but it copies more than it needs to", exercise=exercise),
-                saw=translated(
-                    "{tensors} the size of {name}",
-                    tensors=_count(sum(one.nbytes for one in made or ()) / size),
-                    name=largest,
-                ),
-                expected=translated("at most {tensors} of that size", tensors=_count(allowed / size)),
-                look_at=translated("; ").join(
-                    translated("line {line}: {text}", line=line, text=text) for line, text in large.items()
-                )
-                or translated("the largest copy, and how much of it backward needs"),
+        raise Incorrect.of(
+            translated("{exercise}: right, but it copies more than it needs to", exercise=exercise),
+            saw=translated(
+                "{tensors} the size of {name}",
+                tensors=_count(sum(one.nbytes for one in made or ()) / size),
+                name=largest,
+            ),
+            expected=translated("at most {tensors} of that size", tensors=_count(allowed / size)),
+            look_at=translated("; ").join(
+                translated("line {line}: {text}", line=line, text=text) for line, text in large.items()
             )
+            or translated("the largest copy, and how much of it backward needs"),
         )
 
 

@@ -225,11 +225,7 @@ class Trials:
 
 
 def trial(
-    reference: Reference,
-    inputs: dict[str, Any],
-    generator: Generator,
-    training: bool = True,
-    decisive: Decisive = None,
+    reference: Reference, inputs: dict[str, Any], generator: Generator, training: bool = True, decisive: Decisive = None
 ) -> Expected:
     """Return a newly drawn call and the results that the reference gives for it.
 
@@ -244,11 +240,8 @@ def trial(
         training=training,
     )
     values = reference.values(call)
-    cotangents = {
-        name: array(generator.like(output.tensor()))
-        for name, output in values.outputs.items()
-        if "float" in output.dtype
-    }
+    floating = {name: output for name, output in values.outputs.items() if "float" in output.dtype}
+    cotangents = {name: array(generator.like(output.tensor())) for name, output in floating.items()}
     call = msgspec.structs.replace(call, cotangents=cotangents)
     found = Expected(call, values, _gradients(reference, call), _written(call, values))
     pulled = {
@@ -287,21 +280,15 @@ def _gradients(reference: Reference, call: Call) -> dict[str, torch.Tensor]:
 
 def _points(call: Call) -> dict[str, torch.Tensor]:
     """Return the values of each leaf, result and parameter."""
-    points = {
-        name: argument.values.tensor()
-        for name, argument in call.arguments.items()
-        if argument.kind in ("leaf", "result")
-    }
-    return points | {name: values.tensor() for name, values in call.parameters.items()}
+    points = {name: one.values for name, one in call.arguments.items() if one.kind in ("leaf", "result")}
+    return {name: values.tensor() for name, values in (points | call.parameters).items()}
 
 
 def _moved(call: Call, step: float) -> Call:
     """Return the call with each leaf, result and parameter moved a little, in the same directions for each step."""
     random = torch.Generator().manual_seed(0)
-    moved = {
-        name: at + step * torch.randn(at.shape, generator=random, dtype=at.dtype) for name, at in _points(call).items()
-    }
-    return _replace_inputs(call, moved)
+    moves = {name: (at, torch.randn(at.shape, generator=random, dtype=at.dtype)) for name, at in _points(call).items()}
+    return _replace_inputs(call, {name: at + step * move for name, (at, move) in moves.items()})
 
 
 def _replace_inputs(call: Call, moved: dict[str, torch.Tensor]) -> Call:

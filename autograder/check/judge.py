@@ -10,7 +10,7 @@ import torch
 from autograder.check.attempt_picture import Attempt
 from autograder.check.expected import Expected
 from autograder.check.lost_paths import find_reader
-from autograder.check.message import Incorrect, message, not_attempted
+from autograder.check.message import Incorrect, not_attempted
 from autograder.check.named_lines import line_of_attribute, line_of_memory, line_of_parameter
 from autograder.check.raised_problem import raise_problem
 from autograder.check.subject.call_report import Array, Report, array
@@ -28,11 +28,8 @@ def same(got: Array, right: Array) -> bool:
 def close(got: Array, right: torch.Tensor) -> bool:
     """Return whether dtype and shape are the same and the values agree within the accuracy above; nan never agrees."""
     values = got.tensor()
-    return (
-        values.dtype == right.dtype
-        and values.shape == right.shape
-        and torch.allclose(values, right, rtol=RELATIVE, atol=ABSOLUTE)
-    )
+    alike = (values.dtype, values.shape) == (right.dtype, right.shape)
+    return alike and torch.allclose(values, right, rtol=RELATIVE, atol=ABSOLUTE)
 
 
 def format_values(values: Array, beside: Array | None = None) -> str:
@@ -42,11 +39,8 @@ def format_values(values: Array, beside: Array | None = None) -> str:
     flat = values.tensor().reshape(-1)
     start = _first_difference(flat, beside.tensor().reshape(-1)) if beside and beside.shape == values.shape else 0
     shown = ", ".join(f"{number:.4g}" for number in flat[start : start + 4].tolist())
-    before, after = (
-        "… " if start else "",
-        translated(", … {count} in all", count=flat.numel()) if flat.numel() > 4 else "",
-    )
-    return f"[{before}{shown}{after}] ({values.dtype}, shape {tuple(values.shape)})"
+    after = translated(", … {count} in all", count=flat.numel()) if flat.numel() > 4 else ""
+    return f"[{'… ' if start else ''}{shown}{after}] ({values.dtype}, shape {tuple(values.shape)})"
 
 
 def _first_difference(got: torch.Tensor, right: torch.Tensor) -> int:
@@ -75,13 +69,11 @@ def require_without(exercise: str, used: tuple[str, ...], forbidden: tuple[str, 
     """
     refused = (*forbidden, *INDIRECT) if forbidden else ()
     if found := next((name for name in refused if name in used), ""):
-        raise Incorrect(
-            message(
-                translated("{exercise}: this name is not allowed here", exercise=exercise),
-                saw=translated("{word} in your code", word=found),
-                expected=translated("an answer without {words}", words=translated(", ").join(forbidden)),
-                look_at=look_at,
-            )
+        raise Incorrect.of(
+            translated("{exercise}: this name is not allowed here", exercise=exercise),
+            saw=translated("{word} in your code", word=found),
+            expected=translated("an answer without {words}", words=translated(", ").join(forbidden)),
+            look_at=look_at,
         )
 
 
@@ -92,14 +84,12 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, attempt
         if got is None and right.abs().max() <= ABSOLUTE:
             continue  # if the value does not depend on a leaf, its gradient may be None or zeros
         if got is None:
-            raise Incorrect(
-                message(
-                    translated("{exercise}: {name} received no gradient", exercise=exercise, name=name),
-                    saw=translated("{name}.grad is None", name=name),
-                    expected=translated("the gradient of the value with respect to {name}", name=name),
-                    look_at=attempt.blame(name, is_missing=True)
-                    or translated("where the path from the result back to {name} is cut", name=name),
-                ),
+            raise Incorrect.of(
+                translated("{exercise}: {name} received no gradient", exercise=exercise, name=name),
+                saw=translated("{name}.grad is None", name=name),
+                expected=translated("the gradient of the value with respect to {name}", name=name),
+                look_at=attempt.blame(name, is_missing=True)
+                or translated("where the path from the result back to {name} is cut", name=name),
                 judges_gradients=True,
             )
         if not close(got, right):
@@ -107,18 +97,14 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, attempt
     for name, argument in expected.call.arguments.items():
         got = report.gradients.get(name) if argument.kind == "frozen" else None
         if got is not None:  # an all-zero gradient counts: momentum or weight decay would still update it
-            raise Incorrect(
-                message(
-                    translated(
-                        "{exercise}: {name} received a gradient, but must not be trained",
-                        exercise=exercise,
-                        name=name,
-                    ),
-                    saw=f"{name}.grad = {format_values(got)}",
-                    expected=translated("{name}.grad is None", name=name),
-                    look_at=attempt.name_line(find_reader, name)
-                    or translated("which paths lead from the result back to {name}, and where to cut them", name=name),
+            raise Incorrect.of(
+                translated(
+                    "{exercise}: {name} received a gradient, but must not be trained", exercise=exercise, name=name
                 ),
+                saw=f"{name}.grad = {format_values(got)}",
+                expected=translated("{name}.grad is None", name=name),
+                look_at=attempt.name_line(find_reader, name)
+                or translated("which paths lead from the result back to {name}, and where to cut them", name=name),
                 judges_gradients=True,
             )
 
@@ -142,13 +128,11 @@ def _raise_wrong_gradient(
         where = attempt.blame(name) or translated(
             "the operations between {name} and the result: one is detached or has the wrong derivative", name=name
         )
-    raise Incorrect(
-        message(
-            f"{exercise}: {verdict}",
-            saw=f"{name}.grad = {format_values(got, array(right))}",
-            expected=wanted,
-            look_at=where,
-        ),
+    raise Incorrect.of(
+        f"{exercise}: {verdict}",
+        saw=f"{name}.grad = {format_values(got, array(right))}",
+        expected=wanted,
+        look_at=where,
         judges_gradients=True,
     )
 
@@ -192,14 +176,12 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected, attem
     wanted, got = expected.call.parameters.keys(), set(report.parameters)
     if wanted != got:
         more, less = sorted(got - wanted), sorted(wanted - got)
-        raise Incorrect(
-            message(
-                translated("{exercise}: the module has other parameters", exercise=exercise),
-                saw=", ".join(sorted(got)) or translated("no parameter"),
-                expected=", ".join(sorted(wanted)),
-                # If a parameter is missing, the extra one is most often the same parameter under another name.
-                look_at=_where_parameters_differ(more, less, attempt),
-            )
+        raise Incorrect.of(
+            translated("{exercise}: the module has other parameters", exercise=exercise),
+            saw=", ".join(sorted(got)) or translated("no parameter"),
+            expected=", ".join(sorted(wanted)),
+            # If a parameter is missing, the extra one is most often the same parameter under another name.
+            look_at=_where_parameters_differ(more, less, attempt),
         )
 
 
@@ -227,15 +209,11 @@ def _compare_values(exercise: str, report: Report, expected: Expected, attempt: 
         if not same(got, right):
             # Without drawn inputs, the expected numbers are the answer, so the message must not show them.
             drawn = bool(expected.call.arguments)
-            raise Incorrect(
-                message(
-                    translated("{exercise}: wrong return value", exercise=exercise),
-                    saw=f"{name} = {format_values(got, right)}",
-                    expected=f"{name} = {format_values(right, got)}"
-                    if drawn
-                    else translated("another {name}", name=name),
-                    look_at=_where_values_differ(name, report, right, expected, attempt),
-                )
+            raise Incorrect.of(
+                translated("{exercise}: wrong return value", exercise=exercise),
+                saw=f"{name} = {format_values(got, right)}",
+                expected=f"{name} = {format_values(right, got)}" if drawn else translated("another {name}", name=name),
+                look_at=_where_values_differ(name, report, right, expected, attempt),
             )
 
 
@@ -244,15 +222,13 @@ def _compare_structure(exercise: str, report: Report, wanted: list[str], attempt
     if not missing:
         return
     nothing = report.others == {"value": "NoneType"}
-    raise Incorrect(
-        message(
-            translated("{exercise}: the function returns a different structure", exercise=exercise),
-            saw=", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())]),
-            expected=translated("value: one result, without a list, tuple or dict around it")
-            if wanted == ["value"]
-            else translated("{names} (missing: {name})", names=translated(", ").join(wanted), name=missing[0]),
-            look_at=_where_none_comes_from() if nothing else attempt.name_changed() or translated("the return line"),
-        )
+    raise Incorrect.of(
+        translated("{exercise}: the function returns a different structure", exercise=exercise),
+        saw=", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())]),
+        expected=translated("value: one result, without a list, tuple or dict around it")
+        if wanted == ["value"]
+        else translated("{names} (missing: {name})", names=translated(", ").join(wanted), name=missing[0]),
+        look_at=_where_none_comes_from() if nothing else attempt.name_changed() or translated("the return line"),
     )
 
 
@@ -282,26 +258,22 @@ def _where_values_differ(name: str, report: Report, right: Array, expected: Expe
 
 def _raise_no_value(exercise: str, name: str, kind: str, right: Array, blame: Callable[..., str]) -> NoReturn:
     if kind == "ellipsis":
-        raise Incorrect(
-            message(
-                translated("{exercise}: {name} is still open", exercise=exercise, name=name),
-                saw="...",
-                expected=translated("your own value"),
-                look_at=translated("the return line"),
-            )
+        raise Incorrect.of(
+            translated("{exercise}: {name} is still open", exercise=exercise, name=name),
+            saw="...",
+            expected=translated("your own value"),
+            look_at=translated("the return line"),
         )
     nothing = kind == "NoneType"
-    raise Incorrect(
-        message(
-            f"{exercise}: {name} is None"
-            if nothing
-            else translated("{exercise}: {name} is neither a tensor nor a number", exercise=exercise, name=name),
-            saw="None" if nothing else translated("a {type}", type=kind),
-            expected=translated("{dtype} of shape {shape}", dtype=right.dtype, shape=right.shape)
-            if right.shape
-            else translated("a number, without quotes"),
-            look_at=(blame() or _where_none_comes_from()) if nothing else translated("the return line"),
-        )
+    raise Incorrect.of(
+        f"{exercise}: {name} is None"
+        if nothing
+        else translated("{exercise}: {name} is neither a tensor nor a number", exercise=exercise, name=name),
+        saw="None" if nothing else translated("a {type}", type=kind),
+        expected=translated("{dtype} of shape {shape}", dtype=right.dtype, shape=right.shape)
+        if right.shape
+        else translated("a number, without quotes"),
+        look_at=(blame() or _where_none_comes_from()) if nothing else translated("the return line"),
     )
 
 
@@ -316,18 +288,16 @@ def _compare_memory(exercise: str, report: Report, expected: Expected, attempt: 
             if dropped
             else translated("{name} has the wrong values afterwards", name=name)
         )
-        raise Incorrect(
-            message(
-                f"{exercise}: {verdict}",
-                saw=translated("{name} holds {values} afterwards", name=name, values=format_values(got, right))
-                if got
-                else translated("{name} is gone", name=name),
-                expected=translated(
-                    "{name} contains {values}, in the memory that the caller passed in",
-                    name=name,
-                    values=format_values(right, got),
-                ),
-                look_at=attempt.name_memory(name)
-                or translated("which line writes into it, and whether the name still refers to that memory by then"),
-            )
+        raise Incorrect.of(
+            f"{exercise}: {verdict}",
+            saw=translated("{name} holds {values} afterwards", name=name, values=format_values(got, right))
+            if got
+            else translated("{name} is gone", name=name),
+            expected=translated(
+                "{name} contains {values}, in the memory that the caller passed in",
+                name=name,
+                values=format_values(right, got),
+            ),
+            look_at=attempt.name_memory(name)
+            or translated("which line writes into it, and whether the name still refers to that memory by then"),
         )

@@ -75,9 +75,8 @@ def find_reader(recording: Recording, leaf: str) -> NamedLine | None:
     readers = (node.place for node in recording.nodes if node.place and ends.intersection(node.inputs))
     own = {step.place for step in recording.steps}
     place = next((place for place in readers if place in own), None)
-    return (
-        NamedLine(place, Message("lost.reads_with_history|reads {name} with its history", name=leaf)) if place else None
-    )
+    told = Message("lost.reads_with_history|reads {name} with its history", name=leaf)
+    return NamedLine(place, told) if place else None
 
 
 def find_kept_history(recording: Recording, leaf: str) -> NamedLine | None:
@@ -100,14 +99,10 @@ def line_that_freed(recording: Recording, line: int) -> NamedLine | None:
     """Return the line of the last backward before a line, which freed the graph that this line uses again; or None."""
     steps = [recording.steps[one.step] for one in recording.backward if one.step is not None]
     earlier = [step.place for step in steps if step.place.line != line]
-    if not earlier:
-        return None
-    return NamedLine(
-        earlier[-1],
-        Message(
-            "lost.freed_graph|this backward freed the saved tensors of the graph that line {line} uses again", line=line
-        ),
+    told = Message(
+        "lost.freed_graph|this backward freed the saved tensors of the graph that line {line} uses again", line=line
     )
+    return NamedLine(earlier[-1], told) if earlier else None
 
 
 def find_detached(recording: Recording) -> NamedLine | None:

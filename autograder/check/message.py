@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from typing import Self
 
 from autograder.locale.line_breaks import columns, join_lines, wrap_text
 from autograder.locale.translations import translated
@@ -30,6 +31,17 @@ class Unsolved(AssertionError):
 
     judged = ""
     """The run of the cell that was judged, such as "drain, as run in In [12]"; "" outside of a notebook."""
+
+    judges_gradients = False
+    """Whether the reason is a gradient or an error, and not the values, memory or code. If a program computes other values,
+    its gradients differ too, but that is not a fault of the gradients."""
+
+    @classmethod
+    def of(cls, verdict: str, *, saw: str, expected: str, look_at: str, judges_gradients: bool = False) -> Self:
+        """Return the exception with the four lines of `message`."""
+        wrong = cls(message(verdict, saw=saw, expected=expected, look_at=look_at))
+        wrong.judges_gradients = judges_gradients
+        return wrong
 
     @property
     def told(self) -> str:
@@ -64,16 +76,7 @@ class NotAttempted(Unsolved):
 
 
 class Incorrect(Unsolved):
-    """The answer was changed but is not right yet.
-
-    Attributes:
-        judges_gradients: whether the reason is a gradient or an error, and not the values, memory or code. If a program computes
-            other values, its gradients differ too, but that is not a fault of the gradients.
-    """
-
-    def __init__(self, told: str, judges_gradients: bool = False) -> None:
-        super().__init__(told)
-        self.judges_gradients = judges_gradients
+    """The answer was changed but is not right yet."""
 
 
 class NotAnOutcome(Incorrect):
@@ -86,13 +89,11 @@ class Unfinished(Incorrect):
 
 def not_attempted(exercise: str, expected: str) -> NotAttempted:
     """Return the message for an answer that is still the original text."""
-    return NotAttempted(
-        message(
-            translated("{exercise}: not attempted yet", exercise=exercise),
-            saw=translated("the original program"),
-            expected=expected,
-            look_at=translated('the task above; hint("{exercise}") gives a first hint', exercise=exercise),
-        )
+    return NotAttempted.of(
+        translated("{exercise}: not attempted yet", exercise=exercise),
+        saw=translated("the original program"),
+        expected=expected,
+        look_at=translated('the task above; hint("{exercise}") gives a first hint', exercise=exercise),
     )
 
 

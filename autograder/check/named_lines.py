@@ -36,10 +36,8 @@ def line_of_value(recording: Recording, path: str) -> NamedLine | None:
     name = name_at(returned, path)
     leaf = places.get(name.removesuffix(".grad"), (None,))[0] if name.endswith(".grad") else None
     if leaf is not None and (root := _root_of_gradient(recording, leaf, ended)):
-        return NamedLine(
-            root,
-            Message("line.last_gradient|{name} received its last gradient from the result computed here", name=name),
-        )
+        told = Message("line.last_gradient|{name} received its last gradient from the result computed here", name=name)
+        return NamedLine(root, told)
     if name not in places:
         return NamedLine(ended.place, Message("line.gets_values|{name} gets its values here", name=path))
     tensor, made = places[name]
@@ -93,9 +91,8 @@ def _assignment(recording: Recording, name: str, told: str) -> NamedLine | None:
     program = recording.programs[0]
     for node in (one for one in ast.walk(ast.parse(program.source)) if isinstance(one, ast.Assign)):
         if name.partition(".")[0] in {target.attr for target in node.targets if isinstance(target, ast.Attribute)}:
-            return NamedLine(
-                Place(program.file, node.lineno, program.source.splitlines()[node.lineno - 1].strip()), told
-            )
+            text = program.source.splitlines()[node.lineno - 1].strip()
+            return NamedLine(Place(program.file, node.lineno, text), told)
     return None
 
 
@@ -150,12 +147,10 @@ def _same_values(returned: ast.expr | None) -> ast.expr | None:
     while True:
         if isinstance(returned, ast.Attribute) and returned.attr == "data":
             returned = returned.value
-        elif (
-            isinstance(returned, ast.Call)
-            and isinstance(returned.func, ast.Attribute)
-            and returned.func.attr in ("detach", "clone", "item")
-        ):
-            returned = returned.func.value
+        elif isinstance(returned, ast.Call) and isinstance(called := returned.func, ast.Attribute):
+            if called.attr not in ("detach", "clone", "item"):
+                return returned
+            returned = called.value
         else:
             return returned
 

@@ -15,7 +15,7 @@ from autograder.check.attempt_picture import describe as describe_harm
 from autograder.check.events import failed, show_passed
 from autograder.check.judge import require_without
 from autograder.check.learner import LearnerNames, find_subject
-from autograder.check.message import Incorrect, message, not_attempted
+from autograder.check.message import Incorrect, not_attempted
 from autograder.check.named_lines import describe as describe_line
 from autograder.check.plan import Plan, plan_or_compare
 from autograder.check.raised_problem import line_that_ran, raise_unfinished
@@ -94,14 +94,12 @@ def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcom
     recording = subject.program_recording() if draws_here() else None
     named = _line_to_look_at(recording) if recording else None
     harm = next(iter(recording.verdict.harms), None) if recording else None
-    wrong = Incorrect(
-        message(
-            translated("{exercise}: a different outcome", exercise=exercise),
-            saw=found.outcome + (f": {found.error.partition(' Hint: ')[0]}" if found.error else ""),
-            expected=outcome,
-            look_at=(describe_line(named) if named else describe_harm(harm))
-            or translated("which tensor backward needs, and what changes it undetected"),
-        )
+    wrong = Incorrect.of(
+        translated("{exercise}: a different outcome", exercise=exercise),
+        saw=found.outcome + (f": {found.error.partition(' Hint: ')[0]}" if found.error else ""),
+        expected=outcome,
+        look_at=(describe_line(named) if named else describe_harm(harm))
+        or translated("which tensor backward needs, and what changes it undetected"),
     )
     if recording is not None:
         show_first(wrong)
@@ -126,10 +124,8 @@ def _line_to_look_at(recording: Recording) -> NamedLine | None:
         return None
     place, backward = steps[-1].place, [visit.step for visit in recording.backward if visit.step is not None]
     if backward and steps[-1].index > max(backward):
-        return NamedLine(
-            place,
-            Message(
-                "outcome.writes_after_backward|writes after backward has run and no longer needs the saved tensors"
-            ),
+        told = Message(
+            "outcome.writes_after_backward|writes after backward has run and no longer needs the saved tensors"
         )
+        return NamedLine(place, told)
     return NamedLine(place, Message("outcome.no_change|changes no saved value that backward reads after it"))

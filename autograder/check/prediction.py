@@ -157,29 +157,23 @@ class OutcomePrediction(_Prediction):
         name, guess = self.name, find_value(self.name, names)
         if guess is ... or guess == "...":
             show_choices(
-                name,
-                translated("What will this program do?"),
-                [(outcome, meaning(outcome)) for outcome in OUTCOMES],
+                name, translated("What will this program do?"), [(outcome, meaning(outcome)) for outcome in OUTCOMES]
             )
-            raise NotAttempted(
-                message(
-                    translated("{name}: predict first, then run", name=name),
-                    saw=translated("no prediction yet"),
-                    expected=translated("one of {outcomes}", outcomes=", ".join(OUTCOMES)),
-                    look_at=translated("the cell above: write the word between the quotes, and run it"),
-                )
+            raise NotAttempted.of(
+                translated("{name}: predict first, then run", name=name),
+                saw=translated("no prediction yet"),
+                expected=translated("one of {outcomes}", outcomes=", ".join(OUTCOMES)),
+                look_at=translated("the cell above: write the word between the quotes, and run it"),
             )
         outcome = outcome_named(guess)
         if outcome is None:
-            raise NotAnOutcome(
-                message(
-                    translated("{name}: this is not one of the four outcomes", name=name),
-                    saw=repr(guess)[:60],
-                    expected=translated(
-                        "one of {outcomes}", outcomes="; ".join(f"{one} ({meaning(one)})" for one in OUTCOMES)
-                    ),
-                    look_at=translated("the spelling of the word"),
-                )
+            raise NotAnOutcome.of(
+                translated("{name}: this is not one of the four outcomes", name=name),
+                saw=repr(guess)[:60],
+                expected=translated(
+                    "one of {outcomes}", outcomes="; ".join(f"{one} ({meaning(one)})" for one in OUTCOMES)
+                ),
+                look_at=translated("the spelling of the word"),
             )
         return outcome
 
@@ -209,13 +203,11 @@ class ValuePrediction(_Prediction):
     def _guess(self, names: LearnerNames) -> Any:
         guess = _plain(find_value(self.name, names))
         if "..." in (known := _flat(guess)) or ... in known:
-            raise NotAttempted(
-                message(
-                    translated("{name}: predict first, then run", name=self.name),
-                    saw=translated("no prediction yet") if len(known) == 1 else translated("a prediction with a gap"),
-                    expected=translated("your own value in place of each ..."),
-                    look_at=translated("the cell above: write it, and run that cell"),
-                )
+            raise NotAttempted.of(
+                translated("{name}: predict first, then run", name=self.name),
+                saw=translated("no prediction yet") if len(known) == 1 else translated("a prediction with a gap"),
+                expected=translated("your own value in place of each ..."),
+                look_at=translated("the cell above: write it, and run that cell"),
             )
         return guess
 

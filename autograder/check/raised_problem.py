@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from autograder.check.attempt_picture import Attempt
-from autograder.check.message import Incorrect, Unfinished, message
+from autograder.check.message import Incorrect, Unfinished
 from autograder.check.subject.call_report import CallProblem, ProgramText
 from autograder.locale.translations import translatable, translated
 
@@ -96,13 +96,13 @@ def raise_problem(exercise: str, problem: CallProblem, attempt: Attempt) -> NoRe
     named = (attempt.blame() if found in CAUSED_ELSEWHERE else "") or attempt.name_raised(problem)
     look_at = named or (translated(found.look_at) if found.look_at else where)
     text = problem.message.partition(" Hint: ")[0]
-    told = message(
+    raise Incorrect.of(
         f"{exercise}: {translated(found.verdict)}",
         saw=f"{problem.type}: {text}",
         expected=translated(found.expected),
         look_at=look_at,
+        judges_gradients=True,
     )
-    raise Incorrect(told, judges_gradients=True)
 
 
 def meaning_of(problem: CallProblem) -> Meaning:
@@ -130,10 +130,9 @@ def line_that_ran(stopped: CallProblem | ProgramText) -> str:
 
 def raise_unfinished(exercise: str, saw: str, where: str) -> NoReturn:
     """Raise the verdict on an answer that was stopped; `saw` names the time limit."""
-    told = message(
+    raise Unfinished.of(
         translated("{exercise}: your own code did not finish", exercise=exercise),
         saw=saw,
         expected=translated("a function that returns"),
         look_at=where,
     )
-    raise Unfinished(told)

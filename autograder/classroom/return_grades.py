@@ -302,10 +302,7 @@ def return_grades(
         raise TableError(
             f"{printable(str(out))} cannot be written to ({error.strerror}). Name another folder"
         ) from None
-    remarks = [
-        *work.remarks(),
-        *_counted(without, "{} whose feedback the platform cannot assign: {}", without),
-    ]
+    remarks = [*work.remarks(), *_counted(without, "{} whose feedback the platform cannot assign: {}", without)]
     return ReturnedGrades([target, out / FEEDBACK], len(changes), len(people), remarks)
 
 

@@ -139,11 +139,8 @@ def answer_text(program: PlayProgram, arrangement: Arrangement) -> str:
 
 def placed_texts(program: PlayProgram, arrangement: Arrangement) -> list[tuple[str, str]]:
     """Return each card's id with its text, in order."""
-    forms = {card.id: card.forms for card in program.cards}
-    return [
-        (placed.card, arrangement.edits.get(placed.card, forms[placed.card][placed.form].text))
-        for placed in arrangement.lines
-    ]
+    texts = {(card.id, number): form.text for card in program.cards for number, form in enumerate(card.forms)}
+    return [(one.card, arrangement.edits.get(one.card, texts[one.card, one.form])) for one in arrangement.lines]
 
 
 def shifted(program: PlayProgram, arrangement: Arrangement, code: str, by: int) -> Arrangement:

@@ -10,7 +10,6 @@ import torch
 
 from autograder.check.playground.arrangement import FormName, LineCard, LineForm, PlayProgram
 from autograder.errors import InputError
-from autograder.locale.messages import Message
 from autograder.tape.repair.edits import EditableSource, insert
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called, find_writes
 from autograder.tape.repair.kinds.out_of_place import MAKERS, chain, drop_underscores, expand_operator, made
@@ -129,11 +128,9 @@ def program_from_text(name: str, text: str, before: Iterable[str] = ()) -> PlayP
     fixed = [LineCard(f"{number}", (LineForm("as written", line),), True) for number, line in enumerate(before)]
     lines = list(statements(text, name))
     if len(lines) < 2:
-        raise Unplayable(
-            Message(
-                "play.too_few_lines|{name} has fewer than two lines, so no line can be moved. Give a longer program.",
-                name=name,
-            )
+        raise Unplayable.of(
+            "play.too_few_lines|{name} has fewer than two lines, so no line can be moved. Give a longer program.",
+            name=name,
         )
     cards = [LineCard(f"{number}", forms_of(line)) for number, line in enumerate(lines, len(fixed))]
     return PlayProgram(name, (*fixed, *cards))
@@ -153,11 +150,9 @@ def program_from_function(name: str, source: str, before: Iterable[str] = ()) ->
     tree = _parsed(textwrap.dedent(source), name)
     function = next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)
     if function is None:
-        raise Unplayable(
-            Message(
-                "play.not_a_function|{name} is not a function, so it has no lines that can be moved. Name a function.",
-                name=name,
-            )
+        raise Unplayable.of(
+            "play.not_a_function|{name} is not a function, so it has no lines that can be moved. Name a function.",
+            name=name,
         )
     body = function.body[1:] if ast.get_docstring(function) else function.body
     lines = textwrap.dedent(source).splitlines()
@@ -204,10 +199,9 @@ def _parsed(text: str, name: str) -> ast.Module:
     try:
         return ast.parse(text)
     except SyntaxError as error:
-        told = Message(
+        raise Unplayable.of(
             "play.not_python|{file} is not Python: {reason} on line {line}. Correct that line.",
             file=name,
             reason=error.msg,
             line=error.lineno,
-        )
-        raise Unplayable(told) from None
+        ) from None

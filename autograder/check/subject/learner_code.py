@@ -40,7 +40,8 @@ def _form(definition: ast.stmt) -> str:
     tree = ast.Module([definition], [])
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
-            node.body, node.returns = _without_docstring(node.body), None
+            docstring = ast.get_docstring(node, clean=False)
+            node.body, node.returns = node.body[docstring is not None :], None
         if isinstance(node, ast.arg):
             node.annotation = None
     if isinstance(definition, ast.FunctionDef):
@@ -106,11 +107,8 @@ def functions_used(target: Callable[..., Any]) -> set[Callable[..., Any]]:
     waiting = [target]
     while waiting:
         using = waiting.pop()
-        first = (
-            next((one for one in vars(using).values() if inspect.isfunction(one)), using)
-            if inspect.isclass(using)
-            else using
-        )
+        methods = [one for one in vars(using).values() if inspect.isfunction(one)] if inspect.isclass(using) else []
+        first = methods[0] if methods else using
         space = getattr(first, "__globals__", {})
         for name in words(using):
             used = space.get(name)
@@ -133,11 +131,3 @@ def _words(node: ast.AST) -> list[str]:
     if isinstance(node, ast.alias):
         return node.name.split(".")
     return (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
-
-
-def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0]
-    is_text = (
-        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-    )
-    return body[1:] if is_text else body

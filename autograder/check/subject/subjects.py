@@ -303,9 +303,8 @@ class _Run:
         left = [(self.passed.get(name), cotangent) for name, cotangent in self.request.memory_cotangents.items()]
         pairs = [(tensor, cotangent.tensor()) for tensor, cotangent in [*returned, *left] if tensor is not None]
         # An output that does not require grad changes no gradient, but the recording shows that its values were returned.
-        if any(output.requires_grad for output, _ in pairs) and all(
-            output.shape == cotangent.shape for output, cotangent in pairs
-        ):
+        fits = all(output.shape == cotangent.shape for output, cotangent in pairs)
+        if fits and any(output.requires_grad for output, _ in pairs):
             weighted_sum(pairs).backward()
 
     def _attempt(self, phase: Any, action: Callable[[], None]) -> CallProblem | None:

@@ -50,9 +50,7 @@ def _feedback_name(student: str, known: dict[str, str], name: str, upload_name: 
 BLACKBOARD_FORM = WorksheetForm("blackboard", _grade_column, _feedback_name)
 
 
-NAME = re.compile(
-    r"(?P<before>.+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<file>.+)|\.txt)",
-)
+NAME = re.compile(r"(?P<before>.+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<file>.+)|\.txt)")
 WHO = re.compile(r"[^:\n]+: *(?P<name>[^\n]+?) \((?P<login>[^()\s]+)\)\s*(?:\n|$)")
 ABOUT = ""  # replaces the file name of the text about an attempt
 LONGEST_TEXT = 2**20

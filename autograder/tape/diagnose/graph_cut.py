@@ -252,11 +252,7 @@ def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _where_added(
-    statement: ast.stmt | None,
-    cut: Cut,
-    made: set[Place | None],
-    sums: set[Place | None],
-    trees: dict[str, ast.Module],
+    statement: ast.stmt | None, cut: Cut, made: set[Place | None], sums: set[Place | None], trees: dict[str, ast.Module]
 ) -> Place | None:
     """Return the statement that adds the number to a tensor with a graph: the statement of the cut, or one that reads its variable."""
     recorded = {place.line: place for place in made if place is not None and place.file == cut.place.file}
@@ -307,11 +303,7 @@ def _updated_copies(evidence: Evidence, cut: Cut) -> Place | None:
 
 
 def _cut_fault(
-    state: RunState,
-    cut: Cut,
-    follows: str,
-    tensors: Sequence[TrackedTensor] = (),
-    read: Place | None = None,
+    state: RunState, cut: Cut, follows: str, tensors: Sequence[TrackedTensor] = (), read: Place | None = None
 ) -> GraphFault:
     clause = how_it_cuts(cut, state)
     told = join_messages((clause, follows), CLAUSES if follows[0].islower() else "join.stop|{first}. {second}")

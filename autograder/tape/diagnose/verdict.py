@@ -8,13 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from autograder.locale.messages import Message, counted_message, join_messages
-from autograder.tape.diagnose.backward_errors import (
-    FREED_GRAPH,
-    LEFT_ON,
-    NOT_RECORDED,
-    REFUSED_TENSOR,
-    STALE_CAST,
-)
+from autograder.tape.diagnose.backward_errors import FREED_GRAPH, LEFT_ON, NOT_RECORDED, REFUSED_TENSOR, STALE_CAST
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence, compiled_notes
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_cut import GRAPH_CUT, LOST_LEAF, MISSING

@@ -44,10 +44,7 @@ def in_new_threads(around: Callable[[], AbstractContextManager[Any]]) -> Iterato
 
         return start(in_context, *args)
 
-    with (
-        replaced(threading.Thread, "_bootstrap_inner", begun),
-        replaced(_thread, "start_new_thread", started),
-    ):
+    with replaced(threading.Thread, "_bootstrap_inner", begun), replaced(_thread, "start_new_thread", started):
         yield
 
 
@@ -112,11 +109,9 @@ class ChildProcesses:
 
     def note_command(self, command: object) -> None:
         """Note a command that the program passes to a shell or to the system."""
-        try:
+        with suppress(TypeError, ValueError, IndexError):  # not a valid command
             words = shlex.split(command) if isinstance(command, str) else list(command)  # type: ignore[call-overload]
             self.pythons = self.pythons or PurePath(os.fsdecode(words[0])).name.startswith(LAUNCHERS)
-        except (TypeError, ValueError, IndexError):  # not a valid command
-            pass
 
     def join(self) -> None:
         """Wait for the processes, as Python does at the end of a program."""
@@ -147,11 +142,8 @@ class ChildProcesses:
 
 def tell_of_backward(path: str) -> None:
     """Report a backward call of a child. Do nothing if the run is over and the file removed."""
-    try:
-        with open(path, "r+b") as file:
-            file.write(b"b")
-    except OSError:
-        pass
+    with suppress(OSError), open(path, "r+b") as file:
+        file.write(b"b")
 
 
 class Told:

@@ -109,12 +109,8 @@ def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
     """Return a copy of a gradient, or of at most SAMPLED of its elements."""
     if gradient is None:
         return None
-    gradient = _dense(gradient)
-    return (
-        gradient.flatten()[:: -(-gradient.numel() // SAMPLED)].clone()
-        if gradient.numel() > SAMPLED
-        else gradient.clone()
-    )
+    dense = _dense(gradient)
+    return dense.clone() if dense.numel() <= SAMPLED else dense.flatten()[:: -(-dense.numel() // SAMPLED)].clone()
 
 
 def summed(gradient: torch.Tensor | None, parts: int = SUMS) -> torch.Tensor | None:

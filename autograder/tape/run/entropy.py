@@ -38,10 +38,10 @@ _shift = 0
 
 
 @contextmanager
-def other_random_numbers(by: int = 12_345) -> Iterator[None]:
+def other_random_numbers() -> Iterator[None]:
     """Shift all seeds in the block, those that a program sets included, and replace the values of new leaves."""
     global _shift
-    before, _shift = _shift, by
+    before, _shift = _shift, 12_345
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 import random
@@ -66,8 +67,7 @@ class Snapshot:
         if isinstance(value, (tuple, frozenset)):
             return list(value)
         if isinstance(value, torch.Generator):
-            state = value.get_state()
-            self._undo.append(functools.partial(value.set_state, state))
+            self._undo.append(functools.partial(value.set_state, value.get_state()))
             return []
         if isinstance(value, (types.FunctionType, types.MethodType)):
             return _named_in(value)
@@ -98,8 +98,7 @@ class Snapshot:
             return []
         if address not in self._storages:
             self._storages.add(address)
-            copy = storage.clone()
-            self._undo.append(functools.partial(storage.copy_, copy))
+            self._undo.append(functools.partial(storage.copy_, storage.clone()))
         gradient, requires_grad = tensor.grad if tensor.is_leaf else None, tensor.requires_grad
 
         def undo() -> None:
@@ -132,8 +131,6 @@ def _named_in(function: types.FunctionType | types.MethodType) -> list[object]:
     space = plain.__globals__
     found += [space[name] for name in plain.__code__.co_names if name in space]
     for cell in plain.__closure__ or ():
-        try:
+        with contextlib.suppress(ValueError):  # the closure variable is not set yet
             found.append(cell.cell_contents)
-        except ValueError:  # the closure variable is not set yet
-            continue
     return found

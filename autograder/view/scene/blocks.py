@@ -221,7 +221,5 @@ def _value(block: Block, tensor: Tensor, index: RecordingIndex, left: float, top
 def draw_version(left: float, top: float, counter: int, key: Key) -> Shape:
     """Return a version: color and mark identify the counter, and the number is its count of in-place writes."""
     return group(
-        box(left, top, CHIP, 16, 8),
-        text(left + CHIP / 2, top + 12, k=key),
-        kind=f"chip f{counter % len(MARKS)}",
+        box(left, top, CHIP, 16, 8), text(left + CHIP / 2, top + 12, k=key), kind=f"chip f{counter % len(MARKS)}"
     )

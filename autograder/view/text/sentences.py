@@ -77,9 +77,7 @@ class WriteSentences:
         if all(self.playback.tensors[t].kind == "parameter" for t in tensors):
             return [
                 count_noun(
-                    len(tensors),
-                    "{count} new parameter is initialized.",
-                    "{count} new parameters are initialized.",
+                    len(tensors), "{count} new parameter is initialized.", "{count} new parameters are initialized."
                 )
             ]
         return [count_noun(len(tensors), "{count} new tensor is initialized.", "{count} new tensors are initialized.")]
@@ -297,9 +295,7 @@ class Sentences:
         moved = [s for s in step.states if s.node in step.nodes and s.tensor not in step.tensors and s.node is not None]
         parts = [
             translated(
-                "{name} now comes from {node}",
-                name=self.names.name(s.tensor),
-                node=self.playback.nodes[s.node].name,
+                "{name} now comes from {node}", name=self.names.name(s.tensor), node=self.playback.nodes[s.node].name
             )
             for s in moved
             if s.node is not None

@@ -8,15 +8,7 @@ from typing import Any
 
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import (
-    Edit,
-    EditableSource,
-    Edits,
-    before,
-    every,
-    insert,
-    replace,
-)
+from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, every, insert, replace
 from autograder.tape.repair.inplace_finder import called, find_writes
 
 ONLY_HERE = Message(

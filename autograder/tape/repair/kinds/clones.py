@@ -6,16 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
-from autograder.tape.repair.edits import (
-    EditableSource,
-    Edits,
-    before,
-    every,
-    insert,
-    paths_in,
-    remove_header,
-    replace,
-)
+from autograder.tape.repair.edits import EditableSource, Edits, before, every, insert, paths_in, remove_header, replace
 from autograder.tape.repair.inplace_finder import called, imported, is_path, of_module, parts, trace
 
 MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")

@@ -210,8 +210,8 @@ def changed_notebook(content: str, text: str) -> str:
         cell = cells[int(number) - 1]
         before, after = source_of(cell), _with_magics(source_of(cell), body.rstrip("\n"))
         if after != before.rstrip("\n"):
-            tail = before[len(before.rstrip("\n")) :]
-            cell["source"] = _as_before(cell["source"], after + tail)
+            whole = after + before[len(before.rstrip("\n")) :]
+            cell["source"] = whole if isinstance(cell["source"], str) else whole.splitlines(keepends=True)
     return _written_like(content, notebook)
 
 
@@ -241,11 +241,6 @@ def _like(raw: str, old: str, new: str) -> str:
     """Return a changed line after the magic of the original line, such as `%time `, if it has one."""
     code = old.strip()
     return raw.removesuffix(code) + new.strip() if raw != old and raw.endswith(code) else new
-
-
-def _as_before(old: Any, source: str) -> Any:
-    """Return a source as a string or a list of lines, as in the notebook."""
-    return source if isinstance(old, str) else source.splitlines(keepends=True)
 
 
 def _written_like(content: str, notebook: Any) -> str:

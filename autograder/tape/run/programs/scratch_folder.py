@@ -156,7 +156,8 @@ class ScratchFolder:
                 self.is_copied = self.is_copied and folder not in self._folders
                 continue
             for entry in inside:
-                is_copied = entry.is_dir(follow_symlinks=False) and not _is_left_out(Path(entry.path))
+                is_copied = entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+                is_copied = is_copied and not Path(entry.path, "pyvenv.cfg").exists()
                 if entry.path != self.root:
                     self._listed[entry.path] = is_copied
                     waiting += [entry.path] if is_copied else []
@@ -373,10 +374,6 @@ def _opened_folder(descriptor: int) -> str:
 
 def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(os.path.join(folder, ""))
-
-
-def _is_left_out(folder: Path) -> bool:
-    return folder.name.startswith(".") or (folder / "pyvenv.cfg").exists()
 
 
 def _is_of_library(path: str) -> bool:
