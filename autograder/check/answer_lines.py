@@ -184,8 +184,7 @@ class AnswerLines:
     def _mistimed(self, write: int, line: int, is_before: bool) -> NamedLine:
         if not is_before and self.original:
             told = Message(
-                "answer.computes_with_old_values|this line computes with the old values: line {line} writes the new ones "
-                "after it",
+                "answer.computes_with_old_values|this line computes with the old values: line {line} writes the new ones after it",
                 line=write,
             )
             return self._place(line, told)

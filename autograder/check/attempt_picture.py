@@ -272,8 +272,7 @@ def unrecorded_line(harm: Harm | None, missing: Place | None) -> NamedLine | Non
         place = harm.mutated_at[0]
         if harm.kind == "unrecorded write":
             told = Message(
-                "attempt.unrecorded_write|writes into {tensor} and autograd does not record it; {node} computes with "
-                "the new values",
+                "attempt.unrecorded_write|writes into {tensor} and autograd does not record it; {node} computes with the new values",
                 tensor=harm.tensor,
                 node=harm.saved_by,
             )
@@ -281,7 +280,6 @@ def unrecorded_line(harm: Harm | None, missing: Place | None) -> NamedLine | Non
         # Nodes that the check creates to start backward from the returned values have no line of the answer.
         missing = place if harm.edge is None and not harm.saved_at.text else None
     told = Message(
-        "attempt.history_unchanged|changes values whose history stays as it was: autograd does not know where the new "
-        "ones come from"
+        "attempt.history_unchanged|changes values whose history stays as it was: autograd does not know where the new ones come from"
     )
     return NamedLine(missing, told, "unseen") if missing else None

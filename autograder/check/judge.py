@@ -117,8 +117,7 @@ def _raise_wrong_gradient(
         verdict = translated("{name} holds new values with the wrong history", name=memory)
         wanted = translated("a gradient that takes the write into {name} into account", name=memory)
         where = attempt.name_line(line_of_memory, next(iter(expected.call.memory_cotangents))) or translated(
-            "how {name} is written: under no_grad or through .data it keeps its old history, and a detached tensor in "
-            "the write has none",
+            "how {name} is written: under no_grad or through .data it keeps its old history, and a detached tensor in the write has none",
             name=memory,
         )
     else:

@@ -65,8 +65,7 @@ def line_of_memory(recording: Recording, argument: str) -> NamedLine | None:
         return NamedLine(written[-1], Message("line.last|the last write into the memory of {name}", name=argument))
     if others := [*swapped, *(place for storage, place in bound if storage != own)]:
         told = Message(
-            "line.refers_to_other_memory|from here on {name} refers to other memory; the caller's tensor keeps its "
-            "values",
+            "line.refers_to_other_memory|from here on {name} refers to other memory; the caller's tensor keeps its values",
             name=argument,
         )
         return NamedLine(others[0], told)

@@ -38,8 +38,7 @@ def read(path: Path) -> NotebookNode:
         ) from None
     except (nbformat.reader.NotJSONError, UnicodeDecodeError):
         raise NotebookError.of(
-            "notebook.not_json|{path} is not JSON, so it is not a notebook. Save it again from JupyterLab, or take a "
-            "fresh copy.",
+            "notebook.not_json|{path} is not JSON, so it is not a notebook. Save it again from JupyterLab, or take a fresh copy.",
             path=path,
         ) from None
     except (nbformat.ValidationError, AttributeError, KeyError, TypeError, OSError) as error:

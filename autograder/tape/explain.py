@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from autograder.tape.repair.trial.program_factory import ProgramFactory
 
 NOTE = Message(
-    "note.before_error|Before this error, a backward call gave a wrong gradient without an error; the explanation is "
-    "about that gradient."
+    "note.before_error|Before this error, a backward call gave a wrong gradient without an error; the explanation is about that gradient."
 )
 
 

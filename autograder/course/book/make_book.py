@@ -325,8 +325,7 @@ def require_addresses(address: str, repository: str) -> None:
     for option, given in (("--address", address), ("--repository", repository)):
         if given and not ON_THE_WEB.fullmatch(given):
             raise BookAddressError.of(
-                "book.not_an_address|{given} is not a web address for {option}. Write one such as "
-                "https://example.org/course.",
+                "book.not_an_address|{given} is not a web address for {option}. Write one such as https://example.org/course.",
                 given=repr(given),
                 option=option,
             )

@@ -134,8 +134,7 @@ def _record(path: Path) -> Recording:
             ) from None
         except EndedError as error:
             raise OwnProgramError.of(
-                "book.ended_process|{shown} ended the Python process ({reason}). Remove that call to show the program "
-                "in the book.",
+                "book.ended_process|{shown} ended the Python process ({reason}). Remove that call to show the program in the book.",
                 shown=shown,
                 reason=str(error),
             ) from None

@@ -166,8 +166,7 @@ def _not_a_leaf(state: RunState, tensors: list[TrackedTensor], at: Place) -> Ite
                 name_of(state, [tracked], Message("tensor.nameless|a tensor")),
             )
             told = Message(
-                "deepcopy.not_a_leaf|{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy "
-                "it.",
+                "deepcopy.not_a_leaf|{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy it.",
                 name=name, place=line_of(at, made.file),
             )  # fmt: skip
             change = Message(
@@ -187,8 +186,7 @@ def _inference(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iter
                 **known,
             )
             change = Message(
-                "inference.use_no_grad|Use torch.no_grad() instead, or pass a clone that is made outside of inference "
-                "mode."
+                "inference.use_no_grad|Use torch.no_grad() instead, or pass a clone that is made outside of inference mode."
             )
             yield GraphFault(REFUSED_TENSOR.name, made, told, change)
 
@@ -228,8 +226,7 @@ def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFa
         if (state.name_of(base) or "").rpartition(".")[2] == key.rpartition(".")[2]:
             known: dict[str, object] = {"name": name, "key": key, "place": line_of(at, made.file)}
             told = Message(
-                "view.cannot_be_swapped|{name} is a view of {key}, so {place} cannot swap {key} with the converted "
-                "tensor.",
+                "view.cannot_be_swapped|{name} is a view of {key}, so {place} cannot swap {key} with the converted tensor.",
                 **known,
             )
             yield GraphFault(
@@ -255,8 +252,7 @@ def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
         yield GraphFault(LEFT_ON.name, place, told, change)
     for place in evidence.state.flow.steps.left_recording:
         told = Message(
-            "no_grad.left_on|it turns recording off after a step, and the loss of a later step is computed while it is "
-            "off."
+            "no_grad.left_on|it turns recording off after a step, and the loss of a later step is computed while it is off."
         )
         change = Message(
             "no_grad.turn_on_before_step|Turn recording on again before the next step: `torch.set_grad_enabled(True)`."
@@ -346,8 +342,7 @@ def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
                 "gradients are as they would be outside; nothing of backward is recorded."
             )
         change = Message(
-            "no_grad.only_update_inside|Compute the loss and call backward outside of no_grad; keep only the update "
-            "inside."
+            "no_grad.only_update_inside|Compute the loss and call backward outside of no_grad; keep only the update inside."
         )
         yield GraphFault(NOT_RECORDED.name, call.place, follows, change)
 

@@ -99,8 +99,7 @@ def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
         )  # fmt: skip
     elif evidence.runs.plain.error is not None and evidence.eager.outcome == "correct":
         yield Message(
-            "compiled.only_compiled_raises|Only the compiled program raises: run eagerly, it reaches its end and its "
-            "gradients are right."
+            "compiled.only_compiled_raises|Only the compiled program raises: run eagerly, it reaches its end and its gradients are right."
         )
     elif evidence.runs.plain.problem is not None and evidence.eager.outcome == "raises-backward" and error is not None:
         if evidence.outcome == "raises-forward":
@@ -127,8 +126,7 @@ def _what_was_lost(evidence: CompiledEvidence) -> str:
     lost = Message("compiled.lost|Compilation lost eager's version check, and backward silently used the new values.")
     if evidence.outcome == "correct":
         lost = Message(
-            "compiled.skips_check|The compiled program skips eager's version check, which was not needed: the "
-            "gradients are right."
+            "compiled.skips_check|The compiled program skips eager's version check, which was not needed: the gradients are right."
         )
     return Message("compiled.about_lines|{lost} The check is about {lines}.", lost=lost, lines=lines) if lines else lost
 

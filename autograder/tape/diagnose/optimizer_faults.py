@@ -235,10 +235,8 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
         flow.optimizer_at,
         counted_message(
             len(idle),
-            "optimizer.foreign.one|the optimizer updates {count} tensor that no loss depends on, and not {names}, "
-            "which get gradients.",
-            "optimizer.foreign|the optimizer updates {count} tensors that no loss depends on, and not {names}, which "
-            "get gradients.",
+            "optimizer.foreign.one|the optimizer updates {count} tensor that no loss depends on, and not {names}, which get gradients.",
+            "optimizer.foreign|the optimizer updates {count} tensors that no loss depends on, and not {names}, which get gradients.",
             names=name_of(state, missed, Message("optimizer.the_parameters|the parameters")),
         ),
         Message(
@@ -266,8 +264,7 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
                     names=names,
                 ),
                 Message(
-                    "optimizer.replace_after|Replace parameters after the step and before the next backward, or copy "
-                    "the gradient."
+                    "optimizer.replace_after|Replace parameters after the step and before the next backward, or copy the gradient."
                 ),
                 tensors_of(state, [old, new], lost=made),
             )

@@ -109,8 +109,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
         yield Message("note.no_backward|The program never called backward, so its gradients were not checked.")
     if is_out_of_time(evidence.runs.observed.error):
         yield Message(
-            "note.no_backward_in_time|The time limit was reached before a backward call was recorded; --budget sets a "
-            "longer one."
+            "note.no_backward_in_time|The time limit was reached before a backward call was recorded; --budget sets a longer one."
         )
     elif not evidence.repeats:
         yield Message(
@@ -148,8 +147,7 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
     yield from _notes_on_excerpt(evidence)
     if evidence.runs.plain.children.called_backward:
         yield Message(
-            "note.other_process|Another process that the program started called backward; its gradients were not "
-            "checked."
+            "note.other_process|Another process that the program started called backward; its gradients were not checked."
         )
     elif evidence.runs.plain.children.pythons:
         yield Message("note.other_program|The program started another Python program, which was not checked.")
@@ -172,8 +170,7 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
         )
     if any(memory.sampled for memory in state.memories.all):
         yield Message(
-            "note.large_storages|Storages over 64 MiB were only sampled; a small modification of one may have been "
-            "missed."
+            "note.large_storages|Storages over 64 MiB were only sampled; a small modification of one may have been missed."
         )
     if state.skipped:
         yield counted_message(

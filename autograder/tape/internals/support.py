@@ -76,16 +76,14 @@ SHORTCOMINGS: dict[Callable[[], bool], str] = {
         "line that saved one and the line that modified it."
     ),
     tells_storages_apart: Message(
-        "support.storages|This PyTorch does not distinguish storages, so memory shared through NumPy or DLPack is not "
-        "named as such."
+        "support.storages|This PyTorch does not distinguish storages, so memory shared through NumPy or DLPack is not named as such."
     ),
     sets_versions: Message(
         "support.versions|This PyTorch cannot set a version counter, so tensors created before the program show "
         "versions that are too high."
     ),
     checkpoints_by_hooks: Message(
-        "support.checkpoint|This PyTorch's checkpoint cannot be made to compute only once, so a recomputed value may "
-        "go unnoticed."
+        "support.checkpoint|This PyTorch's checkpoint cannot be made to compute only once, so a recomputed value may go unnoticed."
     ),
 }
 

@@ -126,8 +126,7 @@ SHARE = 0.5  # share of the remaining time for one random direction per leaf; ot
 SHARE_OF_WRITES = 0.15
 CHOICE = Message("differences.custom|A custom Function defines its own backward, so finite differences do not apply.")
 LATE = Message(
-    "differences.time_limit|The time limit was reached before finite differences could decide; --budget sets a longer "
-    "one."
+    "differences.time_limit|The time limit was reached before finite differences could decide; --budget sets a longer one."
 )
 
 # Finite differences also include a hook that scales gradients, a gradient penalty, or weights that a lookup

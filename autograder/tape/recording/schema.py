@@ -371,8 +371,7 @@ def from_json(text: str | bytes) -> Recording:
         )
     if version > VERSION:
         raise RecordingError.of(
-            "recording.newer|This recording has version {version}; this release reads versions up to {VERSION}. Update "
-            "autograder.",
+            "recording.newer|This recording has version {version}; this release reads versions up to {VERSION}. Update autograder.",
             version=repr(version),
             VERSION=VERSION,
         )

@@ -35,8 +35,7 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix], *, unproven
     path = factory.original.code_file
     if not path.endswith((".py", ".ipynb")) or not os.path.isfile(path):
         raise InputError.of(
-            "patch.no_source|{file} is neither a Python file nor a notebook, so a fix cannot be applied to it. Use "
-            "--diff.",
+            "patch.no_source|{file} is neither a Python file nor a notebook, so a fix cannot be applied to it. Use --diff.",
             file=factory.file,
         )
     best = best_fix(fixes, unproven=unproven)

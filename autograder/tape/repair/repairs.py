@@ -46,8 +46,7 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
             )
         if called(node) == "backward" and keeps_graph(node) and is_version_error(program.verdict):
             yield Message(
-                "cure.retain_graph|Line {line}: retain_graph=True keeps the graph, and does not restore overwritten "
-                "values: {seen}",
+                "cure.retain_graph|Line {line}: retain_graph=True keeps the graph, and does not restore overwritten values: {seen}",
                 line=node.lineno,
                 seen=seen,
             )
@@ -220,8 +219,7 @@ def _why_none(searches: list[Search]) -> str:
     tried = tried if count else Message("fix.none_applies|no known change applies")
     if budget_in_force().is_spent:
         return Message(
-            "fix.time_limit|The time limit was reached before a fix was verified: {tried}. Use `--budget` for more "
-            "time.",
+            "fix.time_limit|The time limit was reached before a fix was verified: {tried}. Use `--budget` for more time.",
             tried=tried,
         )
     error = searches[0].verdict.error
@@ -240,8 +238,7 @@ def _why_none(searches: list[Search]) -> str:
         return Message("fix.none|No fix was found: {tried}.", tried=tried)
     return counted_message(
         count,
-        "fix.none_right.one|No fix was found: {tried}, and it does not give the right gradients or does not keep the "
-        "values.",
+        "fix.none_right.one|No fix was found: {tried}, and it does not give the right gradients or does not keep the values.",
         "fix.none_right|No fix was found: {tried}, and none of them gives the right gradients and keeps the values.",
         tried=tried,
     )

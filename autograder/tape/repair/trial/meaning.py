@@ -168,8 +168,7 @@ def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str
     if lost := lost_leaves(reference, trial):
         sentences.append(
             Message(
-                "trial.no_leaf|{names} is no longer the leaf: its gradient goes to the tensor that it was computed "
-                "from.",
+                "trial.no_leaf|{names} is no longer the leaf: its gradient goes to the tensor that it was computed from.",
                 names=", ".join(lost[:FEW]),
             )
         )

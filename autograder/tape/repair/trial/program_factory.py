@@ -101,8 +101,7 @@ class LiveFunctions:
         pairs = [(one, changed[key]) for one in self.functions if (key := self._key(one)) in changed]
         if any(one.__code__.co_freevars != code.co_freevars for one, code in pairs):
             raise ProgramError.of(
-                "trial.other_closure|The change makes a function close over other names, which is not possible for a "
-                "live function."
+                "trial.other_closure|The change makes a function close over other names, which is not possible for a live function."
             )
         try:
             for function, code in pairs:

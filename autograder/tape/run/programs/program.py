@@ -131,8 +131,7 @@ def run_chosen(module: types.ModuleType, function: str | None, shown: str, backw
         chosen = getattr(chosen, part, None)
     if inspect.isclass(chosen):
         raise ProgramError.of(
-            "program.is_a_class|{shown}::{function} is a class. Name a function, or a static method as "
-            "{function}.METHOD.",
+            "program.is_a_class|{shown}::{function} is a class. Name a function, or a static method as {function}.METHOD.",
             shown=shown, function=function,
         )  # fmt: skip
     if not callable(chosen):
