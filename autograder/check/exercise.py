@@ -15,7 +15,7 @@ from autograder.check.events import failed, show_passed
 from autograder.check.expected import ROUNDS, Afterwards, Expected, Reference, Trials
 from autograder.check.judge import judge
 from autograder.check.learner import LearnerNames, find_subject
-from autograder.check.message import Incorrect, message
+from autograder.check.message import Incorrect
 from autograder.check.plan import Plan, plan_or_compare
 from autograder.check.shown_message import is_learners_notebook
 from autograder.check.subject.call_report import Array, Call

@@ -58,7 +58,10 @@ def fill_names(classroom: Classroom, people: Mapping[str, Person]) -> dict[str, 
 
 
 ASSIGNMENT = "assignment. Known assignments have a source folder or are in the gradebook"
-STUDENT = "student. Known students have a submission, or are in the gradebook, in roster.csv or in a list that `autograder collect` has read"
+STUDENT = (
+    "student. Known students have a submission, or are in the gradebook, in roster.csv or in a list that "
+    "`autograder collect` has read"
+)
 
 
 @dataclass(frozen=True)

@@ -284,10 +284,9 @@ def record(
     Raises:
         ProgramError: if the program could not be run; the message gives the reason in one sentence.
     """
-    made = (
-        from_source(program, file, names, function) if isinstance(program, str) else from_function(program, file, names)
-    )
-    return record_program(made, seconds)
+    if isinstance(program, str):
+        return record_program(from_source(program, file, names, function), seconds)
+    return record_program(from_function(program, file, names), seconds)
 
 
 def record_file(

@@ -13,16 +13,6 @@ from autograder.view.text.first_screen import as_screen
 from autograder.view.text.report import as_text
 
 __all__ = [
-    "as_html",
-    "as_screen",
-    "as_svg",
-    "as_text",
-    "draws_here",
-    "get_ready",
-    "mimebundle",
-    "plot_gradients",
-    "plot_losses",
-    "plot_versions",
-    "show",
-    "widget",
-]
+    "as_html", "as_screen", "as_svg", "as_text", "draws_here", "get_ready", "mimebundle", "plot_gradients", "plot_losses",
+    "plot_versions", "show", "widget",
+]  # fmt: skip

@@ -29,10 +29,8 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     again = {node for node in last.nodes if node is not None}
     visited = [set(nodes) for nodes in state.visited]
     if any(again & set(call.nodes) for call in earlier):
-        name, made = (
-            name_of(state, last.roots, Message("backward.the_loss|The loss")),
-            state.graph.nodes[min(again)].place,
-        )
+        name = name_of(state, last.roots, Message("backward.the_loss|The loss"))
+        made = state.graph.nodes[min(again)].place
         yield GraphFault(
             FREED_GRAPH.name,
             made,
@@ -161,10 +159,8 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
 def _not_a_leaf(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
     for tracked in tensors:
         if tracked.node is not None:
-            made, name = (
-                state.graph.nodes[tracked.node].place,
-                name_of(state, [tracked], Message("tensor.nameless|a tensor")),
-            )
+            made = state.graph.nodes[tracked.node].place
+            name = name_of(state, [tracked], Message("tensor.nameless|a tensor"))
             told = Message(
                 "deepcopy.not_a_leaf|{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy it.",
                 name=name, place=line_of(at, made.file),
@@ -265,11 +261,8 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
     state, trees, told = evidence.state, trees_of(evidence), set()
     steps = state.flow.steps.calls
     for node in state.graph.nodes:
-        leaf = (
-            state.graph.nodes[node.inputs[0]].tensor
-            if node.name == "ToCopyBackward0" and node.inputs[0] is not None
-            else None
-        )
+        source = node.inputs[0] if node.name == "ToCopyBackward0" else None
+        leaf = None if source is None else state.graph.nodes[source].tensor
         if leaf not in state.flow.held:
             continue
         calls = [number for number, visited in enumerate(state.visited) if node.id in visited]
@@ -292,12 +285,8 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
 def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
     """Return the innermost `with … autocast …` statement around a line."""
     blocks = [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.With)]
-    around = [
-        node
-        for node in blocks
-        if node.lineno <= place.line <= (node.end_lineno or node.lineno)
-        and any("autocast" in ast.unparse(item.context_expr) for item in node.items)
-    ]
+    around = [node for node in blocks if node.lineno <= place.line <= (node.end_lineno or node.lineno)]
+    around = [node for node in around if any("autocast" in ast.unparse(item.context_expr) for item in node.items)]
     if not around:
         return None
     inner = max(around, key=lambda node: node.lineno)

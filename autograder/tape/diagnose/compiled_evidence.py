@@ -58,9 +58,8 @@ class CompiledEvidence(Evidence):
     def limit(self) -> float:
         """The largest relative difference between a compiled and an eager gradient that counts as equal."""
         types = {getattr(torch, tracked.dtype) for tracked in self.state.tensors.all}
-        types |= {
-            gradient.dtype for call in self.runs.plain.calls for gradient in call.gradients if gradient is not None
-        }
+        gradients = (gradient for call in self.runs.plain.calls for gradient in call.gradients)
+        types |= {gradient.dtype for gradient in gradients if gradient is not None}
         return LOW_PRECISION_LIMIT if types & set(LOW_PRECISION) else UNWITNESSED
 
     @cached_property

@@ -173,11 +173,8 @@ def leaves_above(state: RunState, cut: Cut) -> set[int]:
 def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:
     """Return the innermost statement that covers a line."""
     tree = trees.get(place.file)
-    spread = [
-        node
-        for node in (_statements(tree) if tree else ())
-        if node.lineno <= place.line <= (node.end_lineno or node.lineno)
-    ]
+    nodes = _statements(tree) if tree else ()
+    spread = [node for node in nodes if node.lineno <= place.line <= (node.end_lineno or node.lineno)]
     return max(spread, key=lambda node: node.lineno, default=None)
 
 

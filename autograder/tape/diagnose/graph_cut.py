@@ -68,21 +68,15 @@ def _is_step(statement: ast.stmt | None, name: str) -> bool:
     """Return whether a statement is `w = w - … w.grad …` without a `detach`."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
         return False
-    if [ast.unparse(one) for one in statement.targets] != [name] or not isinstance(
-        statement.value.op, ast.Sub | ast.Add
-    ):
-        return False
     text = ast.unparse(statement.value)
-    descends = isinstance(statement.value.op, ast.Sub) and f"{name}.grad" in text
+    is_bound = [ast.unparse(one) for one in statement.targets] == [name]
+    descends = is_bound and isinstance(statement.value.op, ast.Sub) and f"{name}.grad" in text
     return descends and "detach" not in text and ast.unparse(statement.value.left) in (name, f"{name}.data")
 
 
 def _lost_leaf_fault(trees: dict[str, ast.Module], name: str, place: Place, statement: ast.stmt | None) -> GraphFault:
-    step = (
-        ast.unparse(statement.value.right)
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp)
-        else "…"
-    )
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    step = ast.unparse(value.right) if isinstance(value, ast.BinOp) else "…"
     if _is_loop_variable(trees.get(place.file), name, place.line):
         told = Message(
             "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values.",
@@ -287,9 +281,8 @@ def _is_summand(node: ast.AST, statement: ast.AST) -> bool:
         if isinstance(parent.op, ast.Add | ast.Sub):
             return True
         other = parent.right if isinstance(parent, ast.BinOp) and parent.left is node else getattr(parent, "left", None)
-        if not isinstance(parent.op, ast.Mult | ast.Div) or not isinstance(
-            other, ast.Constant | ast.Name | ast.Attribute
-        ):
+        is_scaled = isinstance(parent.op, ast.Mult | ast.Div)
+        if not (is_scaled and isinstance(other, ast.Constant | ast.Name | ast.Attribute)):
             return False
         node = parent
     return False

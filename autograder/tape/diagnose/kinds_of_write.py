@@ -73,10 +73,8 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
     notes = {}
     effect = evidence.runs.untracked_effect
     for suspect in effect.suspects:
-        write, name = (
-            suspect.write,
-            evidence.state.name_of(suspect.tracked) or Message("write.with_history|a tensor with history"),
-        )
+        write, name = suspect.write, evidence.state.name_of(suspect.tracked)
+        name = name or Message("write.with_history|a tensor with history")
         told = Message(
             "write.unrecorded|it modifies {name}, and autograd does not record it ({operation}): the graph does not "
             "match the computation.",

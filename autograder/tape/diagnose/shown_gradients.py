@@ -19,17 +19,11 @@ from autograder.tape.observe.tensors import TrackedTensor, values_text
 from autograder.tape.oracle.gradient_comparison import distance, length, nested, nested_pair
 from autograder.tape.recording.verdict_types import Check, Gradient, told_of_line
 
-COPIES, DIFFERENCES, FUNCTIONS = (
-    "copies of saved tensors",
-    "finite differences",
-    "finite differences of each custom Function",
-)
+COPIES, DIFFERENCES = "copies of saved tensors", "finite differences"
+FUNCTIONS = "finite differences of each custom Function"
 WORDS: dict[str, Literal["yes", "no", "not known"]] = {
-    "slope": "yes",
-    "wrong": "no",
-    "choice": "no",
-    "unknown": "not known",
-}
+    "slope": "yes", "wrong": "no", "choice": "no", "unknown": "not known",
+}  # fmt: skip
 
 
 def checks_of(evidence: Evidence) -> Iterator[Check]:

@@ -172,27 +172,12 @@ def replaced_set(replacement: Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # These functions expose memory that can then be modified without a function call or a version counter.
 EXPOSING = {
-    "numpy",
-    "__array__",
-    "__dlpack__",
-    "untyped_storage",
-    "storage",
-    "_typed_storage",
-    "data_ptr",
-    "share_memory_",
-}
+    "numpy", "__array__", "__dlpack__", "untyped_storage", "storage", "_typed_storage", "data_ptr", "share_memory_",
+}  # fmt: skip
 # Metadata of a tensor. Programs read it so often that a recording must ignore it.
 FACTS = {
-    "size",
-    "dim",
-    "numel",
-    "stride",
-    "is_floating_point",
-    "is_contiguous",
-    "element_size",
-    "_set_grad_enabled",
-    "__len__",
-}
+    "size", "dim", "numel", "stride", "is_floating_point", "is_contiguous", "element_size", "_set_grad_enabled", "__len__",
+}  # fmt: skip
 # Attributes that return tensors, or whose assignment gives a tensor other memory or another gradient.
 TENSORS = {"data", "grad", "T", "H", "mT", "mH", "real", "imag", "_grad"}
 

@@ -26,16 +26,8 @@ COMPUTED = 10_000  # number of stored storages above which freed ones are remove
 LISTED = 64  # maximum number of elements of a new tensor that are compared with numbers that left the graph
 # These functions do not use a value: they access its gradient, or only print it.
 _NO_USE = {
-    "grad",
-    "grad =",
-    "_grad =",
-    "backward",
-    "retain_grad",
-    "register_hook",
-    "requires_grad_",
-    "__repr__",
-    "__format__",
-}
+    "grad", "grad =", "_grad =", "backward", "retain_grad", "register_hook", "requires_grad_", "__repr__", "__format__",
+}  # fmt: skip
 _SUMS = {"add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__"}
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
 _UPDATE = re.compile(r"step|grad|update")

@@ -21,15 +21,8 @@ from autograder.tape.run.programs.program import Program
 _BETWEEN = ("__torch_function__", "__torch_dispatch__")
 _INNER = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>", "<lambda>")
 _SILENT = (
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
-    ast.Import,
-    ast.ImportFrom,
-    ast.Global,
-    ast.Nonlocal,
-    ast.Pass,
-)
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Pass,
+)  # fmt: skip
 
 
 def statements_of(file: str) -> dict[int, tuple[int, bool]]:

@@ -73,18 +73,9 @@ class TrackedTensor:
         if self.leaf:
             kind = "parameter" if self.parameter else "leaf"
         return Tensor(
-            self.id,
-            self.shape,
-            self.dtype,
-            self.memory.id,
-            self.start,
-            self.stop,
-            self.counter.id,
-            kind,
-            self.base,
-            self.alias_of,
-            self.path or msgspec.UNSET,
-        )
+            self.id, self.shape, self.dtype, self.memory.id, self.start, self.stop, self.counter.id, kind, self.base,
+            self.alias_of, self.path or msgspec.UNSET,
+        )  # fmt: skip
 
     def state(self, tensor: torch.Tensor) -> TensorState | None:
         """Return the tensor's state if it changed since the last recorded one, or None."""

@@ -225,9 +225,8 @@ class _Noting(Hearing, Listener):
     def _matters(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any]) -> bool:
         given = [*tensors(args), *tensors(kwargs)]
         small = sum(one.numel() for one in given) <= LARGEST and not any(one.is_complex() for one in given)
-        return (
-            bool(function_name(func)) and small and any(one.requires_grad for one in given) and torch.is_grad_enabled()
-        )
+        is_recorded = torch.is_grad_enabled() and any(one.requires_grad for one in given)
+        return bool(function_name(func)) and small and is_recorded
 
     def _place(self) -> Place:
         frame = sys._getframe(1)

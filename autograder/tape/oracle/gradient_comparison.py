@@ -62,9 +62,7 @@ def _slopes(
 
 
 SAME = 2e-6  # relative: rounding errors of the same operations if sums are computed in another order
-ROUNDING = (
-    1e-5  # relative: a sum in single precision whose terms cancel, such as the gradient of a bias before a softmax
-)
+ROUNDING = 1e-5  # relative: a sum in float32 whose terms cancel, such as the gradient of a bias before a softmax
 LISTED = 4096  # largest number of elements of a gradient that a report lists; all gradients are compared in full
 
 

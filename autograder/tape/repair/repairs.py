@@ -101,11 +101,8 @@ def short(value: object) -> str:
 
 def is_identity(node: ast.expr) -> bool:
     """Return whether the expression is `lambda x: x`."""
-    return (
-        isinstance(node, ast.Lambda)
-        and isinstance(node.body, ast.Name)
-        and [one.arg for one in node.args.args] == [node.body.id]
-    )
+    name = node.body.id if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Name) else None
+    return name is not None and [one.arg for one in node.args.args] == [name]  # type: ignore[attr-defined]
 
 
 def keeps_graph(call: ast.Call) -> bool:

@@ -149,9 +149,8 @@ def _uncut(source: EditableSource, node: ast.AST) -> Edit | None:
         return None
     text = source.apply_to(inner, _uncuts(source, inner))
     is_list = isinstance(inner, ast.List | ast.ListComp) and called(node) != "deepcopy"  # type: ignore[arg-type]
-    return replace(
-        source, node, f"torch.stack({text})" if is_list else text if source.factor(inner)[0] != "(" else f"({text})"
-    )
+    plain = text if source.factor(inner)[0] != "(" else f"({text})"
+    return replace(source, node, f"torch.stack({text})" if is_list else plain)
 
 
 def _no_leaf(source: EditableSource, statement: ast.stmt) -> Iterator[Edit]:
@@ -268,10 +267,9 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
 def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Move `zero_grad()` below the step, or the step above the line that replaces a parameter."""
     around = [at, *(one for one in source.ancestors(at) if isinstance(one, ast.If))]
-    steps = [one for one in source.statements() if isinstance(one, ast.Expr) and "step" in map(called, calls(one))]
-    for clear in (
-        one for one in source.statements() if isinstance(one, ast.Expr) and "zero_grad" in map(called, calls(one))
-    ):
+    statements = [one for one in source.statements() if isinstance(one, ast.Expr)]
+    steps = [one for one in statements if "step" in map(called, calls(one))]
+    for clear in (one for one in statements if "zero_grad" in map(called, calls(one))):
         if at in steps and source.block(clear) is source.block(at):
             yield (delete(source, clear), after(source, at, source.of(clear)))
     for step in steps:

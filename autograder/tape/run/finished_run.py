@@ -90,15 +90,11 @@ def refuse(run: Run, given: str, in_compiler: bool, partial: bool) -> None:
         )
     text = message_of(error)
     if isinstance(error, TimeUp):
-        late = (
-            Message("run.no_backward_call|{given}, and no backward call had finished", given=given)
-            if partial
-            else given
-        )
+        late = Message("run.no_backward_call|{given}, and no backward call had finished", given=given)
         reason = Message(
             "run.still_running|{at}: the program was still running after {given}. Make the run shorter.",
             at=at,
-            given=late,
+            given=late if partial else given,
         )
     elif isinstance(error, KeyboardInterrupt):
         reason = Message("run.interrupted|{at}: the run was interrupted.", at=at)

@@ -129,9 +129,8 @@ def _written_argument(call: ast.Call) -> str | None:
 
 
 def _is_namespace(owner: ast.expr) -> bool:
-    return ast.unparse(owner).startswith("torch.") or (
-        isinstance(owner, ast.Name) and owner.id in ("torch", "F", "functional", "nn", "init")
-    )
+    text = ast.unparse(owner)
+    return text.startswith("torch.") or text in ("torch", "F", "functional", "nn", "init")
 
 
 def foreign_writes(site: CallSite) -> tuple[str, list[int]] | None:
@@ -146,9 +145,8 @@ def foreign_writes(site: CallSite) -> tuple[str, list[int]] | None:
         return None
     file = site.code.co_filename
     nodes = _nodes_at(file, "".join(linecache.getlines(file)))
-    statements = [
-        node for group in nodes.values() for node in group if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign))
-    ]
+    kinds = (ast.Expr, ast.Assign, ast.AugAssign)
+    statements = [node for group in nodes.values() for node in group if isinstance(node, kinds)]
     first = site.code.co_firstlineno
     lines = {
         node.lineno for node in statements if node.lineno >= first and written_through(ast.unparse(node))[0] == name

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from xml.sax.saxutils import escape
 
 from autograder.view.assets import read_asset
-from autograder.view.shapes import Shape
+from autograder.view.shapes import Shape, box, shape
 
 STATIC = """
 .ground{fill:var(--ag-card);stroke:var(--ag-rule)}.pane{fill:var(--ag-paper)}
@@ -20,6 +20,17 @@ STATIC = """
 .pointer path{fill:none;stroke:var(--ag-hit);stroke-width:2}.pointer .tip{fill:var(--ag-hit);stroke:none}
 .pointer.silent path{stroke:var(--ag-unseen)}.pointer.silent .tip{fill:var(--ag-unseen);stroke:none}
 """
+
+
+def write_document(title: str, shapes: list[Shape], width: float, height: float) -> str:
+    """Return the SVG document of some shapes on a framed ground, with a title for screen readers."""
+    tree = shape(
+        "svg", shape("title", title), shape("style", "{style}"),
+        box(0.5, 0.5, width - 1, height - 1, 9, kind="ground"), *shapes,
+        xmlns="http://www.w3.org/2000/svg", width=round(width), height=round(height), role="img",
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+    )  # fmt: skip
+    return write_svg(tree).replace("{style}", write_style(tree), 1)
 
 
 def write_style(tree: Shape) -> str:
@@ -43,9 +54,8 @@ def _rules() -> tuple[list[str], list[str]]:
     drawing = whole.split("/* drawing", 1)[1].split("*/", 1)[1].split("/* end of drawing", 1)[0] + STATIC
     small = re.sub(r"\s*([{};:,>])\s*", r"\1", re.sub(r"\s+", " ", drawing)).strip().replace(";}", "}")
     rules = re.findall(r"[^{}]+\{[^{}]*\}", small)
-    light, dark = (
-        [_fill(r, {name: pair.split(", ")[i] for name, pair in pairs.items()}) for r in rules] for i in (0, 1)
-    )
+    colours = [{name: pair.split(", ")[i] for name, pair in pairs.items()} for i in (0, 1)]
+    light, dark = ([_fill(rule, known) for rule in rules] for known in colours)
     return light, [re.sub(r"(?<=[{;])(?![^;}]*#)[^;}]*;?", "", rule).replace(";}", "}") for rule in dark]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from autograder.locale.line_breaks import columns, wrap_text
 from autograder.locale.translations import join_sentences, translated
 from autograder.tape.recording.schema import Recording
-from autograder.view.draw.markup import write_style, write_svg
+from autograder.view.draw.markup import write_document
 from autograder.view.draw.timeline import draw_timeline
 from autograder.view.scene import memory_lanes
 from autograder.view.scene.board import CodeToken
@@ -275,15 +275,8 @@ def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
         width, bottom = max(width, scene.gradients.width + 2 * PAD), bottom + 14 + scene.gradients.height
     if verdict:
         shapes.insert(0, _banner(scene, width))
-    height = bottom + PAD
     title = scene.title if verdict else translated("What will this program do?")
-    tree = shape(
-        "svg", shape("title", title), shape("style", "{style}"),
-        box(0.5, 0.5, width - 1, height - 1, 9, kind="ground"), *shapes,
-        xmlns="http://www.w3.org/2000/svg", width=round(width), height=round(height), role="img",
-        viewBox=f"0 0 {width:.0f} {height:.0f}",
-    )  # fmt: skip
-    return write_svg(tree).replace("{style}", write_style(tree), 1)
+    return write_document(title, shapes, width, bottom + PAD)
 
 
 def _words(scene: Scene, number: int, verdict: bool) -> str:

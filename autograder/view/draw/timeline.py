@@ -14,7 +14,7 @@ from html import escape
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
-from autograder.view.draw.markup import write_style, write_svg
+from autograder.view.draw.markup import write_document
 from autograder.view.playback import list_frames
 from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.timeline import timeline_of
@@ -55,14 +55,7 @@ def draw_timeline(timeline: Timeline, width: float = WIDE) -> str:
         if words:
             top, lines = _lines(words, width, top, CHARACTER, kind, LINE + 2)
             shapes += lines
-    tree = shape(
-        "svg", shape("title", timeline.title), shape("style", "{style}"),
-        box(0.5, 0.5, width - 1, top + 3, 9, kind="ground"),
-        group(*shapes, kind=f"time {timeline.tone}"),
-        xmlns="http://www.w3.org/2000/svg", width=round(width), height=round(top + 4), role="img",
-        viewBox=f"0 0 {width:.0f} {top + 4:.0f}",
-    )  # fmt: skip
-    return write_svg(tree).replace("{style}", write_style(tree), 1)
+    return write_document(timeline.title, [group(*shapes, kind=f"time {timeline.tone}")], width, top + 4)
 
 
 def draw_column(column: Column, tone: str, width: float) -> Drawing:

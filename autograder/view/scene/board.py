@@ -20,10 +20,8 @@ def highlight(source: str) -> list[list[CodeToken]]:
     marks: list[list[tuple[int, int, str]]] = [[] for _ in lines]
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
-            kind = (
-                "keyword" if token.type == tokenize.NAME and keyword.iskeyword(token.string) else KINDS.get(token.type)
-            )
-            if kind:
+            is_keyword = token.type == tokenize.NAME and keyword.iskeyword(token.string)
+            if kind := "keyword" if is_keyword else KINDS.get(token.type):
                 _mark(marks, lines, token, kind)
     except (tokenize.TokenError, SyntaxError):
         return [[(line, "")] if line else [] for line in lines]

@@ -67,14 +67,8 @@ def draw_gradients(recording: Recording) -> Drawing | None:
             shapes.append(text(12, top + 12, rest, kind="none"))
             top += ROW
     if len(leaves) > MOST:
-        shapes.append(
-            text(
-                12,
-                top + 12,
-                count_noun(len(leaves) - MOST, "and {count} more leaf", "and {count} more leaves"),
-                kind="none",
-            )
-        )
+        more = count_noun(len(leaves) - MOST, "and {count} more leaf", "and {count} more leaves")
+        shapes.append(text(12, top + 12, more, kind="none"))
         top += ROW
     return Drawing(0, 0, right + 2 * NUMBER + BARS + 28, top + 8, [group(*shapes, kind="gradients")])
 

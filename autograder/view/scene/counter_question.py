@@ -129,9 +129,8 @@ class _Row:
         """Return the tensor's version, and the hints for other numbers."""
         counter = self.playback.tensors[self.tensor].counter
         made, start = self.counts.first[counter]
-        before = CounterHint(
-            made, translated("{name} was at version {count} when it was created.", name=self.name, count=start)
-        )
+        told = translated("{name} was at version {count} when it was created.", name=self.name, count=start)
+        before = CounterHint(made, told)
         moved = [self._missed(number, step) for number, step in self.counts.moved.get(counter, [])]
         return CounterRow(self.name, start + len(moved), [before] * start + moved, self._too_many(counter))
 
@@ -165,14 +164,10 @@ class _Row:
             )
             return CounterHint(number, said)
         if any(counter in write.counters for _, _, write in writes):
-            return CounterHint(
-                writes[-1][0],
-                translated("The version of {name} is lower: no other line writes into it.", name=self.name),
-            )
-        made = self.counts.first[counter][0]
-        return CounterHint(
-            made, translated("The version of {name} must be lower: no line writes into its memory.", name=self.name)
-        )
+            told = translated("The version of {name} is lower: no other line writes into it.", name=self.name)
+            return CounterHint(writes[-1][0], told)
+        told = translated("The version of {name} must be lower: no line writes into its memory.", name=self.name)
+        return CounterHint(self.counts.first[counter][0], told)
 
     def _through(self, write: Write) -> str:
         """Return the name that a write went through."""
@@ -181,6 +176,5 @@ class _Row:
     def _line(self, place: Place) -> str:
         """Return a line with its number: "line 6, row.mul_(2),"."""
         program = next(one for one in self.recording.programs if one.file == place.file)
-        return translated(
-            "line {line}, {text},", line=place.line, text=program.source.splitlines()[place.line - 1].strip()
-        )
+        text = program.source.splitlines()[place.line - 1].strip()
+        return translated("line {line}, {text},", line=place.line, text=text)

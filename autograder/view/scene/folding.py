@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Node
@@ -78,10 +78,8 @@ class FoldPlanner:
             if is_open:
                 entries += [entry for _, run in some for entry in self.fold(run)]
                 continue
-            folds: list[Node | Fold] = [
-                Fold(translated("backward call {number}", number=number), self.fold(run), number)
-                for number, run in some
-            ]
+            called = [(translated("backward call {number}", number=number), number, run) for number, run in some]
+            folds: list[Node | Fold] = [Fold(title, self.fold(run), number) for title, number, run in called]
             many = translated("backward calls {numbers}", numbers=_numbers(folds))
             entries += folds if len(folds) == 1 else [Fold(many, self._chunks(folds))]
         return self._merge(entries)
@@ -96,9 +94,8 @@ class FoldPlanner:
         if len(nodes) <= LIMIT:
             return list(nodes)
         entries: list[Node | Fold] = []
-        calls = [
-            (name, list(run)) for name, run in groupby(nodes, key=lambda node: self._path(node)[depth : depth + 1])
-        ]
+        runs = groupby(nodes, key=lambda node: self._path(node)[depth : depth + 1])
+        calls = [(name, list(run)) for name, run in runs]
         for name, run in calls:
             if not name:
                 entries += self._rounds(run)
@@ -128,9 +125,8 @@ class FoldPlanner:
         where = {"rounds": _numbers(middle), "lines": Fold("", middle).lines}
         one, many = translated("round {rounds} of {lines}", **where), translated("rounds {rounds} of {lines}", **where)
         if not ends:
-            return [
-                part for entry in middle for part in (self._hide(many, [entry]) if self._is_kept(entry) else [entry])
-            ]
+            parts = (self._hide(many, [entry]) if self._is_kept(entry) else [entry] for entry in middle)
+            return list(chain.from_iterable(parts))
         return [*rounds[0], *self._hide(many if len(middle) > 1 else one, self._chunks(middle)), *rounds[-1]]
 
     def _split(self, nodes: list[Node]) -> list[list[Node]]:

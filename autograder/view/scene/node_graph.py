@@ -162,13 +162,10 @@ class NodeGraph:
         for edge in index.recording.saved:
             self.rows.setdefault(edge.node, []).append(edge)
         born = {made: step.index for step in index.recording.steps for made in step.nodes}
-        nodes = sorted(
-            (node for node in index.recording.nodes if node.id in index.shown and node.id not in index.leaves),
-            key=lambda node: (born.get(node.id, 0), node.id),
-        )
-        calls = [
-            step.index for step in index.recording.steps if step.index in {v.step for v in index.recording.backward}
-        ]
+        inner = (node for node in index.recording.nodes if node.id in index.shown and node.id not in index.leaves)
+        nodes = sorted(inner, key=lambda node: (born.get(node.id, 0), node.id))
+        calling = {visit.step for visit in index.recording.backward}
+        calls = [step.index for step in index.recording.steps if step.index in calling]
         planner = FoldPlanner(
             self._nodes_to_keep(),
             born,
@@ -215,25 +212,15 @@ class NodeGraph:
         kept = [(tensor, node) for _, tensor, node in saved if order[tensor] < order[node]]
         placed, bends = place_blocks(sizes, [*links, *kept], sources)
         way = {owners[Key("node", node.id)] for node in view.nodes if node.id in self.way}
-        shapes = [
-            draw_link(
-                key,
-                placed[upper],
-                placed[key],
-                bends.get((upper, key), []),
-                "link way" if {upper, key} <= way else "link",
-            )
-            for upper, key in links
-        ]
+        shapes = []
+        for upper, key in links:
+            kind = "link way" if {upper, key} <= way else "link"
+            shapes.append(draw_link(key, placed[upper], placed[key], bends.get((upper, key), []), kind))
         shapes += [self._draw_saved(line, placed, {block.key: block for block in blocks}) for line in saved]
         for block in blocks:
             spot = placed[block.key]
-            rows = [
-                (edge, spot.y + top + ROW_MIDDLE)
-                for edge, top in block.row_tops(self.index)
-                if edge.id in self.index.harmed
-            ]
-            shapes += [draw_pointer(edge, spot, height) for edge, height in rows]
+            rows = [(edge, top) for edge, top in block.row_tops(self.index) if edge.id in self.index.harmed]
+            shapes += [draw_pointer(edge, spot, spot.y + top + ROW_MIDDLE) for edge, top in rows]
             if block.gradient is not None:
                 self.room[block.gradient] = int((spot.width - 20) / SMALL)
         for block in blocks:

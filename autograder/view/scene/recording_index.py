@@ -80,9 +80,8 @@ def index_recording(recording: Recording) -> RecordingIndex:
         for edge in frame.step.saved:
             _add_edge(index, index.playback.saved[edge], names)
     told = [harm.edge for harm in recording.verdict.harms if harm.edge in index.playback.saved]
-    reached = sorted(
-        index.harmed, key=lambda edge: (not index.playback.is_reached(index.playback.saved[edge].node), edge)
-    )
+    nodes = {edge: index.playback.saved[edge].node for edge in index.harmed}
+    reached = sorted(nodes, key=lambda edge: (not index.playback.is_reached(nodes[edge]), edge))
     index.focus = list(dict.fromkeys(edge for edge in [*told, *reached] if edge is not None))
     return index
 

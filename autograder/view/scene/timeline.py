@@ -131,17 +131,12 @@ def _cause(recording: Recording, harm: Harm) -> str:
     (name, gradient) = wrong[0]
     if harm.kind not in WORDS:  # a row names the node that saved the tensor
         line = where(harm.mutated_at[0], recording.programs[0].file)
-        cause = translated(
-            "{line} modified {tensor}{through}", line=line, tensor=harmed_tensor(harm), through=through(harm)
-        )
-    got, right = short_values(gradient.got), short_values(gradient.true)
-    if gradient.off and max(len(got), len(right)) > VALUES:
-        return translated(
-            "{name}.grad is off by {off}, because {cause}", name=name, off=percent(gradient.off), cause=cause
-        )
-    return translated(
-        "{name}.grad is {got} instead of {right}, because {cause}", name=name, got=got, right=right, cause=cause
-    )
+        known = {"line": line, "tensor": harmed_tensor(harm), "through": through(harm)}
+        cause = translated("{line} modified {tensor}{through}", **known)
+    known = {"name": name, "got": short_values(gradient.got), "right": short_values(gradient.true), "cause": cause}
+    if gradient.off and max(len(known["got"]), len(known["right"])) > VALUES:
+        return translated("{name}.grad is off by {off}, because {cause}", off=percent(gradient.off), **known)
+    return translated("{name}.grad is {got} instead of {right}, because {cause}", **known)
 
 
 def _refused(recording: Recording, harm: Harm) -> Harm:
@@ -184,12 +179,9 @@ def _rest(recording: Recording, names: list[str], more: int) -> Iterator[str]:
         yield translated("Not modified: {names}.", names=told)
     if recording.verdict.graph_faults and not (recording.verdict.harms or recording.verdict.fixes):
         fault = recording.verdict.graph_faults[0]
-        words = (
-            translatable("This change was run: {change}.")
-            if fault.was_run
-            else translatable("Suggested change, not run: {change}.")
-        )
-        yield translated(words, change=localized(fault.change, recording.verdict.messages).rstrip(".。"))
+        change = localized(fault.change, recording.verdict.messages).rstrip(".。")
+        told = translated("This change was run: {change}.", change=change)
+        yield told if fault.was_run else translated("Suggested change, not run: {change}.", change=change)
 
 
 def _unmodified(recording: Recording, columns: list[Column]) -> list[str]:
@@ -222,9 +214,8 @@ def _watched_column(recording: Recording) -> Iterator[Column]:
             yield Column("", "", tuple(rows))
         return
     words, is_counted = harm_words(harm, recording), harm.saved_version != harm.version_now
-    marked: list[tuple[Place, Mark]] = (
-        [(harm.saved_at, Mark("saved", words.saved, is_read=True))] if words.saved else []
-    )
+    saved = Mark("saved", words.saved, is_read=True)
+    marked: list[tuple[Place, Mark]] = [(harm.saved_at, saved)] if words.saved else []
     for place in harm.mutated_at[:LINES]:
         marked.append((place, Mark("modified" if is_counted else "unseen", words.modified + through(harm))))
     if error is not None and is_counted:

@@ -168,14 +168,12 @@ def _code(recording: Recording) -> list[str]:
         write, saved = verdict.harms[0].mutated_at[0], verdict.harms[0].saved_at
     elif verdict.graph_faults:
         write = saved = verdict.graph_faults[0].place
-    elif (
-        verdict.outcome == "raises-forward"
-        and verdict.error
-        and (at := verdict.error.place(recording.programs[0].file))
-    ):
-        write = saved = at
     else:
-        return []
+        stops = verdict.error if verdict.outcome == "raises-forward" else None
+        at = stops.place(recording.programs[0].file) if stops else None
+        if not at:
+            return []
+        write = saved = at
     sources = {program.file: program.source.splitlines() for program in recording.programs}
     source = sources.get(write.file, [])
     near = {line for line in range(write.line - 1, write.line + 2) if 0 < line <= len(source)}
@@ -223,9 +221,8 @@ def _gradients(recording: Recording) -> list[str]:
         return []
     most = GRADIENTS // 2 if verdict.graph_faults else GRADIENTS
     lines = [gradient_line(name, one, is_compared(verdict), WIDTH) for name, one in verdict.gradients.items()]
-    return (
-        lines if len(lines) <= most else [*lines[: most - 1], translated("… {count} more", count=len(lines) - most + 1)]
-    )
+    more = translated("… {count} more", count=len(lines) - most + 1)
+    return lines if len(lines) <= most else [*lines[: most - 1], more]
 
 
 def _notes(recording: Recording, most: int) -> list[str]:

@@ -208,10 +208,9 @@ def consequence(harm: Harm, verdict: Verdict) -> str:
         return off
     if harm.saved_version is None or harm.saved_version == harm.version_now:
         return ""
+    known = {"saved": harm.saved_version, "version": harm.version_now}
     refused = translated(
-        "It was at version {saved} when it was saved and is at {version}, so backward() raises an error.",
-        saved=harm.saved_version,
-        version=harm.version_now,
+        "It was at version {saved} when it was saved and is at {version}, so backward() raises an error.", **known
     )
     unneeded = "" if harm.bytes_changed else translated("No value changed: PyTorch counts writes, not changes.")
     return join_sentences([refused, unneeded])

@@ -29,12 +29,10 @@ def title(verdict: Verdict, file: str = "") -> str:
     if is_refused(verdict):
         return translated("not passed: {reason}", reason=verdict.refusal)
     if verdict.outcome == "correct" and (name := untrained_name(verdict)):
-        if verdict.excerpt is not None:
-            count = f"{verdict.excerpt.calls:,}"
-            return translated(
-                "correct, but `{name}` is not trained in the {count} steps that ran", name=name, count=count
-            )
-        return translated("correct, but `{name}` is never trained", name=name)
+        if verdict.excerpt is None:
+            return translated("correct, but `{name}` is never trained", name=name)
+        known = {"name": name, "count": f"{verdict.excerpt.calls:,}"}
+        return translated("correct, but `{name}` is not trained in the {count} steps that ran", **known)
     return f"{verdict.outcome}: {headline(verdict, file)}"
 
 
@@ -54,11 +52,10 @@ def about_refused(verdict: Verdict) -> str:
     """Return a statement on the gradients of a program that a check refused for another reason."""
     answers = [check.answer for check in verdict.checks]
     cut = any(named.mark == "lost" for named in verdict.named)
+    told = translatable("In this program itself, {headline}.")
     if "yes" in answers and "no" not in answers and not cut:
-        return translated(
-            "The gradients are right for what this program computes: {headline}.", headline=headline(verdict)
-        )
-    return translated("In this program itself, {headline}.", headline=headline(verdict))
+        told = translatable("The gradients are right for what this program computes: {headline}.")
+    return translated(told, headline=headline(verdict))
 
 
 def headline(verdict: Verdict, file: str = "") -> str:
@@ -72,10 +69,8 @@ def headline(verdict: Verdict, file: str = "") -> str:
         return translated("backward was never called, so no gradient was checked")
     if "no" in answers.values():
         return translated("no write broke backward; but a custom backward is not the derivative of its forward")
-    seen = min(
-        (one.place for one in verdict.graph_faults), key=lambda place: (place.file != file, place.line), default=None
-    )
-    if seen:
+    places = [one.place for one in verdict.graph_faults]
+    if seen := min(places, key=lambda place: (place.file != file, place.line), default=None):
         line = localized(line_of(seen, file or seen.file))
         return translated("no write broke backward; but see {line}", line=line)
     if answers.get("finite differences") == "not known":

@@ -74,13 +74,12 @@ class WriteSentences:
         """Return the sentence about the new parameters and buffers of modules."""
         if not tensors:
             return []
+        told = count_noun(len(tensors), "{count} new tensor is initialized.", "{count} new tensors are initialized.")
         if all(self.playback.tensors[t].kind == "parameter" for t in tensors):
-            return [
-                count_noun(
-                    len(tensors), "{count} new parameter is initialized.", "{count} new parameters are initialized."
-                )
-            ]
-        return [count_noun(len(tensors), "{count} new tensor is initialized.", "{count} new tensors are initialized.")]
+            told = count_noun(
+                len(tensors), "{count} new parameter is initialized.", "{count} new parameters are initialized."
+            )
+        return [told]
 
     def _kind(self, write: Write) -> Kind:
         """Return whether and how counters counted a write."""

@@ -30,11 +30,10 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
     if program.verdict.outcome != "raises-backward":
         return
     for name, edits in [*of_loops(program.source), *of_methods(program.source), *given_to_loops(program.source)]:
-        yield Candidate(
-            KIND,
-            edits,
-            Message("change.earlier_rounds|No gradient flows through {name} into earlier rounds any more.", name=name),
+        told = Message(
+            "change.earlier_rounds|No gradient flows through {name} into earlier rounds any more.", name=name
         )
+        yield Candidate(KIND, edits, told)
 
 
 def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
@@ -82,9 +81,8 @@ def given_to_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ..
         if isinstance(loop, ast.For | ast.While) and any(calls_backward(one) for one in loop.body):
             block = source.block(loop)
             for statement in block[: block.index(loop)]:
-                if isinstance(statement, ast.Assign) and isinstance(
-                    statement.value, ast.Tuple | ast.Name | ast.Subscript
-                ):
+                value = statement.value if isinstance(statement, ast.Assign) else None
+                if isinstance(value, ast.Tuple | ast.Name | ast.Subscript):
                     for name in sorted(names_bound(statement) & names_loaded(loop)):
                         for text in (several(name), one_tensor(name)):
                             yield name, (after(source, statement, text),)
@@ -112,21 +110,17 @@ def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
             for name in used_names(program.source, statement):
                 if is_used_elsewhere(program.source, name, statement):
                     edits = (insert(program.source, name, ".detach()", after=True),)
-                    yield Candidate(
-                        "detach what the other loss trains",
-                        edits,
-                        Message(
-                            "change.second_loss|No gradient flows from the second loss through {name} any more.",
-                            name=name.id,
-                        ),
+                    told = Message(
+                        "change.second_loss|No gradient flows from the second loss through {name} any more.",
+                        name=name.id,
                     )
+                    yield Candidate("detach what the other loss trains", edits, told)
 
 
 def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
     """Return the assignments in the block of a backward call that lead to its roots, closest first."""
-    wanted = {
-        one.id for call in every(ast.Call, last) if called(call) == "backward" for one in every(ast.Name, call.func)
-    }
+    backwards = [call.func for call in every(ast.Call, last) if called(call) == "backward"]
+    wanted = {one.id for function in backwards for one in every(ast.Name, function)}
     found: list[ast.stmt] = []
     for one in reversed([one for one in source.block(last) if one.lineno <= last.lineno]):
         if isinstance(one, ast.Assign) and names_bound(one) & wanted:
@@ -137,19 +131,13 @@ def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
 
 def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
     """Return the names whose values the statement uses, without called functions and owners of attributes."""
-    loaded = [one for one in every(ast.Name, statement) if isinstance(one.ctx, ast.Load)]
-    return [
-        one
-        for one in loaded
-        if not isinstance(source.parents[one], ast.Attribute)
-        and not (isinstance(holder := source.parents[one], ast.Call) and holder.func is one)
-    ]
+    loaded = [(one, source.parents[one]) for one in every(ast.Name, statement) if isinstance(one.ctx, ast.Load)]
+    used = [(one, holder) for one, holder in loaded if not isinstance(holder, ast.Attribute)]
+    return [one for one, holder in used if not (isinstance(holder, ast.Call) and holder.func is one)]
 
 
 def is_used_elsewhere(source: EditableSource, name: ast.Name, statement: ast.stmt) -> bool:
     """Return whether another statement of the block assigns the name, and some other statement reads it."""
     others = [one for one in source.block(statement) if one is not statement]
-    made = [one for one in others if isinstance(one, ast.Assign) and name.id in names_bound(one)]
-    return bool(made) and any(
-        other.id == name.id and isinstance(other.ctx, ast.Load) for one in others for other in every(ast.Name, one)
-    )
+    is_made = any(isinstance(one, ast.Assign) and name.id in names_bound(one) for one in others)
+    return is_made and any(name.id in names_loaded(one) for one in others)

@@ -133,16 +133,13 @@ def rebind_result(program: BrokenProgram) -> Iterator[Candidate]:
     for write in program.writes:
         if write.is_method and of_module(source, write.node) and not write.path:
             end = source.span(write.node.func)[1]
-            yield Candidate(
-                "out of place", (*bind_result(source, write.statement, write.node, write.root), Edit(end - 1, end, ""))
-            )
+            bound = bind_result(source, write.statement, write.node, write.root)
+            yield Candidate("out of place", (*bound, Edit(end - 1, end, "")))
     for statement, call in every_call(source):
         for keyword in call.keywords:
             if keyword.arg == "out":
-                yield Candidate(
-                    "out of place",
-                    (*bind_result(source, statement, call, keyword.value), remove_keyword(source, call, keyword)),
-                )
+                bound = bind_result(source, statement, call, keyword.value)
+                yield Candidate("out of place", (*bound, remove_keyword(source, call, keyword)))
 
 
 def switch_off_inplace(program: BrokenProgram) -> Iterator[Candidate]:
@@ -187,14 +184,10 @@ def rebind_masked(program: BrokenProgram) -> Iterator[Candidate]:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and not is_whole(write.target.slice):
             name, value = source.of(write.root), write.node.value
             mask = source.of(write.target.slice)
-            if is_number(value):
-                yield Candidate(
-                    "out of place", assign(source, write, f"{name}.masked_fill({mask}, {source.of(value)})")
-                )
-            elif isinstance(write.target.slice, ast.Compare | ast.Name | ast.UnaryOp | ast.BinOp):
-                yield Candidate(
-                    "out of place", assign(source, write, f"torch.where({mask}, {source.of(value)}, {name})")
-                )
+            masked = f"{name}.masked_fill({mask}, {source.of(value)})"
+            chosen = f"torch.where({mask}, {source.of(value)}, {name})"
+            if is_number(value) or isinstance(write.target.slice, ast.Compare | ast.Name | ast.UnaryOp | ast.BinOp):
+                yield Candidate("out of place", assign(source, write, masked if is_number(value) else chosen))
 
 
 def rebind_filled(program: BrokenProgram) -> Iterator[Candidate]:

@@ -79,9 +79,8 @@ class SingleViews(TorchFunctionMode):
         if not isinstance(parts, list | tuple) or not all(isinstance(one, torch.Tensor) for one in parts):
             return result
         split, asked = next(iter(tensors([args, kwargs or {}])), None), torch.is_grad_enabled()
-        if split is None or not all(
-            is_view(one) and (one.requires_grad or not asked) and shares_memory(split, one) for one in parts
-        ):
+        refused = [one for one in parts if is_view(one) and (one.requires_grad or not asked)]
+        if split is None or len(refused) < len(parts) or not all(shares_memory(split, one) for one in parts):
             return result
         with torch.enable_grad():
             single = [split.as_strided(one.shape, one.stride(), one.storage_offset()) for one in parts]
@@ -162,12 +161,8 @@ class UnusedGradients:
         """Yield the leaves that were modified since an earlier call, after this call's graph had read them."""
         first_read = reads(call)
         for leaf, key in zip(call.targets, call.keys, strict=False):
-            since = [
-                known[id(leaf)]
-                for number, known in self._calls
-                if first_read.get(id(leaf), number) < number and id(leaf) in known
-            ]
-            if any(earlier != key for earlier in since):
+            since = [known for number, known in self._calls if first_read.get(id(leaf), number) < number]
+            if any(known.get(id(leaf), key) != key for known in since):
                 yield leaf
 
 

@@ -87,9 +87,8 @@ def _comes_later(module: types.ModuleType | None, folder: str) -> bool:
     # Frozen and built-in modules are imported before any file is searched (sys.meta_path).
     origin = getattr(getattr(module, "__spec__", None), "origin", None)
     file = getattr(module, "__file__", None)
-    return bool(file and origin not in ("frozen", "built-in")) and not os.path.realpath(str(file)).startswith(
-        os.path.join(os.path.realpath(folder), "")
-    )
+    is_in_folder = os.path.realpath(str(file)).startswith(os.path.join(os.path.realpath(folder), ""))
+    return bool(file and origin not in ("frozen", "built-in")) and not is_in_folder
 
 
 def run_module(

@@ -180,9 +180,8 @@ class ScratchFolder:
 
     def _deliver(self) -> None:
         """Move new files above the project, such as `../log`, to the places where a plain run writes them."""
-        above = (
-            {str(parent) for folder in self._folders for parent in Path(folder).parents} if self.is_copied else set()
-        )
+        folders = self._folders if self.is_copied else []
+        above = {str(parent) for folder in folders for parent in Path(folder).parents}
         for entry in [entry for folder in above for entry in os.scandir(self.root + folder)]:
             target = entry.path.removeprefix(self.root)
             if self._looks.get(entry.path) != look_at(entry.path):
