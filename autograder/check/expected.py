@@ -60,9 +60,8 @@ def find_other_values(recording: Recording, original: Recording, as_listed: bool
     if not found:
         return None if as_listed else find_other_values(recording, original, as_listed=True)
     place, name = min(found, key=lambda one: order[one[0]])
-    return NamedLine(
-        place, Message("expected.other_values|{name} gets other values here than in the original program", name=name)
-    )
+    told = Message("expected.other_values|{name} gets other values here than in the original program", name=name)
+    return NamedLine(place, told)
 
 
 def find_swapped(recording: Recording, path: str, right: Array) -> NamedLine | None:
@@ -75,13 +74,10 @@ def find_swapped(recording: Recording, path: str, right: Array) -> NamedLine | N
     held = {other: _unsigned(mine[-1].values) for other, mine in _held(recording).items()}
     if name not in held or held[name] == values or values not in held.values():
         return None
-    return NamedLine(
-        ended.place,
-        Message(
-            "expected.other_name_returned|another name has the values of the task, and this line returns {name}",
-            name=name,
-        ),
+    told = Message(
+        "expected.other_name_returned|another name has the values of the task, and this line returns {name}", name=name
     )
+    return NamedLine(ended.place, told)
 
 
 def _unsigned(values: str) -> str:

@@ -270,12 +270,6 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     answers = written_answers(classroom, state.salt)
     second = _second_reading(folder / SECOND, answers, state)
     state.marks |= {answer.code: Mark(answer.points, answer.comment) for answer in answers}
-    _write(folder, state, answers, sample)
-    waiting = sum(answer.points is None for answer in answers)
-    return Reading(folder / ANSWERS, len(answers), waiting, taken, second)
-
-
-def _write(folder: Path, state: ReadingState, answers: list[WrittenAnswer], sample: int) -> None:
     files = {folder / STATE: msgspec.json.encode(state), folder / ANSWERS: sheet(answers)}
     if sample:
         columns = tuple(SECOND_POINTS if name == "points" else name for name in COLUMNS if name != "comment")
@@ -286,6 +280,8 @@ def _write(folder: Path, state: ReadingState, answers: list[WrittenAnswer], samp
         raise ReadingError(
             f"{printable(str(folder))} cannot be written to ({error.strerror}). Marks that were filled in are in the gradebook"
         ) from None
+    waiting = sum(answer.points is None for answer in answers)
+    return Reading(folder / ANSWERS, len(answers), waiting, taken, second)
 
 
 def spread(answers: list[WrittenAnswer], count: int) -> list[WrittenAnswer]:

@@ -64,7 +64,10 @@ class TableFile:
                 f"{self.name} is not UTF-8 (byte {error.start}). Download it again, or save it as “CSV UTF-8”"
             ) from None
         self.delimiter = _delimiter(self._text)
-        self._cells = self._split()
+        rows = [row for row in _rows(self._text, self.delimiter) if len(row) > 1 or row[0].text.strip()]
+        if not rows or len(rows[0]) < 2:
+            raise TableError(f"{self.name} contains no table: one line of column names, then a line for each student")
+        self._cells = [self._of_width(len(rows[0]), row, number) for number, row in enumerate(rows, 1)]
 
     @property
     def name(self) -> str:
@@ -101,12 +104,6 @@ class TableFile:
         if not re.search(rf'["\r\n{re.escape(self.delimiter)}]', text):
             return text
         return '"{}"'.format(text.replace('"', '""'))
-
-    def _split(self) -> list[list[Cell]]:
-        rows = [row for row in _rows(self._text, self.delimiter) if len(row) > 1 or row[0].text.strip()]
-        if not rows or len(rows[0]) < 2:
-            raise TableError(f"{self.name} contains no table: one line of column names, then a line for each student")
-        return [self._of_width(len(rows[0]), row, number) for number, row in enumerate(rows, 1)]
 
     def _of_width(self, width: int, row: list[Cell], number: int) -> list[Cell]:
         """Return a row with as many cells as the first: spreadsheets omit empty cells at the end, and Canvas adds some."""

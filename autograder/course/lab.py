@@ -66,7 +66,11 @@ def open_lab(
     """
     page = _page(lesson)
     try:
-        _make_ready(teacher, spoken)
+        if teacher:
+            require_clone("lab --teacher")
+        _write_settings(teacher)
+        for line in [] if teacher else hand_out(spoken):
+            print(line)
     except OSError as error:
         raise LabError.of(
             "lab.not_writable|{folder} cannot be written ({reason}). Run the command in a folder of your own.",
@@ -91,14 +95,6 @@ def open_lab(
             webbrowser.open(address)
         return server.wait()
     return 0  # stopped by Ctrl-C
-
-
-def _make_ready(teacher: bool, spoken: str) -> None:
-    if teacher:
-        require_clone("lab --teacher")
-    _write_settings(teacher)
-    for line in [] if teacher else hand_out(spoken):
-        print(line)
 
 
 def work_folder(spoken: str) -> Path:

@@ -57,10 +57,6 @@ def replace_files(files: Mapping[Path, bytes]) -> None:
             os.replace(written, path)
     except OSError:
         for written in fresh.values():
-            _remove(written)
+            with contextlib.suppress(OSError):
+                written.unlink()
         raise
-
-
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.unlink()

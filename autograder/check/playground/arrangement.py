@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -112,16 +111,12 @@ def arrangements(program: PlayProgram, most: int = MOST) -> list[Arrangement]:
     that return. For other programs, each line is moved to each such place in each of its forms, with the other lines as
     given.
     """
-    found = _orders(program) if program.spare else _moves(program)
-    return list(islice(_once_each(found), most))
-
-
-def _once_each(found: Iterable[Arrangement]) -> Iterator[Arrangement]:
-    known = set()
-    for arrangement in found:
-        if arrangement.key not in known:
-            known.add(arrangement.key)
-            yield arrangement
+    known: dict[str, Arrangement] = {}
+    for arrangement in _orders(program) if program.spare else _moves(program):
+        known.setdefault(arrangement.key, arrangement)
+        if len(known) == most:
+            break
+    return list(known.values())
 
 
 def text_of(program: PlayProgram, arrangement: Arrangement) -> str:

@@ -172,7 +172,12 @@ def writable_names(paths: Iterable[str], taken: Iterable[str]) -> dict[str, str]
     matches = {}
     for path in paths:
         name = "/".join(map(_writable, path.split("/")))
-        matches[path] = _unused(name, used)
+        stem, dot, suffix = name.rpartition(".")
+        number, chosen = 1, name
+        while chosen.casefold() in used:
+            number += 1
+            chosen = f"{stem} ({number}).{suffix}" if dot and "/" not in suffix else f"{name} ({number})"
+        matches[path] = chosen
         used.add(matches[path].casefold())
     return matches
 
@@ -187,15 +192,6 @@ def _writable(part: str) -> str:
         stem, suffix = (stem[:-1], suffix) if stem else ("", suffix[:-1])
         part = f"{stem}{dot}{suffix}" if stem else suffix
     return part
-
-
-def _unused(name: str, used: set[str]) -> str:
-    stem, dot, suffix = name.rpartition(".")
-    number, chosen = 1, name
-    while chosen.casefold() in used:
-        number += 1
-        chosen = f"{stem} ({number}).{suffix}" if dot and "/" not in suffix else f"{name} ({number})"
-    return chosen
 
 
 LIMITS = Limits()

@@ -78,43 +78,32 @@ def place(
         The action, and the reason for it ("" if it is obvious).
     """
     try:
-        return _place(classroom, student, work, known, earlier, is_in_time)
+        folder = classroom.submitted(student)
+        if folder.is_symlink() or folder.parent.is_symlink():
+            return "cannot be placed", "the student's folder in submitted/ is a link; remove it"
+        if not folder.exists():
+            _write(folder, work)
+            return "new", ""
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        present = _present(classroom, student, known)
+        present = replace(present, in_time=is_in_time(student, present.handed_in, bool(known and known.late)))
+        if present.files == work.files:
+            _stamp(folder, work.handed_in or present.handed_in)
+            return "as before", ""
+        age = _age(work, present, known)
+        if age in KEPT:
+            return "kept as it is", KEPT[age]
+        keep_earlier(work if age == "older" else present, earlier)
+        if age == "newer":
+            _write(folder, work)
+        if present.in_time and not work.in_time:
+            return "older than what is there", "late; the last submission in time counts"
+        return ("newer than before" if age == "newer" else "older than what is there"), ""
     except (OSError, UnreadableSubmission) as error:  # for example, a file that has the name of the student's folder
         if isinstance(error, OSError) and is_about_the_machine(error):
             raise
         return "cannot be placed", f"an existing file in submitted/ is in the way: {reason_of(error)}"
-
-
-def _place(
-    classroom: Classroom,
-    student: str,
-    work: SubmissionFiles,
-    known: CollectedSubmission | None,
-    earlier: Path,
-    is_in_time: IsInTime,
-) -> tuple[Placing, str]:
-    folder = classroom.submitted(student)
-    if folder.is_symlink() or folder.parent.is_symlink():
-        return "cannot be placed", "the student's folder in submitted/ is a link; remove it"
-    if not folder.exists():
-        _write(folder, work)
-        return "new", ""
-    if not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    present = _present(classroom, student, known)
-    present = replace(present, in_time=is_in_time(student, present.handed_in, bool(known and known.late)))
-    if present.files == work.files:
-        _stamp(folder, work.handed_in or present.handed_in)
-        return "as before", ""
-    age = _age(work, present, known)
-    if age in KEPT:
-        return "kept as it is", KEPT[age]
-    keep_earlier(work if age == "older" else present, earlier)
-    if age == "newer":
-        _write(folder, work)
-    if present.in_time and not work.in_time:
-        return "older than what is there", "late; the last submission in time counts"
-    return ("newer than before" if age == "newer" else "older than what is there"), ""
 
 
 def keep_earlier(work: SubmissionFiles, earlier: Path) -> None:

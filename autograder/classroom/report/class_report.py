@@ -182,6 +182,8 @@ def class_report(classroom: Classroom) -> ClassReport:
     reports = [_exercise(records, cell, item, notebooks) for cell, item in zip(records.cells, items, strict=True)]
     scores = [score.total for score in records.scores.values()]
     teaching, named = teaching_of(classroom.sources, classroom.assignment), _named(reports)
+    # To discuss: exercises in which many students gave the same wrong answer, but not all did.
+    asked = sorted((report for report in reports if report.wrong), key=lambda report: -_worth(report))
     return ClassReport(
         assignment=classroom.assignment,
         max_points=records.max_points,
@@ -192,7 +194,7 @@ def class_report(classroom: Classroom) -> ClassReport:
         exercises=reports,
         beliefs=_beliefs(teaching, named),
         named=_by_frequency(named),
-        questions=_questions(reports),
+        questions=[report.id for report in asked[:QUESTIONS]],
         ask=teaching.ask if teaching else "",
         behind=_behind(records, classroom),
         excused=excused,
@@ -301,12 +303,6 @@ def _by_frequency(shown: Mapping[str, Mapping[str, tuple[str, ...]]]) -> list[Be
         for name, by in shown.items()
     ]
     return sorted(rows, key=lambda row: (-row.students, row.belief))
-
-
-def _questions(reports: list[ExerciseReport]) -> list[str]:
-    """Return the exercises to discuss: those in which many students gave the same wrong answer, but not all did."""
-    asked = sorted((report for report in reports if report.wrong), key=lambda report: -_worth(report))
-    return [report.id for report in asked[:QUESTIONS]]
 
 
 def _worth(report: ExerciseReport) -> float:

@@ -219,7 +219,8 @@ def whole_report(assignment: str, course: Path) -> WholeReport:
         ClassError: the assignment does not exist.
         NotGradedError: the assignment has not been graded yet.
     """
-    name = _full_name(assignment, course)
+    names = [name for name in _assignments(course) if assignment and name.startswith(assignment)]
+    name = names[0] if len(names) == 1 else assignment
     classroom = _last(course) if assignment == ALL else open_class(course, name, without_submissions=True)
     report = class_report(classroom)
     return WholeReport(report, change_since(classroom, report), course_lines(classroom) if assignment == ALL else [])
@@ -241,11 +242,6 @@ def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bo
     if as_json:
         return json.dumps({"version": 1} | msgspec.to_builtins(whole), indent=2)
     return translated("{count} students; the page is {file}", count=len(whole.report.scores), file=target)
-
-
-def _full_name(beginning: str, course: Path) -> str:
-    names = [name for name in _assignments(course) if beginning and name.startswith(beginning)]
-    return names[0] if len(names) == 1 else beginning
 
 
 def _assignments(course: Path) -> list[str]:

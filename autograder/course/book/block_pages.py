@@ -233,13 +233,11 @@ class BlockPages:
         elif isinstance(block, ExerciseBlock):
             shown = self._task(block)
         else:
-            shown = self._prose(block)
+            anchor = f' id="{block.id}"'
+            # An English heading may have its cell's id.
+            text = markdown_html(block.markdown, ROOT_MARK).replace(anchor, "")
+            shown = f'<div class="prose"{anchor}>{text}</div>'
         return shown, shown
-
-    def _prose(self, block: ProseBlock) -> str:
-        anchor = f' id="{block.id}"'
-        text = markdown_html(block.markdown, ROOT_MARK).replace(anchor, "")  # an English heading may have its cell's id
-        return f'<div class="prose"{anchor}>{text}</div>'
 
     def _task(self, block: ExerciseBlock) -> str:
         table = f"{self.lesson}/{block.id}-table" if block.table else ""
@@ -248,7 +246,9 @@ class BlockPages:
         return str(self.macros.task(block.id, code_html(block.source), self.lesson, table))
 
     def _code(self, block: CodeBlock, folded: bool) -> str:
-        name = _program_name(block)
+        # the name of the function that the cell runs, which is shorter than the cell's id
+        named = re.search(r"^def (\w+)", block.source, re.M)
+        name = named[1] if named else block.id
         pictures = [self._figure(shown.recording, self._unique(name), shown.counters) for shown in block.recordings]
         shown = [_display(display) for display in block.displays]
         hidden = pictures or ("autograder.course" in block.source and not block.is_setup)
@@ -307,12 +307,6 @@ def _lines_to_name(block: QuestionBlock, code: str) -> list[tuple[str, int | Non
         lines.index(choice.answer): number for number, choice in enumerate(block.choices) if choice.answer in lines
     }
     return [(line, numbers.get(at)) for at, line in enumerate(code.split("\n"))]
-
-
-def _program_name(block: CodeBlock) -> str:
-    """Return the name of the function that a cell runs, which is shorter than the cell's id."""
-    named = re.search(r"^def (\w+)", block.source, re.M)
-    return named[1] if named else block.id
 
 
 def _display(display: dict[str, str]) -> str:

@@ -217,15 +217,12 @@ class BookSite:
         root = "../" * path.count("/")
         known = {
             "path": path, "root": root, "title": title, "shelf": self.shelf, "torch": self.options.torch, "card": "",
-            "address": self._address(),
+            "address": f"{self.options.address}{language()}/" if self.options.address else "",
             "languages": [pair for pair in self.options.languages if pair[0] != language()],
             "description": translated("Predict the outcome of a few lines of PyTorch, and see what autograd saved."),
         }  # fmt: skip
         text = self.templates.get_template(template).render(known | given)
         self.files[path] = text.replace(ROOT_MARK, root)
-
-    def _address(self) -> str:
-        return f"{self.options.address}{language()}/" if self.options.address else ""
 
 
 def _title(blocks: Sequence[Block]) -> str:

@@ -136,7 +136,9 @@ def require_place(folder: Path) -> None:
                 "new folder with --out.",
                 shown=shown,
             )
-        _try_to_write(_place(folder))
+        # raises OSError if the parent folder cannot be written
+        above = next(parent for parent in _place(folder).parents if parent.exists())
+        tempfile.TemporaryDirectory(dir=above).cleanup()
     except OSError as error:
         raise BookFolderError.of(
             "book.not_writable|The book cannot be written to {shown}: {reason}. Name another folder with --out.",
@@ -153,12 +155,6 @@ def _place(folder: Path) -> Path:
 def _is_book(folder: Path) -> bool:
     mark = folder / MARK
     return mark.is_file() and mark.read_bytes() == SIGNED.encode()
-
-
-def _try_to_write(place: Path) -> None:
-    """Raise OSError if the parent folder cannot be written."""
-    above = next(parent for parent in place.parents if parent.exists())
-    tempfile.TemporaryDirectory(dir=above).cleanup()
 
 
 def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
@@ -278,7 +274,7 @@ def make_book(
     files: dict[str, str | bytes] = {**shared_files()}
     named = tuple((name, LANGUAGES[name]) for name in languages)
     torch = importlib.metadata.version("torch").partition("+")[0]
-    options = BookOptions(named, torch, _with_slash(address), repository)
+    options = BookOptions(named, torch, f"{address.rstrip('/')}/" if address else "", repository)
     for name in languages:
         with speaking(name):
             files |= {f"{name}/{path}": text for path, text in _pages(options, kept, added_questions).items()}
@@ -329,7 +325,3 @@ def require_addresses(address: str, repository: str) -> None:
                 given=repr(given),
                 option=option,
             )
-
-
-def _with_slash(address: str) -> str:
-    return f"{address.rstrip('/')}/" if address else ""

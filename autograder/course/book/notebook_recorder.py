@@ -129,7 +129,10 @@ def try_arrangements(name: str, source: str, space: Mapping[str, Any]) -> PlayTa
     offered = arrangements(program, MOST)
     if len(offered) < 2:
         return None
-    names = _used(source, space)
+    words = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    names = {
+        word: space[word] for word in words & set(space) if isinstance(space[word], ModuleType | type | FunctionType)
+    }
     tried = [recorded for arrangement in offered if (recorded := _try(program, arrangement, names))]
     return PlayTable(program, tuple(tried)) if len(tried) > 1 and tried[0].key == offered[0].key else None
 
@@ -178,14 +181,6 @@ def _try_order(shell: BookShell, program: PlayProgram, order: Arrangement, check
     error = shell.run(check).error
     said = "" if error is None else str(error).removeprefix(f"{program.name}: ")
     return msgspec.structs.replace(tried, passes=error is None, said=said)
-
-
-def _used(source: str, space: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the modules, classes and functions of the notebook that a program uses."""
-    words = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
-    return {
-        word: space[word] for word in words & set(space) if isinstance(space[word], ModuleType | type | FunctionType)
-    }
 
 
 KINDS: dict[str, Literal["outcome", "line", "value"]] = {

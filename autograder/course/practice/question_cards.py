@@ -125,7 +125,7 @@ class QuestionCards(ipywidgets.VBox):
         words = "<br>".join(f"<code>{outcome}</code> {html.escape(meaning(outcome))}" for outcome in OUTCOMES)
         self.children = (
             self._heading(),
-            _program(question.text),
+            ipywidgets.HTML(f"<pre>{html.escape(question.text)}</pre>"),
             ipywidgets.HTML(words),
             ipywidgets.HBox(buttons, layout=WRAPPED),
             typed,
@@ -183,7 +183,3 @@ def _button(label: str, tooltip: str, act: Callable[[], None]) -> ipywidgets.But
     button = ipywidgets.Button(description=label, tooltip=tooltip, layout=ipywidgets.Layout(width="auto"))
     button.on_click(lambda _: act())
     return button
-
-
-def _program(text: str) -> ipywidgets.HTML:
-    return ipywidgets.HTML(f"<pre>{html.escape(text)}</pre>")

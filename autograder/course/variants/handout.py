@@ -163,7 +163,11 @@ def hand_out(
                 _write(varied, path, for_credit)
         record.write(course)
         for student in students:
-            _move(Path(folder, FOLDER, student, assignment), course / FOLDER / student / assignment)
+            target = course / FOLDER / student / assignment
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                shutil.rmtree(target)
+            Path(folder, FOLDER, student, assignment).replace(target)
     return Handout(course / FOLDER, students, exercises, shared)
 
 
@@ -240,10 +244,3 @@ def mark_variant(notebook: NotebookNode, seed: int, changes: DeclaredChanges) ->
     """Write the seed and the names of a variant into its metadata, for `hint`, `reset` and `model_answer`."""
     stubs = {exercise.id: exercise.stub for exercise in exercises_of(notebook)}
     notebook.metadata[METADATA] = msgspec.to_builtins(OwnVariant(seed, stubs, chosen_names(changes, seed)))
-
-
-def _move(fresh: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists():
-        shutil.rmtree(target)
-    fresh.replace(target)

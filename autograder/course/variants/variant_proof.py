@@ -170,18 +170,13 @@ def candidates(exercise: AuthorExercise, names: dict[str, object]) -> list[str]:
     name = exercise.stub.partition(" ")[0]
     asked = next(questions_of(exercise.check), None)
     if asked is not None and asked.asks == "predicted_value":
-        return [f"{name} = {_value(asked.program, names)!r}"]
+        learner = CellNamespace(names)
+        with _quiet():
+            learner.run(f"{asked.program}\n\n\nreturned = {asked.program.partition('(')[0][4:]}()")
+        return [f"{name} = {learner.names['returned']!r}"]
     lines = [line.strip() for line in asked.program.splitlines()[1:]] if asked and asked.asks == "culprit" else []
     words = [f"{name} = {line!r}" for line in lines]
     return words or [f'{name} = "{outcome}"' for outcome in OUTCOMES]
-
-
-def _value(program: str, names: dict[str, object]) -> object:
-    """Return the return value of a check's program, given its source."""
-    learner = CellNamespace(names)
-    with _quiet():
-        learner.run(f"{program}\n\n\nreturned = {program.partition('(')[0][4:]}()")
-    return learner.names["returned"]
 
 
 @contextlib.contextmanager

@@ -31,16 +31,13 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     if any(again & set(call.nodes) for call in earlier):
         name = name_of(state, last.roots, Message("backward.the_loss|The loss"))
         made = state.graph.nodes[min(again)].place
-        yield GraphFault(
-            FREED_GRAPH.name,
-            made,
-            Message(
-                "backward.called_again|{name} is computed here once, and {place} calls backward on it more than once.",
-                name=name,
-                place=line_of(last.place, made.file),
-            ),
-            Message("backward.compute_before_each|Compute it again before each backward."),
+        told = Message(
+            "backward.called_again|{name} is computed here once, and {place} calls backward on it more than once.",
+            name=name,
+            place=line_of(last.place, made.file),
         )
+        change = Message("backward.compute_before_each|Compute it again before each backward.")
+        yield GraphFault(FREED_GRAPH.name, made, told, change)
         return
     shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
     if shared is None:
@@ -225,12 +222,8 @@ def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFa
                 "view.cannot_be_swapped|{name} is a view of {key}, so {place} cannot swap {key} with the converted tensor.",
                 **known,
             )
-            yield GraphFault(
-                REFUSED_TENSOR.name,
-                made,
-                told,
-                Message("view.take_after_conversion|Take the view after the conversion."),
-            )
+            change = Message("view.take_after_conversion|Take the view after the conversion.")
+            yield GraphFault(REFUSED_TENSOR.name, made, told, change)
             return
 
 
@@ -299,12 +292,8 @@ def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]
     places = {call.place for call in evidence.state.flow.calls if not call.recording}
     change = Message("no_grad.turn_on_before_loss|Turn recording on again before the loss is computed.")
     for place in sorted(places, key=lambda one: one.line):
-        yield GraphFault(
-            NOT_RECORDED.name,
-            place,
-            Message("no_grad.backward_while|backward is called while {switch}.", switch=switch),
-            change,
-        )
+        told = Message("no_grad.backward_while|backward is called while {switch}.", switch=switch)
+        yield GraphFault(NOT_RECORDED.name, place, told, change)
 
 
 def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:

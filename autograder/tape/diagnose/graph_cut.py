@@ -104,26 +104,23 @@ def _is_loop_variable(tree: ast.Module | None, name: str, line: int) -> bool:
 
 def _missing(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that read the `.grad` of a tensor with a graph."""
-    state, told = evidence.state, set()
+    state, reported = evidence.state, set()
     for place, tracked in state.flow.missing:
-        if place not in told and tracked.node is not None:
-            told.add(place)
+        if place not in reported and tracked.node is not None:
+            reported.add(place)
             name, made = name_of(state, [tracked], "it"), state.graph.nodes[tracked.node].place
-            yield GraphFault(
-                MISSING.name,
-                place,
-                Message(
-                    "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
-                    "backward fills only the .grad of leaves.",
-                    name=name,
-                    place=line_of(made, place.file),
-                ),
-                Message(
-                    "leaf.make_leaf|Make {name} itself the leaf (requires_grad_() after that computation), "
-                    "or call {name}.retain_grad() before backward.",
-                    name=name,
-                ),
+            told = Message(
+                "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
+                "backward fills only the .grad of leaves.",
+                name=name,
+                place=line_of(made, place.file),
             )
+            change = Message(
+                "leaf.make_leaf|Make {name} itself the leaf (requires_grad_() after that computation), "
+                "or call {name}.retain_grad() before backward.",
+                name=name,
+            )
+            yield GraphFault(MISSING.name, place, told, change)
 
 
 MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)

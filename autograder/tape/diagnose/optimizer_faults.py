@@ -85,12 +85,8 @@ def _unused(
             "computed from {base} itself.",
             base=of, root=root,
         )  # fmt: skip
-        return GraphFault(
-            UNUSED_TARGET.name,
-            call.place,
-            told,
-            Message("target.index_gradient|Ask for the gradient of {base}, and index it.", base=of),
-        )
+        change = Message("target.index_gradient|Ask for the gradient of {base}, and index it.", base=of)
+        return GraphFault(UNUSED_TARGET.name, call.place, told, change)
     told = Message(
         "target.not_in_graph|{root} was computed without {name}, so its graph does not contain it.",
         root=root,
@@ -219,72 +215,55 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     thrown = {new.id for _, new in flow.steps.thrown_away}
     known, elsewhere = thrown | flow.reached.keys(), reached_elsewhere(evidence)
     idle = [one for number, one in flow.held.items() if number not in known and one.shape not in elsewhere]
-    missed = [
-        one
-        for number, one in flow.reached.items()
-        if number not in flow.held and one.parameter and one.memory not in written
-    ]
+    unheld = (one for number, one in flow.reached.items() if number not in flow.held and one.parameter)
+    missed = [one for one in unheld if one.memory not in written]
     if flow.optimizer_at is None or not idle or not missed:
         return
     cuts = [cut for cut in flow.cuts.values() if cut.joined and not is_early_copy(cut)]
     cut_off = {number for cut in cuts for number in leaves_above(state, cut)}
     if {one.id for one in idle} & cut_off:
         return
-    yield GraphFault(
-        FOREIGN.name,
-        flow.optimizer_at,
-        counted_message(
-            len(idle),
-            "optimizer.foreign.one|the optimizer updates {count} tensor that no loss depends on, and not {names}, which get gradients.",
-            "optimizer.foreign|the optimizer updates {count} tensors that no loss depends on, and not {names}, which get gradients.",
-            names=name_of(state, missed, Message("optimizer.the_parameters|the parameters")),
-        ),
-        Message(
-            "optimizer.make_after|Make the optimizer after the model is complete, from the parameters of the model "
-            "that computes the loss."
-        ),
-        tensors_of(state, idle) + tensors_of(state, missed),
+    told = counted_message(
+        len(idle),
+        "optimizer.foreign.one|the optimizer updates {count} tensor that no loss depends on, and not {names}, which get gradients.",
+        "optimizer.foreign|the optimizer updates {count} tensors that no loss depends on, and not {names}, which get gradients.",
+        names=name_of(state, missed, Message("optimizer.the_parameters|the parameters")),
     )
+    change = Message(
+        "optimizer.make_after|Make the optimizer after the model is complete, from the parameters of the model that computes the loss."
+    )
+    concerned = tensors_of(state, idle) + tensors_of(state, missed)
+    yield GraphFault(FOREIGN.name, flow.optimizer_at, told, change, concerned)
 
 
 def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the optimizer steps before which all gradients of a backward were cleared, one fault per line."""
-    state, told = evidence.state, set()
+    state, reported = evidence.state, set()
     for old, new in state.flow.steps.thrown_away:
         made = state.made_at(new)
-        if made is not None and made not in told:
-            told.add(made)
-            names = name_of(state, [new, old], "the parameter")
-            yield GraphFault(
-                CLEARED.name,
-                made,
-                Message(
-                    "optimizer.replaced|{names} is replaced by a new parameter without a gradient, after backward "
-                    "filled the gradient of the old one: the next step of the optimizer does not use it.",
-                    names=names,
-                ),
-                Message(
-                    "optimizer.replace_after|Replace parameters after the step and before the next backward, or copy the gradient."
-                ),
-                tensors_of(state, [old, new], lost=made),
+        if made is not None and made not in reported:
+            reported.add(made)
+            told = Message(
+                "optimizer.replaced|{names} is replaced by a new parameter without a gradient, after backward "
+                "filled the gradient of the old one: the next step of the optimizer does not use it.",
+                names=name_of(state, [new, old], "the parameter"),
             )
-    for place, leaves in evidence.state.flow.cleared:
-        if place not in told:
-            told.add(place)
-            names = name_of(evidence.state, leaves, Message("optimizer.its_parameters|its parameters"))
-            yield GraphFault(
-                CLEARED.name,
-                place,
-                Message(
-                    "optimizer.cleared|the step changes nothing: backward filled the gradient of {names}, "
-                    "and it was cleared before this line.",
-                    names=names,
-                ),
-                Message(
-                    "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them."
-                ),
-                tensors_of(evidence.state, leaves, lost=place),
+            change = Message(
+                "optimizer.replace_after|Replace parameters after the step and before the next backward, or copy the gradient."
             )
+            yield GraphFault(CLEARED.name, made, told, change, tensors_of(state, [old, new], lost=made))
+    for place, leaves in state.flow.cleared:
+        if place not in reported:
+            reported.add(place)
+            told = Message(
+                "optimizer.cleared|the step changes nothing: backward filled the gradient of {names}, "
+                "and it was cleared before this line.",
+                names=name_of(state, leaves, Message("optimizer.its_parameters|its parameters")),
+            )
+            change = Message(
+                "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them."
+            )
+            yield GraphFault(CLEARED.name, place, told, change, tensors_of(state, leaves, lost=place))
 
 
 def _spent(evidence: Evidence) -> Iterator[GraphFault]:
@@ -298,16 +277,13 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
         names = name_of(state, those.values(), "a leaf")
         steps = [flow.updated_at[number].text for number in those if number in flow.updated_at]
         clear = f"{_optimizer_in(steps[0])}.zero_grad()" if steps else f"{names.partition(' ')[0]}.grad = None"
-        yield GraphFault(
-            SPENT.name,
-            place,
-            Message(
-                "optimizer.spent|backward adds to the gradient of {names} that an earlier update has used already, "
-                "and the next update uses the sum.",
-                names=names,
-            ),
-            Message("optimizer.clear_after|Clear it after each update: `{code}`.", code=clear),
+        told = Message(
+            "optimizer.spent|backward adds to the gradient of {names} that an earlier update has used already, "
+            "and the next update uses the sum.",
+            names=names,
         )
+        change = Message("optimizer.clear_after|Clear it after each update: `{code}`.", code=clear)
+        yield GraphFault(SPENT.name, place, told, change)
 
 
 def _optimizer_in(text: str) -> str:

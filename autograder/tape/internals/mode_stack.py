@@ -86,11 +86,8 @@ def is_tracing() -> bool:
 
 def is_compiling(error: BaseException) -> bool:
     """Return whether an exception, or one in its chain of contexts, was raised while the compiler ran."""
-    return any(
-        is_compiler_file(frame.f_code.co_filename)
-        for one in _chain(error)
-        for frame, _ in traceback.walk_tb(one.__traceback__)
-    )
+    frames = (frame for one in _chain(error) for frame, _ in traceback.walk_tb(one.__traceback__))
+    return any(is_compiler_file(frame.f_code.co_filename) for frame in frames)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -119,8 +116,7 @@ def put_on(mode: TorchFunctionMode, above: int | None = None) -> None:
 
     `with mode:` pops the topmost mode at its end, which is the wrong one if blocks end out of order, as in generators.
     """
-    others = _taken_off(0 if above is None else _height() - above)
-    for one in [mode, *others]:
+    for one in [mode, *_taken_off(0 if above is None else _height() - above)]:
         torch.overrides._push_mode(one)
 
 
@@ -134,8 +130,7 @@ def take_off(mode: TorchFunctionMode) -> int | None:
     stack = torch.overrides._get_current_function_mode_stack()
     place = next((index for index, one in enumerate(stack) if one is mode), None)
     if place is not None:
-        others = _taken_off(len(stack) - place)[1:]
-        for one in others:
+        for one in _taken_off(len(stack) - place)[1:]:
             torch.overrides._push_mode(one)
     return place
 

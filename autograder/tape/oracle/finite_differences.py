@@ -302,9 +302,8 @@ class FiniteDifferences:
         if isinstance(run.error, NotApplicable):
             raise run.error
         if run.error is not None and not self.nominal.losses:
-            raise NotApplicable(
-                Message("differences.raised|it raised {error} when it was repeated", error=type(run.error).__name__)
-            )
+            name = type(run.error).__name__
+            raise NotApplicable(Message("differences.raised|it raised {error} when it was repeated", error=name))
 
     def _losses(self, shift: dict[int, torch.Tensor]) -> list[float]:
         replay = NominalReplay(self.nominal, self.live, self.outside, shift)
@@ -330,9 +329,8 @@ class FiniteDifferences:
         """
         directions = self._directions()
         compared = {leaf: self._compared(leaf, direction) for leaf, direction in directions.items()}
-        largest = [
-            max(abs(slope) for pair in calls for slope in pair) for calls in zip(*compared.values(), strict=True)
-        ]
+        pairs_of_calls = zip(*compared.values(), strict=True)
+        largest = [max(abs(slope) for pair in pairs for slope in pair) for pairs in pairs_of_calls]
         found = set()
         for leaf, pairs in compared.items():
             wrong = {call for call, pair in enumerate(pairs) if _differ(*pair, largest[call])}

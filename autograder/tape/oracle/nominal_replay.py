@@ -204,14 +204,10 @@ class NominalReplay(Hearing, Listener):
 
     def before_backward(self, call: Backward) -> None:
         """Compute the loss, and in the first run the gradients of the graph."""
-        weights = [
-            torch.ones_like(root) if weight is None else weight
-            for root, weight in zip(call.roots, call.weights, strict=True)
-        ]
-        loss = sum(
-            float((root.detach().double() * weight.double()).sum())
-            for root, weight in zip(call.roots, weights, strict=True)
-        )
+        given = zip(call.roots, call.weights, strict=True)
+        weights = [torch.ones_like(root) if weight is None else weight for root, weight in given]
+        products = (root.detach().double() * weight.double() for root, weight in zip(call.roots, weights, strict=True))
+        loss = sum(float(product.sum()) for product in products)
         (self.nominal.losses if self.first else self.losses).append(loss)
         if self.first:
             self.nominal.targets.append([self.known.get(id(target)) for target in call.targets])

@@ -141,8 +141,7 @@ class BrokenProgram:
     @cached_property
     def blamed(self) -> list[InPlaceWrite]:
         """The in-place modifications of suspect statements, or all if no suspect contains one."""
-        found = [write for write in self.writes if write.statement in self.suspects]
-        return found or self.writes
+        return [write for write in self.writes if write.statement in self.suspects] or self.writes
 
     def at(self, lines: list[int]) -> list[ast.stmt]:
         """Return the statements on the lines, without duplicates."""

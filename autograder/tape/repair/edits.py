@@ -89,8 +89,7 @@ class EditableSource:
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """Return the list of statements that contains `statement`."""
-        parent = self.parents[statement]
-        for _, value in ast.iter_fields(parent):
+        for _, value in ast.iter_fields(self.parents[statement]):
             if isinstance(value, list) and statement in value:
                 return value
         raise ValueError(f"line {statement.lineno} is not in a block")

@@ -6,10 +6,10 @@ import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, ExitStack, contextmanager
 from functools import wraps
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 import torch
 
@@ -38,7 +38,7 @@ from autograder.tape.internals.tensor_fields import (
     version_of,
 )
 from autograder.tape.observe.links import kept_by
-from autograder.tape.recording.verdict_types import Harm, Place
+from autograder.tape.recording.verdict_types import Harm
 from autograder.tape.run.child_processes import in_new_threads
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.graph_walk import node_of, nodes_below
@@ -201,21 +201,6 @@ def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
     return torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
 
 
-def silent_harms(changed: Iterable[tuple[Any, str]], post_mortem: PostMortem) -> tuple[Harm, ...]:
-    """Return a harm for each saved tensor that changed and for which backward will not raise an error.
-
-    Args:
-        changed: nodes, and the names of their saved tensors.
-        post_mortem: reader of the logs.
-    """
-    harms = []
-    for node, name in changed:
-        for kept in post_mortem.kept(node):
-            if kept.name == name and kept.expected == version_of(kept.tensor):
-                harms.append(post_mortem.harm(kept, UNCOUNTED_WRITE, changed=True))
-    return tuple(dict.fromkeys(harms))
-
-
 FREED_CALLS = 1_000
 """Maximum number of backward calls whose lines are stored for each thread."""
 
@@ -223,20 +208,11 @@ KEPT_HARMS = "autograder_harms"
 """Name of the exception's attribute that contains the harms."""
 
 
-class Watcher(Protocol):
-    """The interface of a watch."""
-
-    bytes: bool
-
-    def found(self, harms: tuple[Harm, ...]) -> None:
-        """Receive the harms of a backward call."""
-
-
 class WatchSession:
     """Logs the calls from the first watch that opens to the last that closes."""
 
     def __init__(self) -> None:
-        self.watchers: list[Watcher] = []
+        self.watchers: list[JobWatch] = []
         self.sites, self.writes = CallSites(), WriteLog()
         self.listeners: dict[int, CallListener] = {}
         # The backward calls of each thread that freed their graph: the next sequence number, and the call site.
@@ -368,9 +344,9 @@ class WatchSession:
         """Add a note on the cause to an error of backward. An error of the watch itself is added as a note and not raised."""
         try:
             with unheard():
-                dead = self._post_mortem(frame)
+                dead, calls = self._post_mortem(frame), self.freed.get(threading.get_ident(), ())
                 harms = dead.harms(roots, asked, error)
-                freed = self._freed(dead, roots, asked) if FREED in message_of(error) else None
+                freed = dead.freed_by(roots, asked, calls) if FREED in message_of(error) else None
         except Exception as own:
             error.add_note(f"autograder: the error of backward could not be analysed ({own!r}). Please report it.")
             return
@@ -381,15 +357,13 @@ class WatchSession:
             error.add_note(note_of(harms))
             self._tell(harms)
 
-    def _freed(
-        self, dead: PostMortem, roots: tuple[Any, ...], asked: tuple[Any, ...]
-    ) -> tuple[Place, Place | None] | None:
-        return dead.freed_by(roots, asked, self.freed.get(threading.get_ident(), ()))
-
     def _silent(self, roots: tuple[Any, ...], asked: tuple[Any, ...], frame: Any) -> None:
         """Warn of saved tensors whose bytes changed although backward will not detect it."""
         with unheard():
-            harms = silent_harms(changed_saves(roots, asked), self._post_mortem(frame))
+            dead = self._post_mortem(frame)
+            changed = [(kept, name) for node, name in changed_saves(roots, asked) for kept in dead.kept(node)]
+            silent = [kept for kept, name in changed if kept.name == name and kept.expected == version_of(kept.tensor)]
+            harms = tuple(dict.fromkeys(dead.harm(kept, UNCOUNTED_WRITE, changed=True) for kept in silent))
         if harms:
             self._tell(harms)
             place = (own_frames(frame) or [frame])[-1]

@@ -100,9 +100,8 @@ def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
         edits = remove_aliases(program.source, write.target)
         if edits:
             yield Candidate("write where autograd sees it", edits)
-            yield Candidate(
-                "write where autograd sees it", remove_aliases(program.source, program.source.scope(write.statement))
-            )
+            everywhere = remove_aliases(program.source, program.source.scope(write.statement))
+            yield Candidate("write where autograd sees it", everywhere)
         if edits and set(write.path) - in_place_names(write.path) <= {"data", "detach"}:
             rebound = rebind_tracked(program.source, write, edits)
             yield Candidate("write where autograd sees it, then out of place", rebound)

@@ -89,9 +89,8 @@ def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate("set the gradient to None", (Edit(end, program.source.span(call)[1], "()"),))
         owner = call.func.value if called(call) == "zero_" and isinstance(call.func, ast.Attribute) else None
         if isinstance(owner, ast.Attribute) and owner.attr == "grad":
-            yield Candidate(
-                "set the gradient to None", (replace(program.source, call, f"{program.source.of(owner)} = None"),)
-            )
+            text = f"{program.source.of(owner)} = None"
+            yield Candidate("set the gradient to None", (replace(program.source, call, text),))
 
 
 def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:

@@ -250,11 +250,9 @@ def repeat_forward(program: BrokenProgram) -> Iterator[Candidate]:
     """Repeat the statements that compute the loss after the modification, directly before backward."""
     for statement in movable(program):
         for moving, last in followed_by_backward(program.source, statement):
-            text = leading_to(program, moving, last)
-            if text:
-                yield Candidate(
-                    "forward again after the write", (before(program.source, last, text),), may_change=AGAIN
-                )
+            if text := leading_to(program, moving, last):
+                edits = (before(program.source, last, text),)
+                yield Candidate("forward again after the write", edits, may_change=AGAIN)
 
 
 def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:

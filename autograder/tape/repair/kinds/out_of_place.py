@@ -55,8 +55,7 @@ def written_item(write: InPlaceWrite) -> ast.Subscript | None:
 def expand_operator(source: EditableSource, node: ast.AugAssign, name: str | None = None) -> Edits:
     """Return the edits that turn `x op= value` into `x = x op value`, or `= name op value`. Comments are kept."""
     end, start = source.span(node.target)[1], source.span(node.value)[0]
-    between = source.data[end:start].decode()
-    operator, _, after = between.partition("=")
+    operator, _, after = source.data[end:start].decode().partition("=")
     sign = operator.strip()
     bare = "(" not in after and source.factor(node.value) != source.of(node.value)
     opening, closing = ("(", ")") if bare else ("", "")
