@@ -69,11 +69,7 @@ class Roster:
             self._known["joined", joined(person.name)].append(person)
 
     def find(self, kind: str, value: str) -> list[Person]:
-        """Return the students with this value.
-
-        The kind "words" compares names regardless of word order, and "joined" compares them without spaces and
-        punctuation.
-        """
+        """Return the students with this value: "words" compares names in any word order, "joined" without spaces and punctuation."""
         form = {"words": words_of, "joined": joined}.get(kind, same_word)
         return self._known.get((kind, form(value)), []) if value else []
 

@@ -77,10 +77,7 @@ class TimeWords:
 
 
 def parse_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datetime | None:
-    """Return the time in a text, in `zone` if the text does not contain one.
-
-    Return None if the text does not contain a time, or contains another zone.
-    """
+    """Return the time in a text, in `zone` if the text contains none; None without a time, or if the text contains another zone."""
     if (time := read_time(text, zone)) is not None:
         return time
     with contextlib.suppress(ValueError):

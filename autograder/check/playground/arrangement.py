@@ -158,10 +158,7 @@ def shifted(program: PlayProgram, arrangement: Arrangement, code: str, by: int) 
 
 
 def as_run(text: str) -> str:
-    """Return a statement as it is run outside a function: `return a, b` becomes `(a.sum() + b.sum()).backward()`.
-
-    The number of lines does not change.
-    """
+    """Return a statement as it is run outside a function, on as many lines: `return a, b` becomes `(a.sum() + b.sum()).backward()`."""
     try:
         statement = ast.parse(text).body[0]
     except (SyntaxError, IndexError):

@@ -145,10 +145,7 @@ class Subject(Protocol):
         ...
 
     def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
-        """Return the recording of such a call; None if it cannot be recorded.
-
-        With `knows_gradients`, the caller has the right gradients, so they are not computed.
-        """
+        """Return the recording of such a call, or None. With `knows_gradients`, the right gradients are known and not computed."""
         ...
 
     def uses(self, function: Callable[..., Any]) -> bool:

@@ -91,10 +91,7 @@ class ClonedSavesRun(Listener):
 
 
 class _Buffers(TorchFunctionMode):
-    """A function mode that gives a leaf a new gradient buffer when the program zeros the old one.
-
-    Other references to the old buffer keep its values.
-    """
+    """A function mode that gives a leaf a new gradient buffer when the program zeros the old one, to which other references may exist."""
 
     def __init__(self) -> None:
         super().__init__()

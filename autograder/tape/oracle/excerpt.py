@@ -56,10 +56,7 @@ def is_long(plain: Run, scope: Scope) -> bool:
 
 
 def calls_beyond_error(error: object, calls: Sized) -> int | None:
-    """Return the number of backward calls after which later runs stop if the program raised an error, else None.
-
-    Without the error, the program might train for hours.
-    """
+    """Return the number of calls after which later runs stop, None without an error: the repaired program might train for hours."""
     return None if error is None else len(calls) + BEYOND
 
 

@@ -137,10 +137,7 @@ def _places(keys: list[tuple[Any, ...]]) -> dict[tuple[Any, ...], list[int]]:
 
 
 class _ByTarget:
-    """The gradients of a run by target.
-
-    Each call has few targets, but a program that differentiates through its own training steps has thousands in total.
-    """
+    """The gradients of a run by target: each call has few, but a program that differentiates through its training has thousands."""
 
     def __init__(self, gradients: Gradients):
         self.final = gradients.final

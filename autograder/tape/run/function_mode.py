@@ -46,10 +46,7 @@ class Hearing(TorchFunctionMode):
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
-        """Listen to the calls in the block, even while a call is handled.
-
-        PyTorch disables a mode while it handles a call, and a user's hooks run inside `backward`.
-        """
+        """Listen in the block even while a call is handled, when PyTorch disables the mode: a user's hooks run inside `backward`."""
         if not self._handling:
             yield
             return

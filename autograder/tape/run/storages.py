@@ -97,10 +97,7 @@ def _content_at(address: int, size: int) -> bytes | int:
 
 
 def _content_on_device(tensor: torch.Tensor, start: int, size: int) -> bytes | int | None:
-    """Return the same for `size` bytes of a tensor's storage on a device, from `start` on.
-
-    Return None during the capture of a CUDA graph, which a copy would end.
-    """
+    """Return the same for a part of a tensor's storage on a device; None during the capture of a CUDA graph, which a copy would end."""
     storage = tensor.untyped_storage()
     if storage.device.type == "cuda":
         if torch.cuda.is_current_stream_capturing():

@@ -319,10 +319,7 @@ class PostMortem:
         return (write for _, write in self.writes.since(clock, storage)) if storage is not None else iter(())
 
     def _harmful(self, kept: Kept) -> Iterator[NotedWrite]:
-        """Yield the modifications since the save.
-
-        If backward raises for the tensor, yield only those that increased its counter, in order.
-        """
+        """Yield the modifications since the save, in order; if backward raises for the tensor, only those that increased its counter."""
         now = version_of(kept.tensor)
         if kept.expected is None or kept.expected == now:
             yield from (write for write in self._writes(kept.tensor, kept.clock) if not write.exposes)

@@ -273,7 +273,8 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
     point = decisive_frame(recording, index.playback.frames)
     frames = _frames(recording, index, graph, point, _keys([*views, memory, *([folded] if folded else [])]))
     decisive = next(i for i, frame in enumerate(frames) if frame.number == point)
-    ask = _ask(frames) if predict else _ask_versions(frames) if counters else None
+    ask = _ask(frames, versions=not predict) if predict or counters else None
+    texts = {key for frame in frames for key in frame.changes}
     programs, gradients = _programs(recording), draw_gradients(recording)
     # Hash the shown data, not the recording: bytes that are not shown may be uninitialized memory, which differs between runs.
     shown = msgspec.json.encode((recording.verdict.outcome, programs, frames, gradients))
@@ -293,7 +294,7 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
         ask=ask,
         outcomes=[(outcome, meaning(outcome)) for outcome in OUTCOMES],
         place=place,
-        counters=ask_versions(recording, ask, _texts(frames)) if counters and ask else None,
+        counters=ask_versions(recording, ask, texts) if counters and ask else None,
         words=front_end_words(),
     )
 
@@ -317,23 +318,12 @@ def _memory(index: RecordingIndex, lanes: list[memory_lanes.MemoryLane], title: 
     return Drawing(0, 0, memory_lanes.WIDTH, max(top - memory_lanes.GAP, 20), shapes, title)
 
 
-def _ask(frames: list[SceneFrame]) -> int:
-    """Return the 0-based frame of the statement that calls backward or raises: a prediction must come before it."""
+def _ask(frames: list[SceneFrame], versions: bool) -> int:
+    """Return the 0-based frame of the statement that calls backward, else of the last one; for versions the one after it."""
     visit = next((i for i, frame in enumerate(frames) if frame.kind == "visit"), None)
-    if visit is not None:
-        return max(visit - 1, 0)
-    return max(len(frames) - 2, 0)
-
-
-def _ask_versions(frames: list[SceneFrame]) -> int:
-    """Return the 0-based frame before which all versions are known: backward's own statement, else the one after the last."""
-    visit = next((i for i, frame in enumerate(frames) if frame.kind == "visit"), None)
-    return len(frames) - 1 if visit is None else visit - 1
-
-
-def _texts(frames: list[SceneFrame]) -> set[str]:
-    """Return the keys of all parts that some frame changes."""
-    return {key for frame in frames for key in frame.changes}
+    if versions:
+        return len(frames) - 1 if visit is None else visit - 1
+    return max(len(frames) - 2 if visit is None else visit - 1, 0)
 
 
 def _keys(drawings: list[Drawing]) -> set[str]:

@@ -164,11 +164,8 @@ class FoldPlanner:
             return inside
         if not self._is_kept(fold):
             return [fold]
-        return [
-            one
-            for entry in inside
-            for one in (self._hide(entry.title, entry.inside) if isinstance(entry, Fold) else [entry])
-        ]
+        parts = (self._hide(entry.title, entry.inside) if isinstance(entry, Fold) else [entry] for entry in inside)
+        return list(chain.from_iterable(parts))
 
     def _merge(self, entries: list[Node | Fold]) -> list[Node | Fold]:
         """Join neighbors, the smallest first, until at most PILLS remain between the nodes to keep, or a few more without such nodes."""

@@ -116,9 +116,8 @@ class StateTracker:
         if edge.id in self.index.harmed:
             differs = before != values and condition in ("stale", "silent")
             became = {"before": clip(before, 13), "after": clip(values, 13)}
-            new[key.text("change")] = (
-                translated("{before} became {after}", **became) if differs else clip(before, LONGEST)
-            )
+            told = translated("{before} became {after}", **became)
+            new[key.text("change")] = told if differs else clip(before, LONGEST)
         return new
 
     def _versions(self, edge: SavedEdge) -> str:
@@ -139,10 +138,8 @@ class StateTracker:
         if any(not write.counters or any(map(self._is_silent, write.harmed)) for write in writes):
             return {key: "on unseen", key.text("note"): translated("bytes changed; {mark} did not count it", mark=mark)}
         if any(write.harmed for write in writes):
-            return {
-                key: "on hit",
-                key.text("note"): translated("written after it was saved; {mark} counted it", mark=mark),
-            }
+            note = translated("written after it was saved; {mark} counted it", mark=mark)
+            return {key: "on hit", key.text("note"): note}
         return {key: "on"}
 
     def _is_silent(self, edge: int) -> bool:

@@ -76,20 +76,6 @@ def draw_pointer(edge: SavedEdge, block: Placement, height: float) -> Shape:
     return group(path(route), kind="exit", k=Key("saved", edge.id))
 
 
-def route_saved(below: Placement, above: Placement, start: float, end: float, others: Collection[Placement]) -> str:
-    """Return the line from a saved tensor's row to the block of that tensor, as an SVG path.
-
-    Args:
-        below, above: the blocks of the row and of the tensor; the same block if a node saved its own result.
-        start, end: the heights at which the line leaves and enters, in pixels.
-        others: blocks that it should not run behind.
-    """
-    curves = [_curve(below, above, start, end, side, entry) for side, entry in SIDES]
-    best = curves[0] if below is above else min(curves, key=lambda curve: _cost(curve, others))
-    (x1, y1), (x2, y2), (x3, y3), (x4, y4) = best
-    return f"M{x1:.0f} {y1:.0f}C{x2:.0f} {y2:.0f} {x3:.0f} {y3:.0f} {x4:.0f} {y4:.0f}"
-
-
 def _curve(below: Placement, above: Placement, start: float, end: float, side: int, entry: int) -> Curve:
     """Return the curve that leaves one block at `side` and enters another at `entry` (see SIDES)."""
     x, to = below.x + side * below.width / 2, above.x + entry * above.width / 2
@@ -277,9 +263,8 @@ class NodeGraph:
                 upper = self._upper(source, owners)
                 if upper.part == "outside" and upper not in keys:
                     keys.add(upper)
-                    blocks.insert(
-                        0, Block(upper, translated("from outside: {name}", name=self._name(source)), kind="outside")
-                    )
+                    title = translated("from outside: {name}", name=self._name(source))
+                    blocks.insert(0, Block(upper, title, kind="outside"))
                 if upper != lower and upper in keys:
                     links[(upper, lower)] = None
         return list(links)
@@ -309,5 +294,9 @@ class NodeGraph:
         start, end = below.y + row + ROW_MIDDLE, above.y + above.height - VALUE + NAME_MIDDLE
         between = [spot for key, spot in placed.items() if key not in (tensor, node)]
         between = [spot for spot in between if spot.y < start and spot.y + spot.height > above.y]
-        route = route_saved(below, above, start, end, between)
+        curves = [_curve(below, above, start, end, side, entry) for side, entry in SIDES]
+        # The block is the same one if a node saved its own result.
+        best = curves[0] if below is above else min(curves, key=lambda curve: _cost(curve, between))
+        (x1, y1), (x2, y2), (x3, y3), (x4, y4) = best
+        route = f"M{x1:.0f} {y1:.0f}C{x2:.0f} {y2:.0f} {x3:.0f} {y3:.0f} {x4:.0f} {y4:.0f}"
         return group(path(route), kind="keep", k=Key("saved", edge.id), s=edge.storage)

@@ -185,10 +185,7 @@ def _rest(recording: Recording, names: list[str], more: int) -> Iterator[str]:
 
 
 def _unmodified(recording: Recording, columns: list[Column]) -> list[str]:
-    """Return the variables of the main program whose tensors were not modified, in the order of their lines.
-
-    Another variable that has the name of a column is left out.
-    """
+    """Return the main program's variables whose tensors were not modified, by line, without those that have the name of a column."""
     modified = {write.storage for step in recording.steps for write in step.writes}
     storage_of = {tensor.id: tensor.storage for tensor in recording.tensors}
     bound = {

@@ -217,10 +217,7 @@ def consequence(harm: Harm, verdict: Verdict) -> str:
 
 
 def how_far_off(gradients: dict[str, Gradient], limit: int | None = None) -> str:
-    """Return the most wrong gradient and its error as a sentence; "" if no gradient is known to be wrong.
-
-    Values of more than `limit` characters are left out.
-    """
+    """Return the most wrong gradient and its error as a sentence, or "". Values of more than `limit` characters are left out."""
     wrong = {name: one for name, one in gradients.items() if one.off or is_wrong(one)}
     if not wrong:
         return ""
