@@ -112,11 +112,8 @@ def _handed_on(state: RunState, shared: GraphNode) -> GraphNode | None:
 
 
 def _name_of_node(state: RunState, node: GraphNode) -> str:
-    return name_of(
-        state,
-        [state.tensors.all[node.tensor]] if node.tensor is not None else [],
-        Message("backward.part_of_graph|a part of the graph"),
-    )
+    tensors = [state.tensors.all[node.tensor]] if node.tensor is not None else []
+    return name_of(state, tensors, Message("backward.part_of_graph|a part of the graph"))
 
 
 def _youngest_shared(nodes: list[GraphNode], before: list[set[int]]) -> GraphNode | None:

@@ -125,10 +125,8 @@ def _by_version(evidence: Evidence) -> Iterator[Harm]:
     saves = [save for save in state.graph.saves if save.stale and (save.version_now, save.version) == versions]
     # A recomputed block has saved tensors that no engine call of the program reached.
     for save, writes in [(save, writes) for save in saves if (writes := writes_into(state, save))][-1:]:
-        changed = any(
-            one.changed and one.memory is save.memory and save.overlaps(one.start, one.stop) for one in writes
-        )
-        yield harm_to(state, save, writes, changed=changed)
+        inside = (one for one in writes if one.memory is save.memory and save.overlaps(one.start, one.stop))
+        yield harm_to(state, save, writes, changed=any(one.changed for one in inside))
     if not saves:
         yield from _by_counter(state, *versions)
 

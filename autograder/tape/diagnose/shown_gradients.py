@@ -137,11 +137,8 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
     """Return each leaf's gradient by name: as returned, as in `.grad` at the end, or as the decisive backward computed it."""
     is_known = evidence.runs.cloned_saves.error is None
     if evidence.got.returned:
-        is_checked = is_known and not _below_unchecked(evidence)
-        return {
-            key: _beside(value, evidence.true.returned.get(key) if is_checked else None)
-            for key, value in evidence.got.returned.items()
-        }
+        right = evidence.true.returned if is_known and not _below_unchecked(evidence) else {}
+        return {key: _beside(value, right.get(key)) for key, value in evidence.got.returned.items()}
     if evidence.runs.plain.error is not None and evidence.true.returned:
         return {key: _beside(None, value) for key, value in evidence.true.returned.items()}
     call, unchecked = _decisive(evidence), _below_unchecked(evidence)
@@ -300,12 +297,8 @@ def rename_targets(evidence: Evidence) -> None:
 
 def _loop_variables(evidence: Evidence) -> set[str]:
     """Return the names that `for` binds anywhere in the user's files."""
-    loops = (
-        node.target
-        for tree in trees_of(evidence).values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.For | ast.comprehension)
-    )
+    nodes = (node for tree in trees_of(evidence).values() for node in ast.walk(tree))
+    loops = (node.target for node in nodes if isinstance(node, ast.For | ast.comprehension))
     return {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 

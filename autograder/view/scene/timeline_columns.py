@@ -180,10 +180,8 @@ class ColumnMaker:
         states = [state for state in step.states if self.tensors[state.tensor].counter == own]
         values = next((state.values for state in states if state.tensor == edge.tensor), "")
         if own in write.counters or (own is None and write.counters):
-            versions = [state.version for state in states if state.version is not None]
-            self._add(
-                step.index, Mark("modified", values_and_version(values, max(versions, default=None)) or write.operation)
-            )
+            version = max((state.version for state in states if state.version is not None), default=None)
+            self._add(step.index, Mark("modified", values_and_version(values, version) or write.operation))
             return
         alias = harm.through or write.through or write.operation
         if alias == harmed_tensor(harm):
@@ -252,9 +250,8 @@ class ColumnMaker:
 
     def _tensors_in(self, step: Step) -> Iterator[tuple[str, Tensor]]:
         """Yield the variables in a line that refer to tensors when it begins, in the order of the line."""
-        bound = {
-            change.name: change.tensor for earlier in self.recording.steps[: step.index] for change in earlier.names
-        }
+        earlier = self.recording.steps[: step.index]
+        bound = {change.name: change.tensor for each in earlier for change in each.names}
         for path in re.findall(r"[^\W\d][\w.]*", step.place.text):
             for parts in range(path.count(".") + 1, 0, -1):
                 name = ".".join(path.split(".")[:parts])

@@ -139,9 +139,8 @@ class TensorNames:
 
     def in_storage(self, storage: int) -> list[str]:
         """Return the variables whose tensors share a storage."""
-        return [
-            name for name, tensor in self.playback.names.items() if self.playback.tensors[tensor].storage == storage
-        ]
+        tensors, names = self.playback.tensors, self.playback.names
+        return [name for name, tensor in names.items() if tensors[tensor].storage == storage]
 
     def describe_changes(self, step: Step) -> list[str]:
         """Return the sentences about the names that a statement bound and unbound.

@@ -87,12 +87,10 @@ def _forecast(outcome: Outcome) -> str:
 def _tail(recording: Recording) -> list[str]:
     """Return the harms, the gradients, the notes, the fixes and the number of runs, each under a heading."""
     verdict = recording.verdict
+    gradients = [gradient_line(name, gradient, is_compared(verdict)) for name, gradient in verdict.gradients.items()]
     parts = [
         (translated("affected tensors"), _harms(recording)),
-        (
-            translated("gradients"),
-            [gradient_line(name, gradient, is_compared(verdict)) for name, gradient in verdict.gradients.items()],
-        ),
+        (translated("gradients"), gradients),
         (translated("notes"), [localized(note, verdict.messages) for note in verdict.notes]),
         (translated("repairs"), [_fix(fix) for fix in verdict.fixes]),
         (translated("runs"), list(words_on_runs(recording))),
