@@ -130,15 +130,19 @@ def _write(target: Path, files: Mapping[str, bytes], student: str, unpacked: boo
 
 def _shared(folder: Path, glossary: Path) -> dict[str, bytes]:
     """Return the files that all students get: the wheel, built in a folder, the versions, and the glossary."""
+    wheel = _built_wheel(folder)
+    files = {wheel.name: wheel.read_bytes(), REQUIREMENTS: _requirements(wheel.name).encode()}
+    return files | ({GLOSSARY: glossary.read_bytes()} if glossary.is_file() else {})
+
+
+def _built_wheel(folder: Path) -> Path:
     clone = require_clone("release --to")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     done = subprocess.run([*command, "--wheel-dir", str(folder), str(clone)], capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
         raise PackageError(f"the wheel cannot be built ({last}). Run the command as `python3 -m autograder release`")
-    wheel = next(folder.glob("*.whl"))
-    files = {wheel.name: wheel.read_bytes(), REQUIREMENTS: _requirements(wheel.name).encode()}
-    return files | ({GLOSSARY: glossary.read_bytes()} if glossary.is_file() else {})
+    return next(folder.glob("*.whl"))
 
 
 def _requirements(wheel: str) -> str:

@@ -134,12 +134,7 @@ def _recorded(runner: Runner, plain: Run, copies: ClonedSavesRun, meant: Run, sc
     first, last = (excerpt.first - 1, _end(excerpt, plain)) if excerpt else (0, None)
     runner = replace(runner, calls=last)
     budget.stage = "recording"
-    observer = Observer(runner.program, first=first)
-    observed = runner.run_again(observer)
-    focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
-    if focus:  # the line of a modification is uncertain: look after every statement
-        observer = Observer(runner.program, focus, first)
-        observed = runner.run_again(observer)
+    observer, observed = _observe(runner, first)
     trace = BackwardTrace(first=first)
     runner.run_again(trace)
     effect = UntrackedEffect()
@@ -148,6 +143,17 @@ def _recorded(runner: Runner, plain: Run, copies: ClonedSavesRun, meant: Run, sc
         asked, corrected = scope.check_gradients, not scope.is_proof
         effect = effect_of_untracked_writes(runner, observer, asked=asked, corrected=corrected)
     return Runs(plain, observed, meant, observer, effect, trace, copies.trace, excerpt)
+
+
+def _observe(runner: Runner, first: int) -> tuple[Observer, Run]:
+    """Return the observed run, repeated with checks after every statement if the line of a modification is uncertain."""
+    observer = Observer(runner.program, first=first)
+    observed = runner.run_again(observer)
+    focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
+    if focus:
+        observer = Observer(runner.program, focus, first)
+        observed = runner.run_again(observer)
+    return observer, observed
 
 
 def _differ(plain: Run, meant: Run) -> bool:
