@@ -9,7 +9,7 @@ import torch
 from autograder.tape import explain_program
 from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
 from autograder.tape.explain import prove, record, record_program
-from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict
+from autograder.tape.recording.verdict_types import Check, Gradient, Harm, Place, Verdict
 from autograder.tape.repair import candidates, search, suggestions
 from autograder.tape.repair.edits import apply_fix
 from autograder.tape.repair.repairs import find_repairs
@@ -145,11 +145,11 @@ UNTRACKED = {
 
 @pytest.mark.parametrize("write", UNTRACKED)
 def test_untracked_write_is_tracked(write):
-    """A write before the save that autograd did not see is made visible, where finite differences call the gradient wrong."""
+    """An untracked write before the save is made visible, if finite differences can decide that it is the fix."""
     source = HEAD + f"h = w * 1\n{write}\n(h * h).sum().backward()\n"
-    found = find_repairs(
-        factory_of_text(source, "text.py"), by_differences(source), lambda program, _: by_differences(program.source)
-    )
+    factory, undecided = factory_of_text(source, "text.py"), Check("finite differences", "", "not known")
+    assert not find_repairs(factory, by_differences(source), lambda *_: Verdict("correct", checks=(undecided,))).fixes
+    found = find_repairs(factory, by_differences(source), lambda program, _: by_differences(program.source))
     texts = [apply_fix(source, fix) for fix in found.fixes]
     assert any(f"h = w * 1\n{UNTRACKED[write]}" in text for text in texts), texts
     assert all(pytest.approx([18.0, 36.0]) == flat(plain(text).gradients["w"]) for text in texts)

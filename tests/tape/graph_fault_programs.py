@@ -428,15 +428,16 @@ PROGRAMS = (
         "head_made_in_each_round", "gradient that no optimizer uses", "correct",
         """
         stem = nn.Linear(2, 3)
+        scale = torch.ones(1, requires_grad=True)  # fault
         optimizer = torch.optim.SGD(stem.parameters(), lr=0.1)
         for _ in range(2):
             head = nn.Linear(3, 1)  # fault
-            loss = head(stem(torch.ones(3, 2))).pow(2).mean()
+            loss = (scale * head(stem(torch.ones(3, 2)))).pow(2).mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
         """,
-        (("stem.parameters()", "[*stem.parameters(), *(head := nn.Linear(3, 1)).parameters()]"),
+        (("stem.parameters()", "[*stem.parameters(), scale, *(head := nn.Linear(3, 1)).parameters()]"),
          ("    head = nn.Linear(3, 1)  # fault\n", "")),
     ),
     FaultyProgram(
@@ -674,11 +675,12 @@ RIGHT = {
         net(torch.ones(4, 2)).pow(2).mean().backward()
         optimizer.step()
         """,
-    "two players, each with an optimizer": """
-        maker, judge = nn.Linear(2, 2), nn.Linear(2, 1)
+    "two players, each with an optimizer, and an input whose gradient is asked for": """
+        maker, judge, offset = nn.Linear(2, 2), nn.Linear(2, 1), torch.zeros(1, requires_grad=True)
         first, second = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (maker, judge))
         for _ in range(2):
-            made = maker(torch.ones(3, 2))
+            made = maker(torch.ones(3, 2)) + offset
+            torch.autograd.grad(made.sum(), offset, retain_graph=True)
             second.zero_grad()
             (judge(torch.ones(3, 2)) - judge(made.detach())).mean().backward()
             second.step()

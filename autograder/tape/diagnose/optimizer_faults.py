@@ -183,13 +183,14 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
         number
         for number, one in steps.unheld.items()
         if number in steps.read
+        or any(number == asked.id for call in flow.calls for asked in call.asked)
         or any(memory is one.memory and place != state.made_at(one) for memory, place in by_hand)
     }
     places: dict[Place, list[TrackedTensor]] = {}
     for tracked in steps.unheld.values():
         if (made := state.made_at(tracked)) is not None:
             places.setdefault(made, []).append(tracked)
-    for made, tensors in places.items():
+    for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
         if any(one.id in used or one.id in flow.held for one in tensors):
             continue
         names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
@@ -199,6 +200,13 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
             names=names,
         )
         change = Message("optimizer.once|Make it once, before the optimizer, and pass its parameters to the optimizer.")
+        if not tensors[0].parameter:
+            told = Message(
+                "optimizer.unheld_leaf|each backward adds to the gradient of {names}, which is made here, but no "
+                "optimizer holds it, so it keeps its value.",
+                names=names,
+            )
+            change = Message("optimizer.pass_it|Pass it to the optimizer, too.")
         yield GraphFault(UNHELD.name, made, told, change, tensors_of(state, tensors))
 
 

@@ -38,7 +38,7 @@ def checks_of(evidence: Evidence) -> Iterator[Check]:
 DETAILS = {
     "slope": "",
     "wrong": "They differ at the values of this run and near them.",
-    "choice": "Its forward is constant or returns its input, so it has no derivative to compare with.",
+    "choice": "They differ, but its forward is constant in an input or returns one: that may be intended.",
     "unknown": "It does not run alone in double precision, or has a kink or a jump here.",
 }
 
@@ -57,8 +57,9 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
             yield told_of_line(one.place, evidence.file, told)
         elif one.found.answer == "choice":
             told = Message(
-                "function.not_checked|the backward of {name} cannot be checked: its forward is constant or returns its "
-                "input, so it has no derivative to compare with.", name=one.name,
+                "function.choice|the backward of {name} is not the derivative of its forward, which is constant in an "
+                "input or returns one. A straight-through estimator and a gradient reversal are like this on purpose, "
+                "so it is not judged.", name=one.name,
             )  # fmt: skip
             yield told_of_line(one.place, evidence.file, told)
     for one in evidence.runs.untracked_effect.twice:

@@ -40,7 +40,7 @@ def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[s
             if isinstance(key, (str, int)):
                 yield from tensors_in(value[key], f"{name}[{key!r}]", depth - 1)
     elif _is_plain_object(value):
-        for attribute, inner in list(vars(value).items())[: 2 * ENDS]:
+        for attribute, inner in list(vars(value).items())[:64]:
             yield from tensors_in(inner, f"{name}.{attribute}", depth - 1)
 
 

@@ -40,8 +40,9 @@ from autograder.tape.run.programs.program import Program
 
 # These functions modify running statistics without a change of the version counter (torch 2.13).
 UNCOUNTED = {"batch_norm", "instance_norm"}
-# Number of statements that are always checked; later ones are checked only if PyTorch was called.
+# Number of statements that are always checked; later ones are checked only after a call that was not ignored.
 EACH = 2_000
+CALLS = 10_000  # number of PyTorch calls that are always processed; a statement may make many in a library
 UNSEEN = -2  # a number of calls that no function mode has
 # Number of statements between checks for scripted functions, each of which takes as long as 20 statements.
 SCRIPTED = 32
@@ -102,7 +103,7 @@ class Observer(Listener):
         self.failure: Exception | None = None
         self.closed = False
         self._each = math.inf if focus else EACH  # number of statements that are checked in any case
-        self._seen = UNSEEN  # number of PyTorch calls at the last check
+        self._seen = UNSEEN  # number of calls that were not ignored, at the last check
         self._first, self._is_asleep = first, first > 0
 
     @contextmanager
@@ -223,8 +224,8 @@ class Observer(Listener):
 
     def _before(self, name: str, inputs: list[torch.Tensor]) -> bool:
         """Process a call, or return True if its line has worked on tensors that no graph reaches for `ROUNDS` rounds."""
-        if self.state.steps >= self._each and self._is_ignored(name, inputs):
-            self._seen += 1
+        is_long = self.state.steps >= self._each or (self._each == EACH and self._functions.heard >= CALLS)
+        if is_long and self._is_ignored(name, inputs):
             return True
         self._call_begins(name, inputs)
         return False
@@ -302,10 +303,10 @@ class Observer(Listener):
     def _statement_done(self, activation: Activation, complete: bool) -> None:
         """Check a statement that has run. A check takes 100 µs, a line of Python 0.1 µs."""
         state = self.state
-        if state.steps >= self._each and self._functions.count == self._seen and not self._can_be_modified():
+        if state.steps >= self._each and self._functions.heard == self._seen and not self._can_be_modified():
             state.skipped += complete
             return
-        self._seen = self._functions.count
+        self._seen = self._functions.heard
         self._look(activation, complete)
 
     def _can_be_modified(self) -> bool:

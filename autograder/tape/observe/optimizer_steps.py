@@ -59,8 +59,8 @@ class OptimizerSteps:
         frozen: ids of the parameters that did not require grad at a step.
         used: by id of a parameter, the last line that computed with it and with another tensor.
         thrown_away: a parameter with an unused gradient, and the parameter that replaced it in its optimizer.
-        unheld: parameters with random values and a gradient that neither an optimizer nor a module with a held
-            parameter contains.
+        unheld: parameters with random values, and other leaves of one value whose gradient is filled before several
+            steps, that neither an optimizer nor a module with a held parameter contains.
         read: ids of the tensors whose `.grad` a line of the user used.
         calls: for each step, the number of backward calls before it.
         left_training: modules in evaluation mode at a step that trained them in training mode before.
@@ -87,6 +87,7 @@ class OptimizerSteps:
         self._stepped: dict[int, list[TrackedTensor]] = {}
         self._random: set[Memory] = set()
         self._passes = 0
+        self._filled_before: dict[int, set[int]] = {}  # by id of a leaf, the numbers of the steps after its backward
 
     def heard(self, name: str, sources: list[TrackedTensor], results: list[TrackedTensor], here: Place) -> None:
         """Note values that come from a random generator, and gradients that a line reads."""
@@ -116,6 +117,7 @@ class OptimizerSteps:
             gradient = tensor.grad if tensor.is_leaf else None
             if gradient is not None and not is_empty(gradient) and _is_finite(gradient):
                 self.filled[tracked.id] = tracked
+                self._filled_before.setdefault(tracked.id, set()).add(len(self.calls))
 
     def filled_objects(self) -> set[int]:
         """Return the `id`s of the leaves with a gradient that no step has used; `p.data = …` does not change it."""
@@ -190,8 +192,8 @@ class OptimizerSteps:
         asked = {
             id(tensor): tracked
             for tracked in self.filled.values()
-            if tracked.parameter and tracked.memory in self._random and tracked.id not in self.unheld
-            if (tensor := tracked.ref()) is not None
+            if tracked.id not in self.unheld and (tensor := tracked.ref()) is not None
+            if (tracked.memory in self._random if tracked.parameter else self._is_setting(tracked, tensor))
         }
         if not asked or self._passes == PASSES:
             return
@@ -208,6 +210,12 @@ class OptimizerSteps:
             if inside & owned:
                 owned |= inside
         self.unheld |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
+
+    def _is_setting(self, tracked: TrackedTensor, leaf: torch.Tensor) -> bool:
+        """Return whether a leaf outlives a step and has one value, as `torch.zeros(1, requires_grad=True)`. Data has several."""
+        values = elements_of(leaf)
+        is_dense = values.layout == torch.strided
+        return len(self._filled_before[tracked.id]) > 1 and is_dense and bool((values == values.flatten()[0]).all())
 
 
 @functools.cache

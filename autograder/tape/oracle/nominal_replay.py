@@ -122,7 +122,8 @@ class NominalReplay(Hearing, Listener):
             if self.unfixed:
                 return func(*args, **kwargs)
             inputs = [*tensors(args), *tensors(kwargs)]
-            self._leaves(2 * event, inputs)
+            with unheard():
+                self._leaves(2 * event, inputs)
             result = func(*args, **kwargs)
             # aliases and values of a modification that autograd does not track
             if event in self.live or any(id(tensor) in self.alive for tensor in inputs):
@@ -130,7 +131,8 @@ class NominalReplay(Hearing, Listener):
                     self.alive[id(tensor)] = tensor
             elif name and not self.inside:
                 result = self._noted(event, result) if self.first else self._repeated(event, inputs, result)
-            self._leaves(2 * event + 1, [*inputs, *tensors(result)])
+            with unheard():
+                self._leaves(2 * event + 1, [*inputs, *tensors(result)])
             return result
 
     def _noted(self, event: int, result: object) -> object:

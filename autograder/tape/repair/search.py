@@ -99,7 +99,7 @@ class Search:
             self.scope = replace(self.scope, calls=len(meant.calls))
         if len(plain.calls) == 1:
             return Reference(plain, meant, self.right_gradients())
-        return Reference(plain, meant, contradicted=slopes_differ(self.verdict))
+        return Reference(plain, meant, contradicted=slopes_answer(self.verdict) == "no")
 
     def meant(self) -> MeantRun:
         """Return the run, not yet started, that computes the intended results."""
@@ -183,7 +183,8 @@ class Search:
             if len(proven) == CHANGING or self.is_late():
                 break
             if not (proven and found.is_pair) and not any(is_like(found.candidate, one.candidate) for one in proven):
-                proven += [found] if self.verdict_of(found.text).outcome == "correct" else []
+                seen = self.verdict_of(found.text)
+                proven += [found] if seen.outcome == "correct" and not self.is_undecided(seen) else []
         return proven
 
     def try_changes(self, text: str, verdict: Verdict) -> tuple[list[TriedChange], list[TriedChange]]:
@@ -249,10 +250,16 @@ class Search:
         """
         if self.reference.gradients_known:
             return True
+        if self.is_undecided(seen):
+            return False
         if len(self.reference.plain.calls) > 1:
-            return not slopes_differ(seen)
+            return slopes_answer(seen) != "no"
         known = right_slopes(self.verdict)
         return all(near(right, seen.gradients[name].got) for name, right in known.items() if name in seen.gradients)
+
+    def is_undecided(self, seen: Verdict) -> bool:
+        """Return whether only finite differences know the correct gradients, and could not decide about a changed program."""
+        return not self.reference.gradients_known and slopes_answer(seen) == "not known"
 
     def is_time_to_prove(self) -> bool:
         """Return whether to start the proofs: half of the time has passed, or a proof takes a large share of the remaining time."""
@@ -268,9 +275,9 @@ class Search:
         return budget_in_force().is_spent
 
 
-def slopes_differ(verdict: Verdict) -> bool:
-    """Return whether finite differences found a gradient that is not the derivative of the computed loss."""
-    return any(check.oracle == DIFFERENCES and check.answer == "no" for check in verdict.checks)
+def slopes_answer(verdict: Verdict) -> str:
+    """Return the answer of finite differences: whether each gradient is the derivative of the computed loss."""
+    return next((check.answer for check in verdict.checks if check.oracle == DIFFERENCES), "not asked")
 
 
 def right_slopes(verdict: Verdict) -> dict[str, list[Any] | float]:

@@ -16,7 +16,7 @@ from autograder.tape.internals.mode_stack import is_tracing, next_sequence_numbe
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.child_processes import ChildProcesses, in_new_threads, tell_of_backward
-from autograder.tape.run.graph_walk import leaves_among, leaves_below, nodes_below
+from autograder.tape.run.graph_walk import leaves_among, nodes_below
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import fingerprint
 
@@ -41,7 +41,7 @@ class Backward:
         gradients: copy of each target's gradient after the call (sampled beyond SAMPLED elements); None for a missing
             one.
         is_summed: whether only sums of its gradients are kept.
-        nodes: number of nodes in its graph.
+        nodes: number of nodes in its graph, and in those of nested calls.
         oldest: sequence number of the oldest of these nodes.
         ended: sequence number of the next node created after the call.
         error: the error that it raised, or None.
@@ -182,7 +182,7 @@ def _told(
         keep_graph = listener.keep_graph(keep_graph)
         rest = (grad_tensors, keep_graph, create_graph, inputs, *args)
         if here.running:
-            _add_targets(here.running[-1], [] if inputs else leaves_below(tuple(outputs)))
+            _nest(here.running[-1], tuple(outputs), bool(inputs))
             return original(outputs, *rest, **kwargs)
         if len(calls) == most or listener.is_enough(len(calls)):
             listener.ended_early()
@@ -228,6 +228,14 @@ def _started(
         call.nodes, call.oldest = len(nodes), min(map(sequence_number, nodes), default=0)
         _add_targets(call, list(asked) or leaves_among(call.roots, nodes))
         return call
+
+
+def _nest(call: Backward, roots: tuple[Any, ...], is_asked: bool) -> None:
+    """Add the nodes and leaves of a nested call to a call."""
+    with unheard():
+        nodes = nodes_below(roots)
+        call.nodes += len(nodes)
+        _add_targets(call, [] if is_asked else leaves_among(roots, nodes))
 
 
 def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:

@@ -66,6 +66,7 @@ class Functions(Hearing):
 
     Attributes:
         count: number of calls, which is the same in each run of a deterministic program.
+        heard: number of calls that were not ignored, and can have changed something.
         numbers: floats among the arguments of the last call.
         is_asleep: whether calls are only counted.
     """
@@ -75,7 +76,7 @@ class Functions(Hearing):
     ):
         super().__init__()
         self.before, self.after = before, after
-        self.count = -1
+        self.count, self.heard = -1, 0
         self.numbers: list[float] = []
         self.is_asleep = False
 
@@ -86,6 +87,7 @@ class Functions(Hearing):
                 return func(*args, **(kwargs or {}))
         count, name, options = self.count, function_name(func), kwargs or {}
         if not name or name in FACTS:
+            self.heard += getattr(func, "__name__", "") == "__set__"
             return func(*args, **options)
         self._handling += 1
         try:
@@ -93,6 +95,7 @@ class Functions(Hearing):
             if options:
                 inputs = [*tensors(options.get("out")), *inputs, *tensors(options)]
             is_ignored = self.before(name, inputs)
+            self.heard += not is_ignored
             result = func(*args, **options)
             if is_ignored and not any(tensor.requires_grad for tensor in tensors(result)):
                 return result

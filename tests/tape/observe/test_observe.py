@@ -168,10 +168,10 @@ def test_statements_without_pytorch_are_not_looked_at(tmp_path):
 
 
 def test_a_line_apart_from_every_graph_is_counted():
-    """Only its first rounds are listed, and the same kind of line is named where a graph has saved the tensor."""
+    """Only its first rounds are listed, although it reads a size; the kind of line is named where a graph saved the tensor."""
     source = (
         "import torch\nN = torch.zeros(3, 3)\nw = torch.ones(3, requires_grad=True)\n"
-        "for i in range(4000):\n    N[i % 3, 0] += 1\n"
+        "for i in range(4000):\n    N[i % len(N), 0] += 1\n"
         "k = N @ w\nfor i in range(300):\n    N[0, 1] += 1\nk.sum().backward()\n"
     )
     # In a process of its own: after other tests, a living NumPy array may share memory with a tensor.

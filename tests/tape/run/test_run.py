@@ -15,6 +15,7 @@ import pytest
 import torch
 from IPython.core.inputtransformer2 import TransformerManager
 
+from autograder.tape.run.engine import Listener, watched
 from autograder.tape.run.graph_walk import standing
 from autograder.tape.run.programs.notebook_text import python_of_cell
 from autograder.tape.run.snapshot import Snapshot
@@ -34,6 +35,17 @@ def test_a_freed_address_is_another_memory():
     assert all(memories.of(tensor) is not before for tensor in again)
     assert not before.alive()
     assert len(same) <= 1
+
+
+def test_the_nodes_of_a_nested_backward_count():
+    """Sum, exp and the leaf, and three more of the backward that a hook calls: recording a call costs what all nodes cost."""
+    w = torch.ones(2, requires_grad=True)
+    root, inner = w.exp(), (w * 3).sum()
+    root.register_hook(lambda _: torch.autograd.grad(inner, w)[0])
+    with watched(Listener()) as calls:
+        root.sum().backward()
+
+    assert ([6], [3.0, 3.0]) == ([call.nodes for call in calls], (w.grad / w.exp()).tolist())
 
 
 def test_a_write_is_seen_with_the_bytes_that_changed():
