@@ -46,8 +46,8 @@ class CellRuns:
         error = result.error_before_exec or result.error_in_exec
         # A cell that contains both an answer and its check raises the verdict after the answer was defined.
         is_broken = error is not None and not isinstance(error, Unsolved)
-        told = f"{type(error).__name__}: {str(error).partition(' (')[0]}" if is_broken else ""
-        self.last[info.cell_id] = (number, told)
+        problem = f"{type(error).__name__}: {str(error).partition(' (')[0]}" if is_broken else ""
+        self.last[info.cell_id] = (number, problem)
         if result.error_before_exec is None:
             self.defined |= dict.fromkeys(_names_defined(info.raw_cell), (info.cell_id, number))
 

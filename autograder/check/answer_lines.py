@@ -69,21 +69,21 @@ class AnswerLines:
 
     def without_write(self) -> NamedLine | None:
         """Return the first changed line that replaces a line with an in-place modification, or None."""
-        found = (one for one, before in self._replaced.items() if any(map(_WRITES.search, before)))
+        found = (number for number, before in self._replaced.items() if any(map(_WRITES.search, before)))
         line = next(found, None)
-        told = Message("answer.original_writes_here|the original program has a line here that writes into memory")
-        return None if line is None else self._place(line, told)
+        message = Message("answer.original_writes_here|the original program has a line here that writes into memory")
+        return None if line is None else self._place(line, message)
 
     @cached_property
     def _relevant(self) -> tuple[int, ...]:
         """The changed lines without those that only bind a name that no line reads."""
         read = {name for text in self.texts.values() for name in names_read(text)}
-        unread = {one for one in self.changed if (found := _name_bound(self.texts[one])) and found not in read}
-        return tuple(one for one in self.changed if one not in unread)
+        unread = {number for number in self.changed if (found := _name_bound(self.texts[number])) and found not in read}
+        return tuple(number for number in self.changed if number not in unread)
 
     def dropped(self) -> NamedLine | None:
         """Return the last line whose result is thrown away, or None; lines of the original program do not count."""
-        found = [one for one in self.changed or self.texts if is_thrown_away(self.texts[one])]
+        found = [number for number in self.changed or self.texts if is_thrown_away(self.texts[number])]
         return self.describe(found[-1]) if found else None
 
     def before(self, line: int) -> NamedLine | None:
@@ -96,7 +96,7 @@ class AnswerLines:
             return dropped if dropped.place.line != line else None
         if not self.changed or line in self.changed or self._is_in_changed_block(line):
             return None
-        return self.describe(max((one for one in self.changed if one < line), default=self.changed[0]))
+        return self.describe(max((number for number in self.changed if number < line), default=self.changed[0]))
 
     def last_changed(self) -> NamedLine | None:
         """Return the line whose result is thrown away, else the last changed line; or None."""
@@ -114,12 +114,12 @@ class AnswerLines:
         )
         if not self.original:
             return self._cause_without_original(write, saved, names, is_required)
-        lines = [one for one in self._relevant if not self.texts[one].startswith(("with ", "for ", "if "))]
+        lines = [line for line in self._relevant if not self.texts[line].startswith(("with ", "for ", "if "))]
         if write in self.changed or self._is_in_changed_block(write):
-            lines = [one for one in lines if one < write and is_alias(self.texts[one])]
+            lines = [line for line in lines if line < write and is_alias(self.texts[line])]
             names, saved, is_required = names[-1:], 0, False
-        bound = [one for name in names for one in lines if self._binds(one, name)]
-        bound = [one for one in bound if is_required or one not in (saved, *range(write, write + 1000))]
+        bound = [line for name in names for line in lines if self._binds(line, name)]
+        bound = [line for line in bound if is_required or line not in (saved, *range(write, write + 1000))]
         if bound:
             return self.describe(bound[0])
         if is_required and not lines:
@@ -128,17 +128,17 @@ class AnswerLines:
             )
         if saved in lines and (is_required or not any(self._binds(saved, name) for name in names)):
             return self.describe(saved)
-        before = [one for one in lines if one < write] or lines
+        before = [line for line in lines if line < write] or lines
         return self.describe(before[-1]) if before and is_required else None
 
     def _cause_without_original(self, write: int, saved: int, names: list[str], is_required: bool) -> NamedLine | None:
-        lines = [one for one in self.texts if one < write and one != saved and is_alias(self.texts[one])]
+        lines = [line for line in self.texts if line < write and line != saved and is_alias(self.texts[line])]
         read = names_read(self.texts.get(saved, "")) if is_required else names
-        bound = [one for name in read for one in lines if self._binds(one, name)]
+        bound = [line for name in read for line in lines if self._binds(line, name)]
         if bound:
             return self.describe(bound[0])
-        told = Message("answer.saves_tensor|this line saves {tensor} for backward", tensor=names[0])
-        return self.describe(saved, told) if is_required and saved in self.texts else None
+        message = Message("answer.saves_tensor|this line saves {tensor} for backward", tensor=names[0])
+        return self.describe(saved, message) if is_required and saved in self.texts else None
 
     def mistimed_write(self, line: int) -> NamedLine | None:
         """Return a write into memory that the line reads, if it comes at another time than in the original; or None.
@@ -161,47 +161,47 @@ class AnswerLines:
                 return self._mistimed(step.place.line, line, is_before)
         return None
 
-    def describe(self, number: int, told: str = "") -> NamedLine:
+    def describe(self, number: int, sentence: str = "") -> NamedLine:
         """Return a line of the answer with a true statement about it."""
         text = self.texts[number]
         if is_thrown_away(text):
-            told = Message("answer.result_thrown_away|its result is thrown away: no name refers to it")
+            sentence = Message("answer.result_thrown_away|its result is thrown away: no name refers to it")
         elif number in self.changed and number not in self._relevant:
-            told = Message("answer.name_not_read|no line of the answer reads {name}", name=_name_bound(text))
-        elif is_alias(text) and not told:
-            told = Message("answer.same_memory_no_copy|another name for the same memory, and no copy")
-        told = told or Message("answer.line_not_in_original|the original program does not have this line here")
-        return self._place(number, told)
+            sentence = Message("answer.name_not_read|no line of the answer reads {name}", name=_name_bound(text))
+        elif is_alias(text) and not sentence:
+            sentence = Message("answer.same_memory_no_copy|another name for the same memory, and no copy")
+        sentence = sentence or Message("answer.line_not_in_original|the original program does not have this line here")
+        return self._place(number, sentence)
 
     def _names_behind(self, line: int) -> set[str]:
         """Return the names that a line reads, and those that the lines before it read to bind these."""
         names = set(names_read(self.texts.get(line, "")))
-        for earlier in sorted((one for one in self.texts if one < line), reverse=True):
+        for earlier in sorted((number for number in self.texts if number < line), reverse=True):
             if any(self._binds(earlier, name) for name in names):
                 names |= set(names_read(self.texts[earlier]))
         return names
 
     def _mistimed(self, write: int, line: int, is_before: bool) -> NamedLine:
         if not is_before and self.original:
-            told = Message(
+            message = Message(
                 "answer.computes_with_old_values|this line computes with the old values: line {line} writes the new ones after it",
                 line=write,
             )
-            return self._place(line, told)
-        told = Message(
+            return self._place(line, message)
+        message = Message(
             "answer.write_too_late|this write comes after line {line}, which computed with the old values", line=line
         )
         if is_before:
-            told = Message(
+            message = Message(
                 "answer.write_too_early|this write comes before line {line}, which computes with the new values",
                 line=line,
             )
-        return self._place(write, told)
+        return self._place(write, message)
 
-    def _place(self, number: int, told: str) -> NamedLine:
+    def _place(self, number: int, sentence: str) -> NamedLine:
         places = {step.place.line: step.place for step in self.recording.steps}
         other = Place(self.recording.programs[0].file, number, self.texts[number])
-        return NamedLine(places.get(number, other), told)
+        return NamedLine(places.get(number, other), sentence)
 
     def _is_other_order(self, write: int, line: int, is_before: bool) -> bool:
         if not self.original:
@@ -281,8 +281,8 @@ def target_of(line: str) -> str:
 def names_read(line: str) -> list[str]:
     """Return the names that a statement reads, in order."""
     node = _statement(line)
-    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)] if node else []
-    return [one.id for one in names if isinstance(one.ctx, ast.Load)]
+    names = [node for node in ast.walk(node) if isinstance(node, ast.Name)] if node else []
+    return [name.id for name in names if isinstance(name.ctx, ast.Load)]
 
 
 def _name_bound(line: str) -> str:

@@ -120,9 +120,9 @@ class Attempt:
         """
         if self.recording is None:
             return ""
-        told = ("" if is_missing else self._write(self.recording)) or self._graph(self.recording, leaf, is_missing)
+        sentence = ("" if is_missing else self._write(self.recording)) or self._graph(self.recording, leaf, is_missing)
         last = unrecorded_line(None, last_unrecorded(self.recording)) if is_missing else None
-        return told or self._name(last) or (self.name_changed() if leaf else "")
+        return sentence or self._name(last) or (self.name_changed() if leaf else "")
 
     def name_value(self, name: str) -> str:
         """Return a description of the line that gave a value wrong numbers, or ""; the picture opens there."""
@@ -159,7 +159,7 @@ class Attempt:
         """Return the lines with those first that the original program does not have; one of these, if none is among them."""
         changed = self._lines.changed if self._lines else ()
         first = {line: self._lines.texts[line] for line in changed if self._lines and line in lines}
-        first = dict(sorted(first.items(), key=lambda one: ".clone()" not in one[1]))
+        first = dict(sorted(first.items(), key=lambda item: ".clone()" not in item[1]))
         if changed and not first and self._lines:
             first = {changed[-1]: self._lines.texts[changed[-1]]}
         return first | lines
@@ -170,15 +170,15 @@ class Attempt:
             return ""
         return self._name(line_of_memory(self.recording, name) or self._lines.without_write()) or self.name_changed()
 
-    def name_lines(self, lines: Iterable[int], told: str) -> None:
+    def name_lines(self, lines: Iterable[int], sentence: str) -> None:
         """Mark these lines in the picture, which opens at the last one; `told` describes them, in English."""
         places = {step.place.line: step.place for step in self.recording.steps} if self.recording else {}
-        self._named = tuple(NamedLine(places[line], told) for line in lines if line in places)
+        self._named = tuple(NamedLine(places[line], sentence) for line in lines if line in places)
 
     def _name(self, named: NamedLine | None, alone: bool = False) -> str:
         """Describe a line; before it, unless it is named alone, the changed line to which the student has to return."""
         changed = self._lines.before(named.place.line) if named and self._lines and not alone else None
-        self._named = tuple(one for one in (named, changed) if one)
+        self._named = tuple(line for line in (named, changed) if line)
         return translated("; ").join(map(describe_line, reversed(self._named)))
 
     def _write(self, recording: Recording) -> str:
@@ -255,10 +255,10 @@ def describe(harm: Harm | None) -> str:
     if harm is None or not harm.mutated_at:
         return ""
     place = harm.mutated_at[0]
-    told = translated(_OVERWRITES, line=place.line, text=place.text, tensor=harmed_tensor(harm), node=harm.saved_by)
+    text = translated(_OVERWRITES, line=place.line, text=place.text, tensor=harmed_tensor(harm), node=harm.saved_by)
     # Advice on what to write instead would give the answer away.
     kept = words_on_node(harm.saved_by, advice=False) if harm.edge is not None else ""
-    return told + translated(" ({parts})", parts=kept) if kept else told
+    return text + translated(" ({parts})", parts=kept) if kept else text
 
 
 def unrecorded_line(harm: Harm | None, missing: Place | None) -> NamedLine | None:
@@ -271,15 +271,15 @@ def unrecorded_line(harm: Harm | None, missing: Place | None) -> NamedLine | Non
     if harm is not None and harm.mutated_at:
         place = harm.mutated_at[0]
         if harm.kind == "unrecorded write":
-            told = Message(
+            message = Message(
                 "attempt.unrecorded_write|writes into {tensor} and autograd does not record it; {node} computes with the new values",
                 tensor=harm.tensor,
                 node=harm.saved_by,
             )
-            return NamedLine(place, told, "unseen")
+            return NamedLine(place, message, "unseen")
         # Nodes that the check creates to start backward from the returned values have no line of the answer.
         missing = place if harm.edge is None and not harm.saved_at.text else None
-    told = Message(
+    message = Message(
         "attempt.history_unchanged|changes values whose history stays as it was: autograd does not know where the new ones come from"
     )
-    return NamedLine(missing, told, "unseen") if missing else None
+    return NamedLine(missing, message, "unseen") if missing else None

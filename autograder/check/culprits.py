@@ -130,4 +130,4 @@ def _normalize(line: str) -> str:
         found = list(tokenize.generate_tokens(io.StringIO(line.strip()).readline))
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return " ".join(line.partition("#")[0].split())
-    return " ".join(one.string for one in found if one.type != tokenize.COMMENT and one.string.strip())
+    return " ".join(token.string for token in found if token.type != tokenize.COMMENT and token.string.strip())

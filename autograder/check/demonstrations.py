@@ -129,7 +129,7 @@ def _without_number(code: types.CodeType) -> types.CodeType:
 
 def _used_names(code: types.CodeType) -> set[str]:
     """Return the names and attributes in a function and its inner functions, also in lower case: `nn.ReLU` calls `relu`."""
-    inner = [_used_names(one) for one in code.co_consts if isinstance(one, types.CodeType)]
+    inner = [_used_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return {*code.co_names, *map(str.lower, code.co_names)}.union(*inner)
 
 

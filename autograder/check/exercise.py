@@ -173,7 +173,7 @@ def _held(expected: Expected, budget: bool) -> str:
 
 def _require_own_work(exercise: str, subject: Subject, like: Callable[..., Any], given: Callable[..., Any]) -> None:
     """Raise Incorrect if an answer calls the function that it is compared with, which is also in the notebook."""
-    for name in {one.__name__ for one in (like, given) if subject.uses(one)}:
+    for name in {function.__name__ for function in (like, given) if subject.uses(function)}:
         raise Incorrect.of(
             translated("{exercise}: this is the check's own function", exercise=exercise),
             saw=translated("the answer uses {name}", name=name),
@@ -187,17 +187,17 @@ def _require_own_work(exercise: str, subject: Subject, like: Callable[..., Any],
 def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, allowed: int, attempt: Attempt) -> None:
     arguments = _arrays(expected)
     made = subject.call(msgspec.structs.replace(expected.call, cotangents={}, measure=True)).allocated
-    if made is None or sum(one.nbytes for one in made) > allowed:
+    if made is None or sum(tensor.nbytes for tensor in made) > allowed:
         largest = max(arguments, key=lambda name: arguments[name].nbytes)
         size = arguments[largest].nbytes
-        large = {one.line: one.text for one in made or () if one.line and 2 * one.nbytes > size}
+        large = {tensor.line: tensor.text for tensor in made or () if tensor.line and 2 * tensor.nbytes > size}
         large = attempt.changed_first(large)
         attempt.name_lines(large, Message("exercise.new_memory|takes new memory"))
         raise Incorrect.of(
             translated("{exercise}: right, but it copies more than it needs to", exercise=exercise),
             saw=translated(
                 "{tensors} the size of {name}",
-                tensors=_count(sum(one.nbytes for one in made or ()) / size),
+                tensors=_count(sum(tensor.nbytes for tensor in made or ()) / size),
                 name=largest,
             ),
             expected=translated("at most {tensors} of that size", tensors=_count(allowed / size)),
@@ -211,5 +211,5 @@ def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, allo
 def _count(tensors: float) -> str:
     """Return the amount of memory as a number of tensors of one size; a rest of a tenth or more is mentioned."""
     whole = int(tensors + 0.1)
-    told = translated("1 new tensor") if whole == 1 else translated("{count} new tensors", count=whole)
-    return translated("{tensors} and smaller ones", tensors=told) if tensors - whole >= 0.1 else told
+    text = translated("1 new tensor") if whole == 1 else translated("{count} new tensors", count=whole)
+    return translated("{tensors} and smaller ones", tensors=text) if tensors - whole >= 0.1 else text

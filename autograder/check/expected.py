@@ -53,15 +53,15 @@ def find_other_values(recording: Recording, original: Recording, as_listed: bool
     found = [
         (first, name)
         for name, mine in _held(recording, as_listed).items()
-        if name in known and mine[-1].values not in {one.values for one in known[name]}
+        if name in known and mine[-1].values not in {held.values for held in known[name]}
         for first in [_first_other(mine, known[name])]
     ]
     order = {place: index for index, place in reversed(list(enumerate(step.place for step in steps)))}
     if not found:
         return None if as_listed else find_other_values(recording, original, as_listed=True)
-    place, name = min(found, key=lambda one: order[one[0]])
-    told = Message("expected.other_values|{name} gets other values here than in the original program", name=name)
-    return NamedLine(place, told)
+    place, name = min(found, key=lambda pair: order[pair[0]])
+    message = Message("expected.other_values|{name} gets other values here than in the original program", name=name)
+    return NamedLine(place, message)
 
 
 def find_swapped(recording: Recording, path: str, right: Array) -> NamedLine | None:
@@ -74,10 +74,10 @@ def find_swapped(recording: Recording, path: str, right: Array) -> NamedLine | N
     held = {other: _unsigned(mine[-1].values) for other, mine in _held(recording).items()}
     if name not in held or held[name] == values or values not in held.values():
         return None
-    told = Message(
+    message = Message(
         "expected.other_name_returned|another name has the values of the task, and this line returns {name}", name=name
     )
-    return NamedLine(ended.place, told)
+    return NamedLine(ended.place, message)
 
 
 def _unsigned(values: str) -> str:
@@ -89,19 +89,19 @@ def _first_other(mine: list[HeldValue], original: list[HeldValue]) -> Place:
     """Return the first place at which the values differ; if their numbers differ, the place of the last value."""
     if len(mine) != len(original):
         return mine[-1].place
-    return next(own.place for own, other in zip(mine, original, strict=True) if own.values != other.values)
+    return next(here.place for here, there in zip(mine, original, strict=True) if here.values != there.values)
 
 
 def _held(recording: Recording, as_listed: bool = True) -> dict[str, list[HeldValue]]:
     """Return, for each name, its successive values in the function itself; their brackets only with `as_listed`."""
-    own = {step.index for step in own_steps(recording)}
+    indexes = {step.index for step in own_steps(recording)}
     names: dict[str, int | None] = {}
     values: dict[int, str] = {}
     held: dict[str, list[HeldValue]] = {}
     for step in recording.steps:
         values |= {one.tensor: one.values if as_listed else re.sub(r"[][]", "", one.values) for one in step.states}
         names |= {change.name: change.tensor for change in step.names if change.tensor is not None}
-        for name, tensor in names.items() if step.index in own else ():
+        for name, tensor in names.items() if step.index in indexes else ():
             now, before = values.get(tensor or 0), held.setdefault(name, [])
             if now is not None and (not before or before[-1].values != now):
                 before.append(HeldValue(now, step.place))
@@ -204,7 +204,7 @@ class Trials:
         with contextlib.suppress(UndecisiveInputs, BrokenExercise):
             drawn = self._draw(training=True, generator=SmallGenerator())
             near = [_gradients(self._reference, _moved(drawn.call, step)) for step in (1e-4, -1e-4)]
-            if all(torch.allclose(one, near[1][name], rtol=0.01, atol=0.01) for name, one in near[0].items()):
+            if all(torch.allclose(value, near[1][name], rtol=0.01, atol=0.01) for name, value in near[0].items()):
                 return drawn
         return None
 
@@ -276,7 +276,7 @@ def _gradients(reference: Reference, call: Call) -> dict[str, torch.Tensor]:
 
 def _points(call: Call) -> dict[str, torch.Tensor]:
     """Return the values of each leaf, result and parameter."""
-    points = {name: one.values for name, one in call.arguments.items() if one.kind in ("leaf", "result")}
+    points = {name: argument.values for name, argument in call.arguments.items() if argument.kind in ("leaf", "result")}
     return {name: values.tensor() for name, values in (points | call.parameters).items()}
 
 

@@ -194,8 +194,8 @@ def _where_parameters_differ(more: list[str], less: list[str], attempt: Attempt)
             "{name}: an optimizer would train it as well; a tensor that is not trained must not be an nn.Parameter",
             name=more[0],
         )
-    told = translated("{name}: a parameter that saved weights and the caller know by this name", name=less[0])
-    return translated("{line}; {told}", line=line, told=told) if line else told
+    text = translated("{name}: a parameter that saved weights and the caller know by this name", name=less[0])
+    return translated("{line}; {told}", line=line, told=text) if line else text
 
 
 def _compare_values(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
@@ -241,18 +241,18 @@ def _where_none_comes_from() -> str:
 def _where_values_differ(name: str, report: Report, right: Array, expected: Expected, attempt: Attempt) -> str:
     got = report.outputs[name]
     if not expected.call.arguments:
-        told, line = translated("the program above, line by line: which lines change this one?"), attempt.name_changed()
-        return translated("{line}; {told}", line=line, told=told) if line else told
+        text, line = translated("the program above, line by line: which lines change this one?"), attempt.name_changed()
+        return translated("{line}; {told}", line=line, told=text) if line else text
     if (got.dtype, got.shape) != (right.dtype, right.shape):
-        told, line = translated("its dtype and shape: they have to be the same, too"), attempt.name_value(name)
-        return translated("{line}; {told}", line=line, told=told) if line else told
-    if not expected.gradients and (told := attempt.blame()):
-        return told
+        text, line = translated("its dtype and shape: they have to be the same, too"), attempt.name_value(name)
+        return translated("{line}; {told}", line=line, told=text) if line else text
+    if not expected.gradients and (text := attempt.blame()):
+        return text
     line = attempt.name_value(name)
     if expected.gradients or not {"backward", "grad"} & set(report.words):
         return line or translated("the task: a fix must keep the values")
-    told = translated("this function runs backward itself, so a wrong gradient is a wrong value")
-    return translated("{line}; {told}", line=line, told=told) if line else told
+    text = translated("this function runs backward itself, so a wrong gradient is a wrong value")
+    return translated("{line}; {told}", line=line, told=text) if line else text
 
 
 def _raise_no_value(exercise: str, name: str, kind: str, right: Array, blame: Callable[..., str]) -> NoReturn:

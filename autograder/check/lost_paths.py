@@ -31,11 +31,11 @@ def find_wrong_backward(recording: Recording, leaf: str) -> NamedLine | None:
         if ends and any(f" {function.name} " in question for question in wrong):
             program = recording.programs[0]
             text = program.source.splitlines()[ends[-1].lineno - 1].strip()
-            told = Message(
+            message = Message(
                 "lost.not_derivative|this is not the derivative of forward, so the gradient of {name} is wrong",
                 name=leaf,
             )
-            return NamedLine(Place(program.file, ends[-1].lineno, text), told)
+            return NamedLine(Place(program.file, ends[-1].lineno, text), message)
     return None
 
 
@@ -58,12 +58,12 @@ def find_cut(recording: Recording, leaf: str, *, is_missing: bool) -> NamedLine 
         leaf: an argument or parameter, by its name in the check.
         is_missing: whether the leaf has no gradient at all; then the removed value may also have been returned without further use.
     """
-    named, own = _tensors_named(recording, leaf), {step.place for step in recording.steps}
+    named, places = _tensors_named(recording, leaf), {step.place for step in recording.steps}
     nodes = {node.id: node for node in recording.nodes}
     # Tensors that the check itself detaches do not belong to a line of the answer.
     silent = lines_of_forward(recording)
-    lost = [one for one in recording.lost if one.place in own and one.place.line not in silent]
-    above = [one for one in lost if named & (set(one.tensors) | _tensors_below(one.nodes, nodes))]
+    lost = [cut for cut in recording.lost if cut.place in places and cut.place.line not in silent]
+    above = [cut for cut in lost if named & (set(cut.tensors) | _tensors_below(cut.nodes, nodes))]
     used = [lost for lost in above if lost.is_used] or (above if is_missing else [])
     return NamedLine(used[-1].place, restored(used[-1].sentence, recording.verdict.messages), "lost") if used else None
 
@@ -73,10 +73,10 @@ def find_reader(recording: Recording, leaf: str) -> NamedLine | None:
     named = _tensors_named(recording, leaf)
     ends = {node.id for node in recording.nodes if node.tensor in named and not node.inputs}
     readers = (node.place for node in recording.nodes if node.place and ends.intersection(node.inputs))
-    own = {step.place for step in recording.steps}
-    place = next((place for place in readers if place in own), None)
-    told = Message("lost.reads_with_history|reads {name} with its history", name=leaf)
-    return NamedLine(place, told) if place else None
+    places = {step.place for step in recording.steps}
+    place = next((place for place in readers if place in places), None)
+    message = Message("lost.reads_with_history|reads {name} with its history", name=leaf)
+    return NamedLine(place, message) if place else None
 
 
 def find_kept_history(recording: Recording, leaf: str) -> NamedLine | None:
@@ -86,23 +86,23 @@ def find_kept_history(recording: Recording, leaf: str) -> NamedLine | None:
         made = [node for node in step.nodes if nodes[node].inputs] if step.function.endswith("__init__") else []
         kept = [node for node in made if named & _tensors_below([node], nodes)]
         if kept and any(set(kept) & {*other.inputs} for other in recording.nodes if other.id not in step.nodes):
-            told = Message(
+            message = Message(
                 "lost.history_from_init|runs once, in __init__, and keeps the history that leads to {name}: each "
                 "forward adds its gradient",
                 name=leaf,
             )
-            return NamedLine(step.place, told)
+            return NamedLine(step.place, message)
     return None
 
 
 def line_that_freed(recording: Recording, line: int) -> NamedLine | None:
     """Return the line of the last backward before a line, which freed the graph that this line uses again; or None."""
-    steps = [recording.steps[one.step] for one in recording.backward if one.step is not None]
+    steps = [recording.steps[call.step] for call in recording.backward if call.step is not None]
     earlier = [step.place for step in steps if step.place.line != line]
-    told = Message(
+    message = Message(
         "lost.freed_graph|this backward freed the saved tensors of the graph that line {line} uses again", line=line
     )
-    return NamedLine(earlier[-1], told) if earlier else None
+    return NamedLine(earlier[-1], message) if earlier else None
 
 
 def find_detached(recording: Recording) -> NamedLine | None:
@@ -111,10 +111,10 @@ def find_detached(recording: Recording) -> NamedLine | None:
     for step in recording.steps:
         lost = [state for state in step.states if state.node is None and state.tensor in nodes]
         if lost:
-            told = Message(
+            message = Message(
                 "lost.history_replaced|replaces the history of a tensor in place, although the graph uses that tensor"
             )
-            return NamedLine(step.place, told, "lost")
+            return NamedLine(step.place, message, "lost")
         nodes |= {state.tensor: state.node for state in step.states if state.node is not None}
     return None
 
@@ -122,7 +122,7 @@ def find_detached(recording: Recording) -> NamedLine | None:
 def _tensors_named(recording: Recording, leaf: str) -> set[int]:
     """Return the tensors to which an argument's name, or a parameter's name after `self.`, has referred."""
     changes = [change for step in recording.steps for change in step.names]
-    named = [one.tensor for one in changes if one.name == leaf or one.name.endswith(f".{leaf}")]
+    named = [change.tensor for change in changes if change.name == leaf or change.name.endswith(f".{leaf}")]
     return {tensor for tensor in named if tensor is not None}
 
 

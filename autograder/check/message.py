@@ -71,8 +71,8 @@ class NotAttempted(Unsolved):
     """The answer is still the original text."""
 
     def _render_traceback_(self) -> list[str]:
-        told = [translated("{exercise}: not attempted yet", exercise=self.exercise)]
-        return told if VALIDATING in os.environ else super()._render_traceback_()
+        lines = [translated("{exercise}: not attempted yet", exercise=self.exercise)]
+        return lines if VALIDATING in os.environ else super()._render_traceback_()
 
 
 class Incorrect(Unsolved):

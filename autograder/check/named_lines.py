@@ -13,8 +13,8 @@ from autograder.tape.recording.verdict_types import NamedLine, Place
 
 def describe(named: NamedLine) -> str:
     """Return the line and a description of it; whether the line is right, the reader has to judge."""
-    place, told = named.place, localized(named.sentence).rstrip(".。")
-    return translated("line {line}: {text} ({told})", line=place.line, text=place.text, told=told)
+    place, sentence = named.place, localized(named.sentence).rstrip(".。")
+    return translated("line {line}: {text} ({told})", line=place.line, text=place.text, told=sentence)
 
 
 def line_of_value(recording: Recording, path: str) -> NamedLine | None:
@@ -36,8 +36,10 @@ def line_of_value(recording: Recording, path: str) -> NamedLine | None:
     name = name_at(returned, path)
     leaf = places.get(name.removesuffix(".grad"), (None,))[0] if name.endswith(".grad") else None
     if leaf is not None and (root := _root_of_gradient(recording, leaf, ended)):
-        told = Message("line.last_gradient|{name} received its last gradient from the result computed here", name=name)
-        return NamedLine(root, told)
+        message = Message(
+            "line.last_gradient|{name} received its last gradient from the result computed here", name=name
+        )
+        return NamedLine(root, message)
     if name not in places:
         return NamedLine(ended.place, Message("line.gets_values|{name} gets its values here", name=path))
     tensor, made = places[name]
@@ -58,20 +60,20 @@ def line_of_memory(recording: Recording, argument: str) -> NamedLine | None:
     bound = [(storages[change.tensor], place) for change, place in changes if change.tensor in storages]
     if not bound:
         return None
-    own = bound[0][0]
+    storage_here = bound[0][0]
     swapped = [step.place for step in recording.steps for write in step.writes if write.operation == "data ="]
-    written = list(_writes(recording, {own}))
+    written = list(_writes(recording, {storage_here}))
     if written and written[-1] not in swapped:
         return NamedLine(written[-1], Message("line.last|the last write into the memory of {name}", name=argument))
-    if others := [*swapped, *(place for storage, place in bound if storage != own)]:
-        told = Message(
+    if others := [*swapped, *(place for storage, place in bound if storage != storage_here)]:
+        message = Message(
             "line.refers_to_other_memory|from here on {name} refers to other memory; the caller's tensor keeps its values",
             name=argument,
         )
-        return NamedLine(others[0], told)
-    told = Message("line.writes_elsewhere|this writes to memory other than that of {name}", name=argument)
-    elsewhere = list(_writes(recording, set(storages.values()) - {own}))
-    return NamedLine(elsewhere[-1], told) if elsewhere else None
+        return NamedLine(others[0], message)
+    message = Message("line.writes_elsewhere|this writes to memory other than that of {name}", name=argument)
+    elsewhere = list(_writes(recording, set(storages.values()) - {storage_here}))
+    return NamedLine(elsewhere[-1], message) if elsewhere else None
 
 
 def line_of_parameter(recording: Recording, name: str) -> NamedLine | None:
@@ -86,12 +88,12 @@ def line_of_attribute(recording: Recording, name: str) -> NamedLine | None:
     )
 
 
-def _assignment(recording: Recording, name: str, told: str) -> NamedLine | None:
+def _assignment(recording: Recording, name: str, sentence: str) -> NamedLine | None:
     program = recording.programs[0]
-    for node in (one for one in ast.walk(ast.parse(program.source)) if isinstance(one, ast.Assign)):
+    for node in (node for node in ast.walk(ast.parse(program.source)) if isinstance(node, ast.Assign)):
         if name.partition(".")[0] in {target.attr for target in node.targets if isinstance(target, ast.Attribute)}:
             text = program.source.splitlines()[node.lineno - 1].strip()
-            return NamedLine(Place(program.file, node.lineno, text), told)
+            return NamedLine(Place(program.file, node.lineno, text), sentence)
     return None
 
 
@@ -106,9 +108,9 @@ def return_statement(recording: Recording) -> tuple[Step, ast.expr] | None:
 def _root_of_gradient(recording: Recording, leaf: int, ended: Step) -> Place | None:
     """Return the line that computed the root of the last backward to reach a leaf; None if it is outside of the function."""
     ends = {node.id for node in recording.nodes if node.tensor == leaf and not node.inputs}
-    ran = [one for one in recording.backward if one.step is not None and one.step <= ended.index]
-    last = next((one.step for one in reversed(ran) if one.node in ends and one.status == "passed"), None)
-    first = next((one.node for one in ran if last is not None and one.step == last), None)
+    ran = [call for call in recording.backward if call.step is not None and call.step <= ended.index]
+    last = next((call.step for call in reversed(ran) if call.node in ends and call.status == "passed"), None)
+    first = next((call.node for call in ran if last is not None and call.step == last), None)
     places = {node.id: node.place for node in recording.nodes}
     place = None if first is None else places.get(first)
     return place if place in [step.place for step in recording.steps] else None

@@ -83,11 +83,11 @@ class OutcomePlan(Plan):
     def _where_to_look(self, subject: Subject) -> str:
         """Return the place to look at if the answer uses a forbidden name: its line, if the recording is here."""
         recording = subject.program_recording() if draws_here() else None
-        told = translated("what else can reach the same memory")
+        text = translated("what else can reach the same memory")
         for number, line in AnswerLines(recording).texts.items() if recording else ():
             if any(re.search(rf"\b{word}\b", line) for word in self.without):
-                return translated("line {line}: {text}; {told}", line=number, text=line, told=told)
-        return told
+                return translated("line {line}: {text}; {told}", line=number, text=line, told=text)
+        return text
 
 
 def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcome) -> NoReturn:
@@ -124,8 +124,8 @@ def _line_to_look_at(recording: Recording) -> NamedLine | None:
         return None
     place, backward = steps[-1].place, [visit.step for visit in recording.backward if visit.step is not None]
     if backward and steps[-1].index > max(backward):
-        told = Message(
+        message = Message(
             "outcome.writes_after_backward|writes after backward has run and no longer needs the saved tensors"
         )
-        return NamedLine(place, told)
+        return NamedLine(place, message)
     return NamedLine(place, Message("outcome.no_change|changes no saved value that backward reads after it"))

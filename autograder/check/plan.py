@@ -153,7 +153,7 @@ def ask(plan_of: Callable[[Program], Plan], program: Program | None) -> Any:
     return None
 
 
-def require_known_names(error: str, told: str) -> None:
+def require_known_names(error: str, sentence: str) -> None:
     """Raise Unplannable if a program met an unknown name during planning: a student's answer may define that name.
 
     Args:
@@ -161,4 +161,4 @@ def require_known_names(error: str, told: str) -> None:
         told: its message.
     """
     if error == "NameError" and _plans.get() is not None:
-        raise Unplannable(told)
+        raise Unplannable(sentence)

@@ -117,9 +117,9 @@ class _Prediction(Plan):
         show_passed(self.name, translated(", it is {outcome}, as you predicted", outcome=found))
         show_program(self.recording, self.program, from_start=True)
 
-    def _refuse(self, told: str, guess: str) -> None:
+    def _refuse(self, sentence: str, guess: str) -> None:
         """Show the message, then the picture; raise the message as Incorrect, except for a student and in *Validate*."""
-        wrong = Incorrect(told)
+        wrong = Incorrect(sentence)
         show_first(wrong, mark="≠")
         failed(self.name, guess)
         show_program(self.recording, self.program, from_start=True)
@@ -140,7 +140,7 @@ class OutcomePrediction(_Prediction):
         if guess == outcome:
             self._show_right(outcome)
             return
-        told = message(
+        text = message(
             translated(
                 "{name}: something else happened. You predicted {guess}. It was {outcome}.",
                 name=name,
@@ -151,7 +151,7 @@ class OutcomePrediction(_Prediction):
             expected=translated("by your prediction: {meaning}", meaning=meaning(guess)),
             look_at=translated("the picture of the run: go on step by step until it surprises you"),
         )
-        self._refuse(told, guess)
+        self._refuse(text, guess)
 
     def _guess(self, names: LearnerNames) -> Outcome:
         name, guess = self.name, find_value(self.name, names)
@@ -192,13 +192,13 @@ class ValuePrediction(_Prediction):
         if _agree(guess, value):
             self._show_right(_shown(value))
             return
-        told = message(
+        text = message(
             translated("{name}: something else happened", name=self.name),
             saw=translated("you predicted {guess}", guess=_shown(guess)),
             expected=translated("{value}, the value of this program", value=_shown(value)),
             look_at=translated("the picture of the run: go on step by step until it surprises you"),
         )
-        self._refuse(told, _shown(guess))
+        self._refuse(text, _shown(guess))
 
     def _guess(self, names: LearnerNames) -> Any:
         guess = _plain(find_value(self.name, names))
@@ -260,7 +260,7 @@ def outcome_named(guess: Any) -> Outcome | None:
 def _plain(guess: Any) -> Any:
     """Return a prediction with its tensors converted to lists and numbers, because a gradient may be written as a tensor."""
     if isinstance(guess, list | tuple):
-        return [_plain(one) for one in guess]
+        return [_plain(item) for item in guess]
     return guess.tolist() if isinstance(guess, torch.Tensor) else guess
 
 

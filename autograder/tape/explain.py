@@ -206,14 +206,14 @@ def _with_notes(factory: ProgramFactory, recording: Recording, error: Problem | 
     return structs.replace(recording, verdict=verdict)
 
 
-def _lines(own: str, verdict: Verdict) -> list[int | None]:
+def _lines(script: str, verdict: Verdict) -> list[int | None]:
     """Return the most important lines of the verdict in the program's own file."""
     places = [place for harm in verdict.harms[:1] for place in (*harm.mutated_at[:2], harm.saved_at)]
     places += [fault.place for fault in verdict.graph_faults[:1]]
     error = verdict.error
-    raised = [error.line] if error and error.is_in(own) else []
+    raised = [error.line] if error and error.is_in(script) else []
     return [
-        *(place.line for place in places if place.file == own),
+        *(place.line for place in places if place.file == script),
         *raised,
         *(fix.line for fix in verdict.fixes[:1] if not fix.file),
     ]

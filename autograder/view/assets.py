@@ -33,7 +33,7 @@ def read_asset(name: str) -> str:
 
 def front_end_words() -> dict[str, str]:
     """Return the front-end module's texts in the reader's language, by the English text; an empty dictionary in English."""
-    return {text: told for text in front_end_texts() if (told := translated(text)) != text}
+    return {text: word for text in front_end_texts() if (word := translated(text)) != text}
 
 
 @cache

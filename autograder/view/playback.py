@@ -62,9 +62,9 @@ def lines_of_refusal(recording: Recording) -> dict[Place, NamedLine]:
 def list_frames(recording: Recording) -> list[Frame]:
     """Return the frames: statements in order, backward's visits after the statement that called it, the verdict last."""
     frames: list[Frame] = []
-    caller, told = find_backward(recording), lines_of_refusal(recording)
+    caller, refused = find_backward(recording), lines_of_refusal(recording)
     for step in recording.steps:
-        if has_changes(step) or step is recording.steps[-1] or step.index == caller or step.place in told:
+        if has_changes(step) or step is recording.steps[-1] or step.index == caller or step.place in refused:
             frames.append(Frame(len(frames) + 1, "step", step.place, step))
         for visit in recording.backward:
             if step.index == (caller if visit.step is None else visit.step):

@@ -135,7 +135,7 @@ def answer_text(program: PlayProgram, arrangement: Arrangement) -> str:
 def placed_texts(program: PlayProgram, arrangement: Arrangement) -> list[tuple[str, str]]:
     """Return each card's id with its text, in order."""
     texts = {(card.id, number): form.text for card in program.cards for number, form in enumerate(card.forms)}
-    return [(one.card, arrangement.edits.get(one.card, texts[one.card, one.form])) for one in arrangement.lines]
+    return [(line.card, arrangement.edits.get(line.card, texts[line.card, line.form])) for line in arrangement.lines]
 
 
 def shifted(program: PlayProgram, arrangement: Arrangement, code: str, by: int) -> Arrangement:

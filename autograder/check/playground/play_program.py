@@ -190,7 +190,7 @@ def statements(text: str, name: str) -> Iterator[str]:
     lines, last = text.splitlines(), 0
     for node in _parsed(text, name).body:
         if node.lineno > last:
-            first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+            first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
             last = node.end_lineno or node.lineno
             yield "\n".join(lines[first - 1 : last])
 

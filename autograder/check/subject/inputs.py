@@ -114,7 +114,7 @@ class Generator:
         drawn = {name: value for name, value in inputs.items() if isinstance(value, TensorInput)}
         for _ in range(TRIES):
             found = {name: self._argument(value) for name, value in drawn.items()}
-            if decisive is None or decisive(**{name: one.values.tensor() for name, one in found.items()}):
+            if decisive is None or decisive(**{name: argument.values.tensor() for name, argument in found.items()}):
                 return found
         raise UndecisiveInputs(f"none of {TRIES} draws of the exercise's inputs satisfies its `decisive`")
 

@@ -199,8 +199,8 @@ class LocalSubject:
                 raise
             beginning = error.recording.steps if isinstance(error.recording, Recording) else ()
             place = beginning[-1].place if beginning else Place("", 0, "")
-            told = str(_too_long(self.seconds)())
-            return ProgramText("", told, self.words, self.code, place.line, place.text)
+            reason = str(_too_long(self.seconds)())
+            return ProgramText("", reason, self.words, self.code, place.line, place.text)
         verdict = self._program.verdict
         raised = f"{verdict.error.type}: {verdict.error.message}" if verdict.error else ""
         return ProgramText(verdict.outcome, raised, self.words, self.code)

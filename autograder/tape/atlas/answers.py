@@ -105,8 +105,8 @@ def _looser(operation: Operation) -> list[str]:
 
 def difference_text(older: Atlas, newer: Atlas) -> str:
     """Return a text with a line for each operation that was added, removed or changed, and the changes of each tensor."""
-    before = {one.key: one for one in older.operations}
-    after = {one.key: one for one in newer.operations}
+    before = {operation.key: operation for operation in older.operations}
+    after = {operation.key: operation for operation in newer.operations}
     changed = [key for key in before if key in after and _answer(before[key]) != _answer(after[key])]
     lines = [
         f"PyTorch {older.pytorch} has {len(before)} differentiable operations here, {newer.pytorch} has {len(after)}; "

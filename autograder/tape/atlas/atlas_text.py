@@ -116,7 +116,7 @@ def nearest_version(version: str | None) -> str:
     known = known_versions()
     if version is None:
         return known[-1]
-    return min(known, key=lambda one: abs(_place(one) - _place(version)))
+    return min(known, key=lambda other: abs(_place(other) - _place(version)))
 
 
 def _place(version: str) -> int:
@@ -172,17 +172,17 @@ COMMANDS = (
 def sentence(operation: Operation) -> str:
     """Return a sentence on the saved tensors of an operation and on in-place modifications, such as "exp keeps its output: …"."""
     kept, read = _kept_and_read(operation)
-    told = []
+    clauses = []
     if kept:
-        told.append(translated("{what}: modify a copy, or use an out-of-place operation.", what=kept))
+        clauses.append(translated("{what}: modify a copy, or use an out-of-place operation.", what=kept))
     if read:
-        told.append(
+        clauses.append(
             translated(
                 "{what}: an in-place modification before backward gives a wrong gradient and no error.", what=read
             )
         )
-    if told:
-        return join_sentences(told)
+    if clauses:
+        return join_sentences(clauses)
     return translated(
         "{name} saves no tensor: you may modify its arguments and its output in place.", name=_short_name(operation)
     )
@@ -243,16 +243,16 @@ def _whose(operation: Operation, named: set[str]) -> str:
 def operation_text(operations: Sequence[Operation]) -> str:
     """Return the text on one operation in all its forms. Forms with equal saved tensors share a paragraph."""
     alike: dict[Operation, list[Operation]] = {}
-    for one in operations:
-        alike.setdefault(msgspec.structs.replace(one, form="", nodes=(), calls=0), []).append(one)
+    for operation in operations:
+        alike.setdefault(msgspec.structs.replace(operation, form="", nodes=(), calls=0), []).append(operation)
     return "\n\n".join("\n".join(_lines(group)) for group in alike.values())
 
 
 def _lines(group: Sequence[Operation]) -> Iterable[str]:
     first = group[0]
-    forms = ", ".join(one.form for one in group if one.form)
+    forms = ", ".join(operation.form for operation in group if operation.form)
     nodes = ", ".join(first.nodes[:3]) + (", …" if len(first.nodes) > 3 else "")
-    yield f"{first.name}{f' ({forms})' if forms else ''}, recorded as {nodes}; {sum(one.calls for one in group)} calls observed"
+    yield f"{first.name}{f' ({forms})' if forms else ''}, recorded as {nodes}; {sum(operation.calls for operation in group)} calls observed"
     yield f"  {sentence(first)}"
     tensors = (*first.arguments, *first.outputs)
     width = max(map(len, tensors))
@@ -310,15 +310,15 @@ def summary_text(atlas: Atlas) -> str:
 
 
 def _remarks(atlas: Atlas) -> Iterable[str]:
-    conditional = sum(any(keep.when for keep in one.keeps) for one in atlas.operations)
+    conditional = sum(any(keep.when for keep in operation.keeps) for operation in atlas.operations)
     yield f"{conditional} depend on how they are called: whether an argument is a tensor, on a keyword, dtype or shape."
     unread = [one.key for one in atlas.operations if any(note.startswith(tuple(_unread(one))) for note in one.notes)]
     yield f"{len(unread)} check the version of a tensor whose values they do not read, so backward may raise an error that is not needed."
-    silent = [one.key for one in atlas.operations if not all(keep.guarded for keep in one.keeps)]
+    silent = [operation.key for operation in atlas.operations if not all(keep.guarded for keep in operation.keeps)]
     if silent:
         yield f"{len(silent)} read a tensor without a version check, so a write gives a wrong gradient: {', '.join(silent)}."
     if atlas.not_covered:
-        yield f"Not covered: {', '.join(one.key for one in atlas.not_covered)}."
+        yield f"Not covered: {', '.join(operation.key for operation in atlas.not_covered)}."
 
 
 def _unread(operation: Operation) -> set[str]:

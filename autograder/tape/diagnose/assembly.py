@@ -85,7 +85,7 @@ def _lost_history(cut: Cut, state: RunState) -> schema.LostHistory:
     sources = list(cut.sources.values())[:SOURCES]
     nodes = tuple(node for _, node in sources if node is not None)
     return schema.LostHistory(
-        cut.place, how_it_cuts(cut, state), tuple(one.id for one, _ in sources), nodes, bool(cut.joined)
+        cut.place, how_it_cuts(cut, state), tuple(source.id for source, _ in sources), nodes, bool(cut.joined)
     )
 
 

@@ -31,13 +31,13 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     if any(again & set(call.nodes) for call in earlier):
         name = name_of(state, last.roots, Message("backward.the_loss|The loss"))
         made = state.graph.nodes[min(again)].place
-        told = Message(
+        message = Message(
             "backward.called_again|{name} is computed here once, and {place} calls backward on it more than once.",
             name=name,
             place=line_of(last.place, made.file),
         )
         change = Message("backward.compute_before_each|Compute it again before each backward.")
-        yield GraphFault(FREED_GRAPH.name, made, told, change)
+        yield GraphFault(FREED_GRAPH.name, made, message, change)
         return
     shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
     if shared is None:
@@ -72,12 +72,12 @@ def _modified_below(state: RunState, top: GraphNode) -> WriteEvent | None:
     """Return the last modification of a tensor that the graph of a node saved, which a kept graph would raise an error for."""
     nodes, below, waiting = state.graph.nodes, {top.id}, [top]
     while waiting:
-        new = {one for one in waiting.pop().inputs if one is not None} - below
+        new = {number for number in waiting.pop().inputs if number is not None} - below
         below |= new
-        waiting += [nodes[one] for one in new]
+        waiting += [nodes[number] for number in new]
     saved = [save for save in state.graph.saves if save.node.id in below]
     modified = (one for save in saved for one in state.writes[save.writes_before :] if save.counter in one.counters)
-    return max(modified, key=lambda one: one.index, default=None)
+    return max(modified, key=lambda write: write.index, default=None)
 
 
 def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:
@@ -104,9 +104,9 @@ def _handed_on(state: RunState, shared: GraphNode) -> GraphNode | None:
     stack, seen, found = [shared], {shared}, []
     while stack:
         node = stack.pop()
-        if any(one.step > before for one in node.consumers):
+        if any(consumer.step > before for consumer in node.consumers):
             found.append(node)
-        stack += [one for one in node.consumers if one.step <= before and one not in seen]
+        stack += [consumer for consumer in node.consumers if consumer.step <= before and consumer not in seen]
         seen.update(node.consumers)
     return max(found, key=lambda node: node.id, default=None)
 
@@ -145,7 +145,7 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
     if COPIED in error and call.name == "__deepcopy__":
         yield from _not_a_leaf(state, call.inputs[:1], at)
     elif any(word in error for word in INFERENCE):
-        yield from _inference(state, [one for one in call.inputs if one.counter.version is None], at)
+        yield from _inference(state, [value for value in call.inputs if value.counter.version is None], at)
     elif any(word in error for word in VIEW):
         yield from _view(state, call.inputs[:1], at)
 
@@ -155,14 +155,14 @@ def _not_a_leaf(state: RunState, tensors: list[TrackedTensor], at: Place) -> Ite
         if tracked.node is not None:
             made = state.graph.nodes[tracked.node].place
             name = name_of(state, [tracked], Message("tensor.nameless|a tensor"))
-            told = Message(
+            message = Message(
                 "deepcopy.not_a_leaf|{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy it.",
                 name=name, place=line_of(at, made.file),
             )  # fmt: skip
             change = Message(
                 "deepcopy.detach|Keep it without its history (`.detach()`), or do not keep it in the copied object."
             )
-            yield GraphFault(REFUSED_TENSOR.name, made, told, change)
+            yield GraphFault(REFUSED_TENSOR.name, made, message, change)
 
 
 def _inference(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
@@ -171,14 +171,14 @@ def _inference(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iter
             known: dict[str, object] = {
                 "name": name_of(state, [tracked], Message("tensor.nameless|a tensor")), "place": line_of(at, made.file),
             }  # fmt: skip
-            told = Message(
+            message = Message(
                 "inference.tensor_needed|{name} is made in inference mode here, and {place} needs a normal tensor.",
                 **known,
             )
             change = Message(
                 "inference.use_no_grad|Use torch.no_grad() instead, or pass a clone that is made outside of inference mode."
             )
-            yield GraphFault(REFUSED_TENSOR.name, made, told, change)
+            yield GraphFault(REFUSED_TENSOR.name, made, message, change)
 
 
 def _view(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
@@ -192,18 +192,18 @@ def _view(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[
             "base": name_of(state, [base] if base is not tracked else [], Message("view.the_base|the base")),
         }  # fmt: skip
         if tracked.unrecorded:
-            told = Message(
+            message = Message(
                 "view.made_in_no_grad|{name} is a view that is made here while recording is off; {place} modifies it "
                 "while recording is on, which PyTorch does not allow.", **known,
             )  # fmt: skip
             change = Message("view.index_in_grad|Index {base} where recording is on, and modify that view.", **known)
         else:
-            told = Message(
+            message = Message(
                 "view.one_of_several|{name} is one of several views that one call returns here (as unbind, chunk, "
                 "split and iteration do); {place} modifies it in place, which PyTorch does not allow.", **known,
             )  # fmt: skip
             change = Message("view.index_base|Take the view by an index of {base} instead.", **known)
-        yield GraphFault(REFUSED_TENSOR.name, made, told, change)
+        yield GraphFault(REFUSED_TENSOR.name, made, message, change)
 
 
 def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFault]:
@@ -215,12 +215,12 @@ def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFa
             continue
         if (state.name_of(base) or "").rpartition(".")[2] == key.rpartition(".")[2]:
             known: dict[str, object] = {"name": name, "key": key, "place": line_of(at, made.file)}
-            told = Message(
+            message = Message(
                 "view.cannot_be_swapped|{name} is a view of {key}, so {place} cannot swap {key} with the converted tensor.",
                 **known,
             )
             change = Message("view.take_after_conversion|Take the view after the conversion.")
-            yield GraphFault(REFUSED_TENSOR.name, made, told, change)
+            yield GraphFault(REFUSED_TENSOR.name, made, message, change)
             return
 
 
@@ -230,25 +230,25 @@ REFUSED_TENSOR = FaultKind("tensor that a later line cannot use", _refused_tenso
 def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that switched a model to evaluation mode, if a later step trained it in that mode."""
     for place in evidence.state.flow.steps.left_training:
-        told = Message(
+        message = Message(
             "eval.switched|it switches the model to evaluation mode, and later steps train it in that mode; the steps "
             "before were in training mode."
         )
         change = Message("eval.call_train|Call train() before the next step.")
-        yield GraphFault(LEFT_ON.name, place, told, change)
+        yield GraphFault(LEFT_ON.name, place, message, change)
     for place in evidence.state.flow.steps.left_recording:
-        told = Message(
+        message = Message(
             "no_grad.left_on|it turns recording off after a step, and the loss of a later step is computed while it is off."
         )
         change = Message(
             "no_grad.turn_on_before_step|Turn recording on again before the next step: `torch.set_grad_enabled(True)`."
         )
-        yield GraphFault(LEFT_ON.name, place, told, change)
+        yield GraphFault(LEFT_ON.name, place, message, change)
 
 
 def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the `autocast` blocks in which a step changed a weight whose cast copy was used again."""
-    state, trees, told = evidence.state, trees_of(evidence), set()
+    state, trees, reported = evidence.state, trees_of(evidence), set()
     steps = state.flow.steps.calls
     for node in state.graph.nodes:
         source = node.inputs[0] if node.name == "ToCopyBackward0" else None
@@ -259,8 +259,8 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
         if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step in steps):
             continue
         place = _autocast_around(trees.get(node.place.file), node.place) or node.place
-        if place not in told:
-            told.add(place)
+        if place not in reported:
+            reported.add(place)
             sentence = Message(
                 "autocast.stale_cast|one autocast contains several steps: its cache keeps the cast copy of {names} "
                 "that {place} made, so later losses are computed with the values before the step.",
@@ -288,14 +288,14 @@ def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]
     """Yield the faults of a program that turns recording off without `no_grad`."""
     places = {call.place for call in evidence.state.flow.calls if not call.recording}
     change = Message("no_grad.turn_on_before_loss|Turn recording on again before the loss is computed.")
-    for place in sorted(places, key=lambda one: one.line):
-        told = Message("no_grad.backward_while|backward is called while {switch}.", switch=switch)
-        yield GraphFault(NOT_RECORDED.name, place, told, change)
+    for place in sorted(places, key=lambda spot: spot.line):
+        message = Message("no_grad.backward_while|backward is called while {switch}.", switch=switch)
+        yield GraphFault(NOT_RECORDED.name, place, message, change)
 
 
 def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the calls of backward while recording is off, one fault per line."""
-    told: set[Place] = set()
+    reported: set[Place] = set()
     if evidence.state.flow.steps.left_recording:
         return  # the line that left it off is named
     switch = switch_of(evidence.state)
@@ -303,9 +303,9 @@ def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
         yield from _with_recording_off(evidence, switch)
         return
     for call in evidence.state.flow.calls:
-        if call.recording or call.place in told:
+        if call.recording or call.place in reported:
             continue
-        told.add(call.place)
+        reported.add(call.place)
         if all(node is None for node in call.nodes):
             follows = Message(
                 "no_grad.loss_inside|backward is called under no_grad; the loss was also computed there, so it has no "

@@ -159,10 +159,10 @@ def _correct(true: Gradients, got: Gradients, untracked_effect: UntrackedEffect)
     return ran
 
 
-def _same(one: Gradients, other: Gradients) -> bool:
-    if len(one.calls) != len(other.calls) or len(one.targets) != len(other.targets):
+def _same(left: Gradients, right: Gradients) -> bool:
+    if len(left.calls) != len(right.calls) or len(left.targets) != len(right.targets):
         return False
-    calls = zip(one.calls, other.calls, strict=True)
+    calls = zip(left.calls, right.calls, strict=True)
     return all(gap(a.get(i), b.get(i)) <= WITNESSED for a, b in calls for i in a) and all(
-        gap(value, other.returned.get(key)) <= WITNESSED for key, value in one.returned.items()
+        gap(value, right.returned.get(key)) <= WITNESSED for key, value in left.returned.items()
     )

@@ -129,7 +129,7 @@ def change_of(cut: Cut, state: RunState) -> str:
 
 def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:
     """Return the name of the first tensor that has one, and the number of the others."""
-    names = list(dict.fromkeys(state.name_of(one) or f"leaf {one.id}" for one in tensors))
+    names = list(dict.fromkeys(state.name_of(tensor) or f"leaf {tensor.id}" for tensor in tensors))
     first = next((one for one in sorted(names, key=lambda one: one.startswith("self.")) if one[:5] != "leaf "), other)
     if len(names) > 1 and first != other:
         return Message("tensor.and_more|{name} and {count} more", name=first, count=len(names) - 1)
@@ -140,7 +140,7 @@ def tensors_of(
     state: RunState, tensors: Iterable[TrackedTensor], *, lost: Place | None = None, read: Place | None = None
 ) -> tuple[FaultyTensor, ...]:
     """Return the tensors of a fault that have a name, without duplicates."""
-    named, flow = {name: one for one in tensors if (name := state.name_of(one))}, state.flow
+    named, flow = {name: tensor for tensor in tensors if (name := state.name_of(tensor))}, state.flow
     held = {*flow.held, *flow.steps.unheld} - {*flow.steps.trained, *flow.steps.frozen} if flow.calls else set()
     untrained = held - {number for number in flow.reached if number not in flow.steps.unheld}
     return tuple(FaultyTensor(name, state.made_at(one), lost, read, one.id in untrained) for name, one in named.items())

@@ -42,12 +42,12 @@ def trees_of(evidence: Evidence) -> dict[str, ast.Module]:
 
 def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad."""
-    trees, told = trees_of(evidence), set()
+    trees, reported = trees_of(evidence), set()
     for name, place, regained in _rebound(evidence.state):
         statement = statement_at(trees, place)
-        if place in told or regained or not _is_step(statement, name):
+        if place in reported or regained or not _is_step(statement, name):
             continue
-        told.add(place)
+        reported.add(place)
         yield _lost_leaf_fault(trees, name, place, statement)
 
 
@@ -69,7 +69,7 @@ def _is_step(statement: ast.stmt | None, name: str) -> bool:
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
         return False
     text = ast.unparse(statement.value)
-    is_bound = [ast.unparse(one) for one in statement.targets] == [name]
+    is_bound = [ast.unparse(target) for target in statement.targets] == [name]
     descends = is_bound and isinstance(statement.value.op, ast.Sub) and f"{name}.grad" in text
     return descends and "detach" not in text and ast.unparse(statement.value.left) in (name, f"{name}.data")
 
@@ -78,12 +78,12 @@ def _lost_leaf_fault(trees: dict[str, ast.Module], name: str, place: Place, stat
     value = statement.value if isinstance(statement, ast.Assign) else None
     step = ast.unparse(value.right) if isinstance(value, ast.BinOp) else "…"
     if _is_loop_variable(trees.get(place.file), name, place.line):
-        told = Message(
+        message = Message(
             "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values.",
             name=name,
         )
     else:
-        told = Message(
+        message = Message(
             "leaf.becomes_other|{name} is then another tensor, which is not a leaf that requires grad: the next "
             "backward call computes no gradient for it.",
             name=name,
@@ -93,13 +93,13 @@ def _lost_leaf_fault(trees: dict[str, ast.Module], name: str, place: Place, stat
         name=name,
         step=step,
     )
-    return GraphFault(LOST_LEAF.name, place, told, change)
+    return GraphFault(LOST_LEAF.name, place, message, change)
 
 
 def _is_loop_variable(tree: ast.Module | None, name: str, line: int) -> bool:
     loops = [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.For)]
     inside = [loop for loop in loops if loop.lineno <= line <= (loop.end_lineno or loop.lineno)]
-    return any(isinstance(one, ast.Name) and one.id == name for loop in inside for one in ast.walk(loop.target))
+    return any(isinstance(node, ast.Name) and node.id == name for loop in inside for node in ast.walk(loop.target))
 
 
 def _missing(evidence: Evidence) -> Iterator[GraphFault]:
@@ -109,7 +109,7 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
         if place not in reported and tracked.node is not None:
             reported.add(place)
             name, made = name_of(state, [tracked], "it"), state.graph.nodes[tracked.node].place
-            told = Message(
+            message = Message(
                 "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
                 "backward fills only the .grad of leaves.",
                 name=name,
@@ -120,7 +120,7 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
                 "or call {name}.retain_grad() before backward.",
                 name=name,
             )
-            yield GraphFault(MISSING.name, place, told, change)
+            yield GraphFault(MISSING.name, place, message, change)
 
 
 MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)
@@ -135,11 +135,11 @@ NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 
 
 def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
-    told = set()
+    reported = set()
     faults = [*_without_history(evidence), *_untrained(evidence), *_added_numbers(evidence), *_penalties(evidence)]
     for fault in faults:
-        if fault.place not in told:
-            told.add(fault.place)
+        if fault.place not in reported:
+            reported.add(fault.place)
             yield fault
 
 
@@ -184,11 +184,11 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     untrained = (number for number, one in flow.held.items() if number not in reached and one.shape not in elsewhere)
     without = set(untrained) if flow.calls else set()
     # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is.
-    anew = [cut for one in flow.reached.values() if (cut := flow.origin([one])) is not None]
-    cuts = sorted(reversed(flow.cuts.values()), key=lambda cut: all(cut is not one for one in anew))
+    anew = [cut for parameter in flow.reached.values() if (cut := flow.origin([parameter])) is not None]
+    cuts = sorted(reversed(flow.cuts.values()), key=lambda cut: all(cut is not made for made in anew))
     for cut in cuts if without else ():
         kept_from = leaves_above(state, cut) & without
-        if kept_from and (not _only_looks(cut) or any(cut is one for one in anew)) and not is_early_copy(cut):
+        if kept_from and (not _only_looks(cut) or any(cut is made for made in anew)) and not is_early_copy(cut):
             without -= kept_from
             tensors = [flow.held[number] for number in sorted(kept_from)]
             names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
@@ -233,13 +233,13 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
 def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the calls of `autograd.grad` without create_graph whose result a penalty in the loss was computed from."""
     for place, (slope, added) in evidence.state.flow.constants.items():
-        told = Message(
+        message = Message(
             "cut.penalty|it computes {slope} without a graph, so the number that {place} adds to a loss, which is "
             "computed from it, does not change the loss's gradient.",
             slope=name_of(evidence.state, [slope.gradient], Message("target.gradient|the gradient")),
             place=line_of(added, place.file),
         )  # fmt: skip
-        yield GraphFault(GRAPH_CUT.name, place, told, Message("target.graph|Pass create_graph=True here."))
+        yield GraphFault(GRAPH_CUT.name, place, message, Message("target.graph|Pass create_graph=True here."))
 
 
 def _where_added(
@@ -258,8 +258,8 @@ def _where_added(
     name = statement.targets[0].id
     for node in ast.walk(trees[cut.place.file]):
         later = isinstance(node, ast.stmt) and node.lineno in recorded and node.lineno > statement.lineno
-        reads = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == name] if later else []
-        if any(_is_summand(one, node) for one in reads):
+        reads = [node for node in ast.walk(node) if isinstance(node, ast.Name) and node.id == name] if later else []
+        if any(_is_summand(read, node) for read in reads):
             return recorded[node.lineno]  # type: ignore[attr-defined]
     return None
 
@@ -296,9 +296,9 @@ def _cut_fault(
     state: RunState, cut: Cut, follows: str, tensors: Sequence[TrackedTensor] = (), read: Place | None = None
 ) -> GraphFault:
     clause = how_it_cuts(cut, state)
-    told = join_messages((clause, follows), CLAUSES if follows[0].islower() else "join.stop|{first}. {second}")
+    message = join_messages((clause, follows), CLAUSES if follows[0].islower() else "join.stop|{first}. {second}")
     concerned = tensors_of(state, tensors, lost=cut.place, read=read)
-    return GraphFault(GRAPH_CUT.name, cut.place, told, change_of(cut, state), concerned)
+    return GraphFault(GRAPH_CUT.name, cut.place, message, change_of(cut, state), concerned)
 
 
 GRAPH_CUT = FaultKind("graph cut", _graph_cut)

@@ -20,7 +20,7 @@ from autograder.tape.diagnose.harm_kind import (
 from autograder.tape.internals.tensor_fields import VERSIONS
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.step_builder import WriteEvent
-from autograder.tape.recording.verdict_types import Harm, told_of_line
+from autograder.tape.recording.verdict_types import Harm, note_on_line
 
 COUNTED_WRITE = HarmKind(
     name="counted write",
@@ -75,7 +75,7 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
     for suspect in effect.suspects:
         write, name = suspect.write, evidence.state.name_of(suspect.tracked)
         name = name or Message("write.with_history|a tensor with history")
-        told = Message(
+        message = Message(
             "write.unrecorded|it modifies {name}, and autograd does not record it ({operation}): the graph does not "
             "match the computation.",
             name=name, operation=write.operation,
@@ -84,12 +84,12 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
         # The gradients are right for the new values, which the author may have meant for the alias only. If the alias
         # has no name, assume that the modification is intended.
         if through and through.isidentifier() and not effect.wrong:
-            told = Message(
+            message = Message(
                 "write.shared_memory|it writes through {alias} into {name}, which has the same memory: the loss was "
                 "computed with the new values. To keep the values of {name}, make {alias} a copy: `.clone()`, or `.copy()` in NumPy.",
                 alias=through, name=name,
             )  # fmt: skip
-        notes[write.place] = told_of_line(write.place, evidence.file, told)
+        notes[write.place] = note_on_line(write.place, evidence.file, message)
     yield from notes.values()
 
 
@@ -125,7 +125,7 @@ def _by_version(evidence: Evidence) -> Iterator[Harm]:
     saves = [save for save in state.graph.saves if save.stale and (save.version_now, save.version) == versions]
     # A recomputed block has saved tensors that no engine call of the program reached.
     for save, writes in [(save, writes) for save in saves if (writes := writes_into(state, save))][-1:]:
-        inside = (one for one in writes if one.memory is save.memory and save.overlaps(one.start, one.stop))
+        inside = (write for write in writes if write.memory is save.memory and save.overlaps(write.start, write.stop))
         yield harm_to(state, save, writes, changed=any(one.changed for one in inside))
     if not saves:
         yield from _by_counter(state, *versions)
@@ -138,15 +138,15 @@ def _by_counter(state: RunState, now: int, then: int) -> Iterator[Harm]:
     """
     moved: dict[int, list[WriteEvent]] = {}
     for counter in state.tensors.counters:
-        writes = [one for one in state.writes if counter.id in one.counters and one.version is not None]
-        if counter.version == now and any(then < (one.version or 0) <= now for one in writes):
+        writes = [write for write in state.writes if counter.id in write.counters and write.version is not None]
+        if counter.version == now and any(then < (write.version or 0) <= now for write in writes):
             moved[counter.id] = writes
     for writes in sorted(moved.values(), key=lambda some: some[-1].index)[-1:]:
-        after = [one for one in writes if then < (one.version or 0) <= now]
-        saved = next((one.place for one in writes if one.version == then), after[0].place)
+        after = [write for write in writes if then < (write.version or 0) <= now]
+        saved = next((write.place for write in writes if write.version == then), after[0].place)
         tracked = after[0].tracked
         name = (tracked and state.name_of(tracked)) or "a view written in place"
-        yield Harm(name, places(after), None, saved, "CopySlices", then, now, any(one.changed for one in after))
+        yield Harm(name, places(after), None, saved, "CopySlices", then, now, any(write.changed for write in after))
 
 
 FOUND_BY_VERSION = HarmKind(

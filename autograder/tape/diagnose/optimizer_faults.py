@@ -41,7 +41,7 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
             yield _constant(state, call, call.of, call.of.target)
     elif UNUSED.search(error):
         reached, nodes = _below(state, call)
-        target = next((one for one in call.asked if one.id not in reached), None)
+        target = next((target for target in call.asked if target.id not in reached), None)
         if target is not None:
             yield _unused(state, call, target, reached, nodes)
 
@@ -54,7 +54,7 @@ def _below(state: RunState, call: StartedBackward) -> tuple[set[int], list[Graph
         if number not in nodes:
             nodes[number] = state.graph.nodes[number]
             stack.extend(below for below in nodes[number].inputs if below is not None)
-    tensors = {one.id for one in state.tensors.all if one.node in nodes}
+    tensors = {tensor.id for tensor in state.tensors.all if tensor.node in nodes}
     return tensors | {node.tensor for node in nodes.values() if node.tensor is not None}, list(nodes.values())
 
 
@@ -63,31 +63,31 @@ def _unused(
 ) -> GraphFault:
     name = _plain_name(state, target, Message("target.input|the input"))
     made = [state.tensors.all[node.tensor] for node in nodes if node.tensor is not None and node.inputs]
-    named = (_plain_name(state, one) for one in (*call.roots, *made))
+    named = (_plain_name(state, tensor) for tensor in (*call.roots, *made))
     root = next(filter(None, named), Message("target.output|the output"))
     slope = call.of
     cuts = [cut for cut in state.flow.cuts.values() if cut.joined and target.id in leaves_above(state, cut)]
     if cuts:
         clause, place = how_it_cuts(cuts[-1], state), cuts[-1].place
-        told = Message(
+        message = Message(
             "target.clause|{clause}; so {name}, which {place} asks for, is not in the graph of {root}.",
             clause=clause, name=name, place=line_of(call.place, place.file), root=root,
         )  # fmt: skip
-        return GraphFault(UNUSED_TARGET.name, place, told, change_of(cuts[-1], state))
+        return GraphFault(UNUSED_TARGET.name, place, message, change_of(cuts[-1], state))
     is_custom = any(node.is_custom for node in state.graph.nodes)
     is_second = slope is not None and slope.target is target and slope.call.creates_graph and not is_custom
     if slope is not None and is_second and (slope.gradient.id in reached or not slope.gradient.requires_grad):
         return _constant(state, call, slope, target)
     base = state.tensors.all[target.base] if target.base is not None else target.origin and target.origin[0]
     if base is not None and base.id in reached and (of := _plain_name(state, base)):
-        told = Message(
+        message = Message(
             "target.new_tensor|it asks for the gradient of a new tensor that was made from {base}, but {root} was "
             "computed from {base} itself.",
             base=of, root=root,
         )  # fmt: skip
         change = Message("target.index_gradient|Ask for the gradient of {base}, and index it.", base=of)
-        return GraphFault(UNUSED_TARGET.name, call.place, told, change)
-    told = Message(
+        return GraphFault(UNUSED_TARGET.name, call.place, message, change)
+    message = Message(
         "target.not_in_graph|{root} was computed without {name}, so its graph does not contain it.",
         root=root,
         name=name,
@@ -95,7 +95,7 @@ def _unused(
     change = Message(
         "target.compute_from|Compute it from {name}, or pass allow_unused=True, which gives None for {name}.", name=name
     )
-    return GraphFault(UNUSED_TARGET.name, call.place, told, change)
+    return GraphFault(UNUSED_TARGET.name, call.place, message, change)
 
 
 def _constant(state: RunState, call: StartedBackward, first: Slope, target: TrackedTensor) -> GraphFault:
@@ -105,7 +105,7 @@ def _constant(state: RunState, call: StartedBackward, first: Slope, target: Trac
         "name": name_of(state, [target], Message("target.input|the input")),
         "earlier": _of_line(first.call.place, call.place),
     }
-    told = Message(
+    message = Message(
         "target.linear|{slope}, which {earlier} computed, is the derivative of something linear (or piecewise linear) "
         "in {name}: it does not depend on {name}.", **known,
     )  # fmt: skip
@@ -115,7 +115,7 @@ def _constant(state: RunState, call: StartedBackward, first: Slope, target: Trac
     )
     if all(node is None for node in call.nodes):
         change = Message("target.use_zeros|If a second derivative of zero is right, use zeros instead of this call.")
-    return GraphFault(UNUSED_TARGET.name, call.place, told, change)
+    return GraphFault(UNUSED_TARGET.name, call.place, message, change)
 
 
 def _without_graph(state: RunState, call: StartedBackward, slope: Slope) -> GraphFault:
@@ -123,8 +123,12 @@ def _without_graph(state: RunState, call: StartedBackward, slope: Slope) -> Grap
         "slope": name_of(state, [slope.gradient], Message("target.gradient|the gradient")),
         "later": _of_line(call.place, slope.call.place),
     }
-    told = Message("target.no_graph|it computes {slope} without a graph, and {later} differentiates it again.", **known)
-    return GraphFault(UNUSED_TARGET.name, slope.call.place, told, Message("target.graph|Pass create_graph=True here."))
+    message = Message(
+        "target.no_graph|it computes {slope} without a graph, and {later} differentiates it again.", **known
+    )
+    return GraphFault(
+        UNUSED_TARGET.name, slope.call.place, message, Message("target.graph|Pass create_graph=True here.")
+    )
 
 
 def _of_line(place: Place, other: Place) -> str:
@@ -157,14 +161,14 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
             places.setdefault(place, []).append(tracked)
     for place, tensors in places.items():
         names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
-        told = Message(
+        message = Message(
             "optimizer.result_unused|the result that it computes with {names} reaches no loss: the optimizer updates "
             "{names}, but no backward call computes a gradient for it.",
             names=names,
         )
         change = Message("optimizer.use|Use the result in the loss, or take {names} out of the optimizer.", names=names)
         concerned = tensors_of(state, tensors, read=place)
-        yield GraphFault(WITHOUT_A_LOSS.name, place, told, change, concerned)
+        yield GraphFault(WITHOUT_A_LOSS.name, place, message, change, concerned)
 
 
 def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
@@ -191,23 +195,23 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
         if (made := state.made_at(tracked)) is not None:
             places.setdefault(made, []).append(tracked)
     for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
-        if any(one.id in used or one.id in flow.held for one in tensors):
+        if any(tensor.id in used or tensor.id in flow.held for tensor in tensors):
             continue
         names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
-        told = Message(
+        message = Message(
             "optimizer.unheld|backward fills the gradient of {names}, which is made here, but no optimizer holds it, "
             "so it stays at its random values.",
             names=names,
         )
         change = Message("optimizer.once|Make it once, before the optimizer, and pass its parameters to the optimizer.")
         if not tensors[0].parameter:
-            told = Message(
+            message = Message(
                 "optimizer.unheld_leaf|each backward adds to the gradient of {names}, which is made here, but no "
                 "optimizer holds it, so it keeps its value.",
                 names=names,
             )
             change = Message("optimizer.pass_it|Pass it to the optimizer, too.")
-        yield GraphFault(UNHELD.name, made, told, change, tensors_of(state, tensors))
+        yield GraphFault(UNHELD.name, made, message, change, tensors_of(state, tensors))
 
 
 def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
@@ -223,15 +227,15 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     thrown = {new.id for _, new in flow.steps.thrown_away}
     known, elsewhere = thrown | flow.reached.keys(), reached_elsewhere(evidence)
     idle = [one for number, one in flow.held.items() if number not in known and one.shape not in elsewhere]
-    unheld = (one for number, one in flow.reached.items() if number not in flow.held and one.parameter)
-    missed = [one for one in unheld if one.memory not in written]
+    unheld = (tensor for number, tensor in flow.reached.items() if number not in flow.held and tensor.parameter)
+    missed = [parameter for parameter in unheld if parameter.memory not in written]
     if flow.optimizer_at is None or not idle or not missed:
         return
     cuts = [cut for cut in flow.cuts.values() if cut.joined and not is_early_copy(cut)]
     cut_off = {number for cut in cuts for number in leaves_above(state, cut)}
     if {one.id for one in idle} & cut_off:
         return
-    told = counted_message(
+    message = counted_message(
         len(idle),
         "optimizer.foreign.one|the optimizer updates {count} tensor that no loss depends on, and not {names}, which get gradients.",
         "optimizer.foreign|the optimizer updates {count} tensors that no loss depends on, and not {names}, which get gradients.",
@@ -241,7 +245,7 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
         "optimizer.make_after|Make the optimizer after the model is complete, from the parameters of the model that computes the loss."
     )
     concerned = tensors_of(state, idle) + tensors_of(state, missed)
-    yield GraphFault(FOREIGN.name, flow.optimizer_at, told, change, concerned)
+    yield GraphFault(FOREIGN.name, flow.optimizer_at, message, change, concerned)
 
 
 def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
@@ -251,7 +255,7 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
         made = state.made_at(new)
         if made is not None and made not in reported:
             reported.add(made)
-            told = Message(
+            message = Message(
                 "optimizer.replaced|{names} is replaced by a new parameter without a gradient, after backward "
                 "filled the gradient of the old one: the next step of the optimizer does not use it.",
                 names=name_of(state, [new, old], "the parameter"),
@@ -259,11 +263,11 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
             change = Message(
                 "optimizer.replace_after|Replace parameters after the step and before the next backward, or copy the gradient."
             )
-            yield GraphFault(CLEARED.name, made, told, change, tensors_of(state, [old, new], lost=made))
+            yield GraphFault(CLEARED.name, made, message, change, tensors_of(state, [old, new], lost=made))
     for place, leaves in state.flow.cleared:
         if place not in reported:
             reported.add(place)
-            told = Message(
+            message = Message(
                 "optimizer.cleared|the step changes nothing: backward filled the gradient of {names}, "
                 "and it was cleared before this line.",
                 names=name_of(state, leaves, Message("optimizer.its_parameters|its parameters")),
@@ -271,7 +275,7 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
             change = Message(
                 "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them."
             )
-            yield GraphFault(CLEARED.name, place, told, change, tensors_of(state, leaves, lost=place))
+            yield GraphFault(CLEARED.name, place, message, change, tensors_of(state, leaves, lost=place))
 
 
 def _spent(evidence: Evidence) -> Iterator[GraphFault]:
@@ -285,13 +289,13 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
         names = name_of(state, those.values(), "a leaf")
         steps = [flow.updated_at[number].text for number in those if number in flow.updated_at]
         clear = f"{_optimizer_in(steps[0])}.zero_grad()" if steps else f"{names.partition(' ')[0]}.grad = None"
-        told = Message(
+        message = Message(
             "optimizer.spent|backward adds to the gradient of {names} that an earlier update has used already, "
             "and the next update uses the sum.",
             names=names,
         )
         change = Message("optimizer.clear_after|Clear it after each update: `{code}`.", code=clear)
-        yield GraphFault(SPENT.name, place, told, change)
+        yield GraphFault(SPENT.name, place, message, change)
 
 
 def _optimizer_in(text: str) -> str:
@@ -303,21 +307,23 @@ def _optimizer_in(text: str) -> str:
 def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the steps of an optimizer that changed no parameter in any step, although a gradient was not zero."""
     for steps in evidence.state.flow.steps.idle.values():
-        if not steps or evidence.outcome.startswith("raises") or any(one.is_rounded for one in steps):
+        if not steps or evidence.outcome.startswith("raises") or any(step.is_rounded for step in steps):
             continue
         # A warm-up may start with a learning rate of zero.
         if not steps[0].has_rate and (len(steps) == 1 or evidence.runs.excerpt is not None):
             continue
         names = name_of(evidence.state, steps[0].parameters, Message("optimizer.its_parameters|its parameters"))
-        told = Message(
+        message = Message(
             "optimizer.no_step_changes|no step that was recorded changes {names}, although its gradient is not zero.",
             names=names,
         )
         change = Message("optimizer.write|Write the new values into the parameters in place, under torch.no_grad().")
         if not steps[0].has_rate:
-            told = Message("optimizer.no_rate|no step changes {names}, because the learning rate is 0.", names=names)
+            message = Message("optimizer.no_rate|no step changes {names}, because the learning rate is 0.", names=names)
             change = Message("optimizer.set_rate|Set a learning rate above 0.")
-        yield GraphFault(NO_EFFECT.name, steps[0].place, told, change, tensors_of(evidence.state, steps[0].parameters))
+        yield GraphFault(
+            NO_EFFECT.name, steps[0].place, message, change, tensors_of(evidence.state, steps[0].parameters)
+        )
 
 
 WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss)

@@ -17,7 +17,7 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_cut import trees_of
 from autograder.tape.observe.tensors import TrackedTensor, values_text
 from autograder.tape.oracle.gradient_comparison import distance, length, nested, nested_pair
-from autograder.tape.recording.verdict_types import Check, Gradient, told_of_line
+from autograder.tape.recording.verdict_types import Check, Gradient, note_on_line
 
 COPIES, DIFFERENCES = "copies of saved tensors", "finite differences"
 FUNCTIONS = "finite differences of each custom Function"
@@ -30,9 +30,9 @@ def checks_of(evidence: Evidence) -> Iterator[Check]:
     """Yield the answer of each oracle. Answers without a fault do not mean that everything was checked."""
     yield Check(COPIES, "Did every backward use the values that were saved?", *_of_copies(evidence))
     yield Check(DIFFERENCES, "Is every gradient the derivative of its loss?", *_of_differences(evidence))
-    for one in evidence.runs.untracked_effect.own_functions:
-        question = f"Is the backward of {one.name} the derivative of its forward?"
-        yield Check(FUNCTIONS, question, WORDS[one.found.answer], DETAILS[one.found.answer])
+    for check in evidence.runs.untracked_effect.own_functions:
+        question = f"Is the backward of {check.name} the derivative of its forward?"
+        yield Check(FUNCTIONS, question, WORDS[check.found.answer], DETAILS[check.found.answer])
 
 
 DETAILS = {
@@ -45,43 +45,43 @@ DETAILS = {
 
 def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
     """Yield a sentence for each custom Function or PyTorch operation with a backward that is not the derivative of its forward."""
-    for one in evidence.runs.untracked_effect.own_functions:
-        forward, backward = one.found.forward, one.found.backward
-        if one.found.answer == "wrong":
-            told = Message(
+    for check in evidence.runs.untracked_effect.own_functions:
+        forward, backward = check.found.forward, check.found.backward
+        if check.found.answer == "wrong":
+            message = Message(
                 "function.not_derivative|the backward of {name} does not match the derivative of its forward: along a "
                 "random direction its output changes by {forward}, but its backward returns {backward} ({ratio}). If "
                 "that is intended, ignore this note.",
-                name=one.name, forward=f"{forward:.4g}", backward=f"{backward:.4g}", ratio=_ratio(forward, backward),
+                name=check.name, forward=f"{forward:.4g}", backward=f"{backward:.4g}", ratio=_ratio(forward, backward),
             )  # fmt: skip
-            yield told_of_line(one.place, evidence.file, told)
-        elif one.found.answer == "choice":
-            told = Message(
+            yield note_on_line(check.place, evidence.file, message)
+        elif check.found.answer == "choice":
+            message = Message(
                 "function.choice|the backward of {name} is not the derivative of its forward, which is constant in an "
                 "input or returns one. A straight-through estimator and a gradient reversal are like this on purpose, "
-                "so it is not judged.", name=one.name,
+                "so it is not judged.", name=check.name,
             )  # fmt: skip
-            yield told_of_line(one.place, evidence.file, told)
-    for one in evidence.runs.untracked_effect.twice:
-        told = Message(
+            yield note_on_line(check.place, evidence.file, message)
+    for check in evidence.runs.untracked_effect.twice:
+        message = Message(
             "function.second_derivative|the backward of {name} is right, but the derivative of its result is not: "
             "along a random direction the result changes by {forward}, and a second backward computes {backward}. "
             "Compute it from saved inputs: a tensor that forward computed and kept on ctx has no graph.",
-            name=one.name, forward=f"{one.found.forward:.4g}", backward=f"{one.found.backward:.4g}",
+            name=check.name, forward=f"{check.found.forward:.4g}", backward=f"{check.found.backward:.4g}",
         )  # fmt: skip
-        yield told_of_line(one.place, evidence.file, told)
+        yield note_on_line(check.place, evidence.file, message)
     if evidence.outcome == "correct" and has_uncompared_derivatives(evidence):
         yield Message(
             "function.second_not_compared|Second derivatives through a custom Function were not compared; "
             "--check-gradients compares them."
         )
     for wrong in evidence.runs.untracked_effect.operations:
-        told = Message(
+        message = Message(
             "gradient.pytorch_differs|PyTorch {version}'s derivative of {name} does not match finite differences of "
             "this call alone. No in-place modification of the program causes this; use another operation.",
             version=torch.__version__.partition("+")[0], name=wrong.name,
         )  # fmt: skip
-        yield told_of_line(wrong.place, evidence.file, told)
+        yield note_on_line(wrong.place, evidence.file, message)
 
 
 def has_uncompared_derivatives(evidence: Evidence) -> bool:
@@ -93,9 +93,9 @@ def has_uncompared_derivatives(evidence: Evidence) -> bool:
 
 def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
     """Yield a sentence for each gradient with two correct values: for the computed loss, and for the recorded program."""
-    for name, one in gradients.items():
-        if one.ran is not None:
-            ran, true = (values_text(torch.tensor(value)) for value in (one.ran, one.true))
+    for name, gradient in gradients.items():
+        if gradient.ran is not None:
+            ran, true = (values_text(torch.tensor(value)) for value in (gradient.ran, gradient.true))
             yield Message(
                 "gradient.two_values|{name}.grad has two possible values: {ran} is the gradient of the loss that ran, "
                 "with the values written past autograd; {true} is that of the recorded program, without that write, "
@@ -168,7 +168,7 @@ def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, obj
     """
     other, calls, final = evidence.pairs.get(index), evidence.got.calls, evidence.got.final[index]
     if call is None or index not in calls[call]:
-        filled = {number: given for number, one in enumerate(calls) if (given := one.get(index)) is not None}
+        filled = {number: given for number, call in enumerate(calls) if (given := call.get(index)) is not None}
         if not filled or (final is not None and final.any()):
             return final, None if other is None else evidence.true.final[other]
         size = math.prod(evidence.got.keys[index][0])
@@ -185,7 +185,7 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     """
     effect = evidence.runs.untracked_effect
     is_twice = has_uncompared_derivatives(evidence)
-    odd = {f"{one.name}Backward" for one in effect.own_functions if is_twice or one.found.answer != "slope"}
+    odd = {f"{check.name}Backward" for check in effect.own_functions if is_twice or check.found.answer != "slope"}
     if not odd or evidence.outcome != "correct" or effect.taken:
         return set()
     stack, seen = [node for node in evidence.state.graph.nodes if node.name in odd], set()
@@ -205,7 +205,7 @@ def _beside(got: object, true: object, ran: object = None, largest: float = 0.0)
 
 def _in_order_of_appearance(evidence: Evidence) -> list[int]:
     """Return the indices of the targets, in the order in which the program created the tensors."""
-    known = {index: one.id for index, one in tracked_targets(evidence).items() if one}
+    known = {index: tensor.id for index, tensor in tracked_targets(evidence).items() if tensor}
     return sorted(range(len(evidence.got.targets)), key=lambda index: known.get(index, 1 << 60))
 
 
@@ -260,10 +260,10 @@ def _target_of(evidence: Evidence, row: _Row, call: int | None) -> int:
     """Return the leaf of a row to show: one that the decisive backward reached, else one with a wrong gradient, else the last."""
     if len(row.targets) == 1:
         return row.targets[0]
-    if call is not None and (reached := [one for one in row.targets if one in evidence.got.calls[call]]):
+    if call is not None and (reached := [target for target in row.targets if target in evidence.got.calls[call]]):
         return reached[0]
     is_wrong = evidence.outcome == "silently-wrong"
-    wrong = (one for one in row.targets if is_wrong and evidence.differs(*_pair(evidence, call, one)))
+    wrong = (target for target in row.targets if is_wrong and evidence.differs(*_pair(evidence, call, target)))
     return next(wrong, row.targets[-1])
 
 

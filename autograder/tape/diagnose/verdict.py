@@ -32,7 +32,7 @@ from autograder.tape.diagnose.shown_gradients import (
 )
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
-from autograder.tape.recording.verdict_types import Excerpt, GraphFault, Harm, Place, Verdict, told_of_line
+from autograder.tape.recording.verdict_types import Excerpt, GraphFault, Harm, Place, Verdict, note_on_line
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.finished_run import is_out_of_time
 
@@ -53,19 +53,19 @@ def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
 
 def _of_part(fault: GraphFault, excerpt: Excerpt | None) -> GraphFault:
     """Return a fault that needs the whole run with the number of the steps that ran, if only a part was recorded."""
-    if excerpt is None or not any(one.is_untrained for one in fault.tensors):
+    if excerpt is None or not any(tensor.is_untrained for tensor in fault.tensors):
         return fault
-    told = counted_message(
+    message = counted_message(
         excerpt.calls, "fault.in_steps.one|{told} This is so in the one step that ran.",
         "fault.in_steps|{told} This is so in the {count} steps that ran.",
         told=fault.sentence,
     )  # fmt: skip
-    return replace(fault, sentence=told)
+    return replace(fault, sentence=message)
 
 
 def note_of(fault: GraphFault, file: str) -> str:
     """Return the note on a graph fault. `file` is the program's own file."""
-    return told_of_line(fault.place, file, join_messages((fault.sentence, fault.change)))
+    return note_on_line(fault.place, file, join_messages((fault.sentence, fault.change)))
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
@@ -92,10 +92,10 @@ def verdict_of(evidence: Evidence) -> Verdict:
 def _notes_on_warnings(evidence: Evidence) -> Iterator[str]:
     """Yield PyTorch's warnings about gradients, up to the first sentence."""
     for message, (file, line) in evidence.runs.plain.warned.items():
-        told = Message(
+        text = Message(
             "note.pytorch_warned|PyTorch warned here: {message}", message=f"{message.partition('. ')[0].rstrip('.')}."
         )
-        yield told_of_line(Place(file, line, ""), evidence.file, told)
+        yield note_on_line(Place(file, line, ""), evidence.file, text)
 
 
 def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:

@@ -210,7 +210,7 @@ def told_of_steps(
     """
 
     def has_closure(args: tuple[Any, ...], kwargs: dict[Any, Any]) -> bool:
-        return any(callable(one) for one in (*args[1:], *kwargs.values()))
+        return any(callable(argument) for argument in (*args[1:], *kwargs.values()))
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         if not has_closure(args, kwargs):

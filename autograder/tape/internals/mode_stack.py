@@ -30,7 +30,7 @@ def compiled_calls() -> Iterator[list[bool]]:
     if _COMPILER in sys.modules:
         torch.compiler.reset()
     try:
-        with told_of_compiled_calls(lambda: ran.append(True), lambda: None):
+        with on_compiled_calls(lambda: ran.append(True), lambda: None):
             yield ran
     finally:
         if _COMPILER in sys.modules:
@@ -86,7 +86,7 @@ def is_tracing() -> bool:
 
 def is_compiling(error: BaseException) -> bool:
     """Return whether an exception, or one in its chain of contexts, was raised while the compiler ran."""
-    frames = (frame for one in _chain(error) for frame, _ in traceback.walk_tb(one.__traceback__))
+    frames = (frame for link in _chain(error) for frame, _ in traceback.walk_tb(link.__traceback__))
     return any(is_compiler_file(frame.f_code.co_filename) for frame in frames)
 
 
@@ -111,27 +111,27 @@ def sequence_number(node: Any) -> int:
     return node._sequence_nr()
 
 
-def put_on(mode: TorchFunctionMode, above: int | None = None) -> None:
+def push_mode(mode: TorchFunctionMode, above: int | None = None) -> None:
     """Push a mode on this thread's stack: on top, or above the lowest `above` modes.
 
     `with mode:` pops the topmost mode at its end, which is the wrong one if blocks end out of order, as in generators.
     """
-    for one in [mode, *_taken_off(0 if above is None else _height() - above)]:
-        torch.overrides._push_mode(one)
+    for other in [mode, *_popped(0 if above is None else _height() - above)]:
+        torch.overrides._push_mode(other)
 
 
-def stands(mode: TorchFunctionMode) -> bool:
+def is_active(mode: TorchFunctionMode) -> bool:
     """Return whether a mode is on this thread's stack."""
-    return any(one is mode for one in torch.overrides._get_current_function_mode_stack())
+    return any(active is mode for active in torch.overrides._get_current_function_mode_stack())
 
 
-def take_off(mode: TorchFunctionMode) -> int | None:
+def remove_mode(mode: TorchFunctionMode) -> int | None:
     """Remove a mode from this thread's stack, and return the number of modes below it, or None if it is not on the stack."""
     stack = torch.overrides._get_current_function_mode_stack()
-    place = next((index for index, one in enumerate(stack) if one is mode), None)
+    place = next((index for index, active in enumerate(stack) if active is mode), None)
     if place is not None:
-        for one in _taken_off(len(stack) - place)[1:]:
-            torch.overrides._push_mode(one)
+        for other in _popped(len(stack) - place)[1:]:
+            torch.overrides._push_mode(other)
     return place
 
 
@@ -149,13 +149,13 @@ def _height() -> int:
     return len(torch.overrides._get_current_function_mode_stack())
 
 
-def _taken_off(count: int) -> list[TorchFunctionMode]:
+def _popped(count: int) -> list[TorchFunctionMode]:
     """Pop the topmost modes, and return them from the lowest to the highest."""
     return [torch.overrides._pop_mode() for _ in range(max(count, 0))][::-1]
 
 
 @contextmanager
-def told_of_compiled_calls(entered: Callable[[], None], left: Callable[[], None]) -> Iterator[None]:
+def on_compiled_calls(entered: Callable[[], None], left: Callable[[], None]) -> Iterator[None]:
     """Make functions that `torch.compile` returned call `entered()` before they run and `left()` afterwards.
 
     A mode on the stack would become part of the compiled code, and the function would be recompiled when the mode is

@@ -27,7 +27,7 @@ from autograder.tape.internals.support import sets_versions
 
 # Function modes do not receive attribute reads in this context. (Documented only as DisableTorchFunctionSubclass, which
 # does not disable modes; checked with 2.6 to 2.15.)
-unheard = torch._C.DisableTorchFunction
+mode_paused = torch._C.DisableTorchFunction
 
 no_dispatch: Callable[[], AbstractContextManager[None]] = torch.utils._mode_utils.no_dispatch
 """A context without the program's dispatch modes (undocumented; checked with 2.11 and 2.13)."""
@@ -241,7 +241,7 @@ def _emulated(node: Any, name: str, saved: Any) -> Any:
         _met = None
     packed = iter(met)
     if isinstance(value, tuple):
-        return tuple(_state(one, packed) for one in value)
+        return tuple(_state(part, packed) for part in value)
     return _state(value, packed)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 
 from autograder.errors import message_of
-from autograder.tape.internals.tensor_fields import unheard, version_of
+from autograder.tape.internals.tensor_fields import mode_paused, version_of
 from autograder.tape.observe.forecast import BackwardCall, forecast
 from autograder.tape.observe.links import Links, has_hooks
 from autograder.tape.observe.memory_watcher import MemoryWatcher
@@ -94,7 +94,7 @@ class BackwardTrace(Listener):
 
 
 def _text(gradients: tuple[Any, ...]) -> str:
-    with unheard():  # so that our own reads are not reported as the program's
+    with mode_paused():  # so that our own reads are not reported as the program's
         return ", ".join(values_text(gradient) for gradient in gradients if gradient is not None)
 
 
@@ -141,11 +141,11 @@ class BackwardWatcher:
         nodes = nodes_below(call.roots, call.asked)
         visited = self._here.nodes = [state.graph.of[node] for node in nodes if node in state.graph.of]
         saves = [save for node in visited for save in node.saves if not save.freed]
-        for memory in dict.fromkeys(one.memory for one in saves):
+        for memory in dict.fromkeys(save.memory for save in saves):
             if memory.alive():
                 self.watcher.look(memory)
-        for one in saves:
-            self._consume(one)
+        for saved in saves:
+            self._consume(saved)
         roots = [state.graph.of.get(node_of(root)) for root in call.roots]
         state.current_step.forecast = forecast(roots, rooted=True)
         made = max(

@@ -83,7 +83,7 @@ class BackwardCall:
             wrong_steps.append(shared_since)
         refused = not visited or any(node.freed for node in visited)
         first = min(steps) if steps and not refused else made
-        return cls(call, first, tuple(one for one in saves if one.invalid), min(wrong_steps, default=None), refused)
+        return cls(call, first, tuple(save for save in saves if save.invalid), min(wrong_steps, default=None), refused)
 
     def at(self, step: int) -> Forecast:
         """Return the forecast of this backward after an earlier step."""

@@ -117,7 +117,7 @@ class GradientFlow:
         self._spent: dict[int, Place | None] = {}
         self._writes = 0
 
-    def heard(
+    def on_operation(
         self,
         name: str,
         inputs: list[Any],
@@ -141,10 +141,10 @@ class GradientFlow:
         if name == "grad" and result is None and len(inputs) == 1 and not inputs[0].retains_grad:
             self.missing.append((here, sources[0]))
         self._follow_gradients(name, sources, results)
-        self.steps.heard(name, sources, [tracked for _, tracked in results], here)
+        self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
         if name in _NO_USE:
             return
-        asking = [one for tensor, one in zip(inputs, sources, strict=True) if standing(tensor)[0]]
+        asking = [source for tensor, source in zip(inputs, sources, strict=True) if standing(tensor)[0]]
         computed = [pair for pair in results if standing(pair[0])[0] and not _is_new_leaf(pair[0], inputs)]
         if computed:
             self.steps.use(sources, here)
@@ -174,7 +174,7 @@ class GradientFlow:
             self._of_slope |= {tracked.id: slope for _, tracked in results if not tracked.leaf}
 
     def _slope_of(self, sources: Iterable[TrackedTensor]) -> Slope | None:
-        return next((self._of_slope[one.id] for one in sources if one.id in self._of_slope), None)
+        return next((self._of_slope[source.id] for source in sources if source.id in self._of_slope), None)
 
     def _add(self, inputs: list[Any], sources: list[TrackedTensor], here: Place) -> None:
         """Note a number without a graph that was computed from a gradient, if it is added to a tensor with a graph."""
@@ -209,13 +209,13 @@ class GradientFlow:
 
     def origin(self, sources: Iterable[TrackedTensor]) -> Cut | None:
         """Return the cut that one of these values came from, or None."""
-        return next((self._of_value[one.id] for one in sources if one.id in self._of_value), None)
+        return next((self._of_value[source.id] for source in sources if source.id in self._of_value), None)
 
     def _cut(self, how: str, asking: list[TrackedTensor], here: Place) -> Cut:
         cut = self.cuts.setdefault((here, how), Cut(here, how))
         cut.last = len(self.calls)
         if len(cut.sources) < SOURCES:
-            cut.sources |= {one.id: (one, one.node) for one in asking}
+            cut.sources |= {source.id: (source, source.node) for source in asking}
         return cut
 
     def _as_array(self, cut: Cut, here: Place) -> Cut:
@@ -233,7 +233,7 @@ class GradientFlow:
 
     def _join(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place) -> None:
         of_numbers = (self._of_number.get(number) for number in numbers)
-        for cut in (*(self._of_value.get(one.id) for one in sources), *of_numbers):
+        for cut in (*(self._of_value.get(source.id) for source in sources), *of_numbers):
             if cut is not None and here not in cut.joined and len(cut.joined) < SOURCES:
                 cut.joined.append(here)
 
@@ -275,7 +275,7 @@ class GradientFlow:
         if not recording:
             self.steps.go_on_without_recording()
         self.calls.append(StartedBackward(here, roots, nodes, recording, cut, asked, call.creates_graph, of))
-        self.reached |= {one.id: one for one in targets}
+        self.reached |= {target.id: target for target in targets}
         self._spend(writes)
         if call.returns:
             return
@@ -288,7 +288,7 @@ class GradientFlow:
 
     def fill(self, targets: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
         """Record the leaves whose gradient a backward has filled. A nested one (of a checkpoint) adds leaves while it runs."""
-        self.reached |= {one.id: one for _, one in targets}
+        self.reached |= {target.id: target for _, target in targets}
         self.steps.fill(targets)
 
     def _spend(self, writes: list[WriteEvent]) -> None:
@@ -316,7 +316,7 @@ _ONCE = Place("", 0, "")  # the gradient was used for an update and has not been
 
 def _is_new_leaf(result: torch.Tensor, inputs: list[Any]) -> bool:
     """Return whether a function returned a new leaf. `torch.tensor(h, requires_grad=True)` has no graph either."""
-    return standing(result) == (True, True) and all(result is not one for one in inputs)
+    return standing(result) == (True, True) and all(result is not value for value in inputs)
 
 
 def _leaves(result: object) -> bool:

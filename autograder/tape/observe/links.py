@@ -40,14 +40,14 @@ def kept_by(
     for name in saved_names(type(node)):  # type: ignore[arg-type]
         saved = saved_state(node, name)
         many = isinstance(saved, (tuple, list))
-        for index, one in enumerate(saved if many else (saved,)):
-            tensor = None if one is None else one.data
+        for index, member in enumerate(saved if many else (saved,)):
+            tensor = None if member is None else member.data
             read: Callable[[], torch.Tensor | None] = functools.partial(_raw, node, name, index if many else None)
             if tensor is STALE:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
                 tensor = unchecked(node, name, near)
                 read = functools.partial(_same, tensor)
             if isinstance(tensor, torch.Tensor):
-                yield name + (f"[{index}]" if many else ""), read, one.unpack_hook is None, False
+                yield name + (f"[{index}]" if many else ""), read, member.unpack_hook is None, False
     if isinstance(node, torch.autograd.function.BackwardCFunction):
         for name, value in list(vars(node).items()):
             for path, tensor in _tensors_in(name, value):
@@ -58,8 +58,8 @@ def has_hooks(node: Any, name: str) -> bool:
     """Return whether hooks were set on a saved tensor after it was saved, which disables its version check."""
     attribute, _, index = name.partition("[")
     saved = saved_state(node, attribute)
-    one = saved[int(index[:-1])] if index and saved is not None else saved
-    return one is not None and one.unpack_hook is not None
+    tensor = saved[int(index[:-1])] if index and saved is not None else saved
+    return tensor is not None and tensor.unpack_hook is not None
 
 
 def hidden_in(node: Any) -> tuple[dict[str, object], bool]:
@@ -72,10 +72,10 @@ def hidden_in(node: Any) -> tuple[dict[str, object], bool]:
     for name in saved_names(type(node)):  # type: ignore[arg-type]
         saved = saved_state(node, name)
         many = isinstance(saved, (tuple, list))
-        for index, one in enumerate(saved if many else (saved,)):
-            if one is not None and one.data is not None and not isinstance(one.data, torch.Tensor):
-                hidden[name + (f"[{index}]" if many else "")] = one.data
-                checked = checked or is_checkpoint(one.unpack_hook)
+        for index, tensor in enumerate(saved if many else (saved,)):
+            if tensor is not None and tensor.data is not None and not isinstance(tensor.data, torch.Tensor):
+                hidden[name + (f"[{index}]" if many else "")] = tensor.data
+                checked = checked or is_checkpoint(tensor.unpack_hook)
     return hidden, checked
 
 

@@ -138,11 +138,11 @@ def names_in(frames: list[FrameType]) -> dict[int, str]:
     modules: list[tuple[str, torch.nn.Module]] = []
     for frame in frames:
         for name, value in _variables(frame):
-            modules += [(path, one) for path, one in _modules(value, name)]
-    inner = {id(part) for _, one in modules for part in list(one.modules())[1:]}
-    for path, one in modules:
-        if id(one) not in inner:
-            for inside, parameter in (*one.named_parameters(), *_unregistered(one)):
+            modules += [(path, module) for path, module in _modules(value, name)]
+    inner = {id(part) for _, module in modules for part in list(module.modules())[1:]}
+    for path, module in modules:
+        if id(module) not in inner:
+            for inside, parameter in (*module.named_parameters(), *_unregistered(module)):
                 found.setdefault(id(parameter), f"{path}.{inside}")
     below: dict[int, str] = {}
     for frame in frames:
@@ -160,7 +160,7 @@ def _only_leaf(tensor: torch.Tensor) -> torch.Tensor | None:
     for _ in range(CHAIN):
         if node is None or hasattr(node, "variable"):
             break
-        inputs = [one for one, _ in node.next_functions if one is not None]
+        inputs = [node for node, _ in node.next_functions if node is not None]
         node = inputs[0] if len(inputs) == 1 else None
     return getattr(node, "variable", None)
 
@@ -180,19 +180,19 @@ def _modules(value: object, name: str, depth: int = 2) -> Iterator[tuple[str, to
     if not depth:
         return
     if isinstance(value, list | tuple):
-        for place, one in enumerate(value[:64]):
-            yield from _modules(one, f"{name}[{place}]", depth - 1)
+        for place, item in enumerate(value[:64]):
+            yield from _modules(item, f"{name}[{place}]", depth - 1)
     elif isinstance(value, dict):
-        for key, one in list(value.items())[:64]:
-            yield from _modules(one, f"{name}[{key!r}]", depth - 1)
+        for key, item in list(value.items())[:64]:
+            yield from _modules(item, f"{name}[{key!r}]", depth - 1)
     elif (
         hasattr(value, "__dict__")
         and not isinstance(value, type)
         and type(value).__module__.split(".")[0] not in _LIBRARIES
     ):
-        for attribute, one in list(vars(value).items())[:64]:
+        for attribute, item in list(vars(value).items())[:64]:
             if not attribute.startswith("_"):  # the submodules of a module are in `_modules`
-                yield from _modules(one, f"{name}.{attribute}", depth - 1)
+                yield from _modules(item, f"{name}.{attribute}", depth - 1)
 
 
 @functools.lru_cache(maxsize=1000)

@@ -21,7 +21,7 @@ from autograder.tape.internals.entry_points import (
     told_of_optimizers,
 )
 from autograder.tape.internals.mode_stack import has_scripted_functions, is_tracing
-from autograder.tape.internals.tensor_fields import is_checkpoint, readable_saved_tensors, unheard
+from autograder.tape.internals.tensor_fields import is_checkpoint, mode_paused, readable_saved_tensors
 from autograder.tape.observe.backward_watcher import BackwardWatcher
 from autograder.tape.observe.gradient_flow import StartedCall
 from autograder.tape.observe.links import Links
@@ -58,7 +58,7 @@ def unseen(method: Callable[..., Any]) -> Callable[..., Any]:
         tracer = sys.gettrace()
         sys.settrace(None)  # so that our tracer does not trace our own calls
         try:
-            with self.lock, unheard():
+            with self.lock, mode_paused():
                 return method(self, *args)
         except Exception as error:
             # If the program exhausts the recursion limit, so do we; ctypes wraps that error in another type.
@@ -111,7 +111,7 @@ class Observer(Listener):
         """Observe the code in the block, in this thread and in those that it starts."""
         functions = self._functions = self._here.functions = Functions(self._before, self._after)
         functions.is_asleep = self._is_asleep
-        threads, heard = in_new_threads(self._thread), functions.overhearing()
+        threads, heard = in_new_threads(self._thread), functions.recorded_calls()
         optimizers = told_of_optimizers(self._optimizer_steps, self._optimizer_has_stepped)
         transforms, hooks = around_transforms(self._transform), replaced_hooks(self._packing)
         modes = replaced(torch.nn.Module, "train", self._switching(torch.nn.Module.train))
@@ -168,9 +168,9 @@ class Observer(Listener):
         """Return `torch.utils.swap_tensors` for tensors to which the observer has weak references."""
 
         @wraps(original)
-        def swap_tensors(one: Any, other: Any) -> Any:
-            self._forget_tensors(one, other)
-            return original(one, other)
+        def swap_tensors(first: Any, second: Any) -> Any:
+            self._forget_tensors(first, second)
+            return original(first, second)
 
         return swap_tensors
 
@@ -285,7 +285,7 @@ class Observer(Listener):
             self._buffer_given(*sources)
         if not state.engine_depth:
             pairs = [(tensor, self.links.meet(tensor)) for tensor in written]
-            state.flow.heard(name, inputs, sources, result, pairs, state.here(), self._here.functions.numbers)
+            state.flow.on_operation(name, inputs, sources, result, pairs, state.here(), self._here.functions.numbers)
         if state.untracked.pending:
             state.untracked.used(inputs, written, self.statements.top, state.graph, state.here(), state.steps)
 
@@ -389,12 +389,12 @@ class Observer(Listener):
     def _optimizer_steps(self, optimizer: torch.optim.Optimizer) -> None:
         if self._is_asleep:
             return
-        parameters = [one for group in optimizer.param_groups for one in group["params"]]
-        pairs = [(one, self.links.meet(one)) for one in parameters]
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        pairs = [(parameter, self.links.meet(parameter)) for parameter in parameters]
         if any(tracked.id not in self.state.flow.held for _, tracked in pairs):
             names = names_in(self.statements.frames)
-            for one, tracked in pairs:
-                tracked.name, tracked.name_depth = names.get(id(one), tracked.name), 0
+            for parameter, tracked in pairs:
+                tracked.name, tracked.name_depth = names.get(id(parameter), tracked.name), 0
         self.state.flow.hold(optimizer, pairs, self.statements.here())
 
     @unseen

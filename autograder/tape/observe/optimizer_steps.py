@@ -89,7 +89,7 @@ class OptimizerSteps:
         self._passes = 0
         self._filled_before: dict[int, set[int]] = {}  # by id of a leaf, the numbers of the steps after its backward
 
-    def heard(self, name: str, sources: list[TrackedTensor], results: list[TrackedTensor], here: Place) -> None:
+    def on_operation(self, name: str, sources: list[TrackedTensor], results: list[TrackedTensor], here: Place) -> None:
         """Note values that come from a random generator, and gradients that a line reads."""
         if name == "grad" and len(sources) == 1 and not _NO_USE.search(here.text):
             self.read.add(sources[0].id)
@@ -100,16 +100,16 @@ class OptimizerSteps:
         else:
             changed, given = results, sources
         is_random = _is_random(name)
-        for one in () if is_random else given:
-            is_random = is_random or one.memory in self._random
+        for tensor in () if is_random else given:
+            is_random = is_random or tensor.memory in self._random
         change = self._random.add if is_random else self._random.discard
-        for one in changed:
-            change(one.memory)
+        for tensor in changed:
+            change(tensor.memory)
 
     def use(self, sources: list[TrackedTensor], here: Place) -> None:
         """Note the parameters that a recorded computation combines with another tensor."""
-        if any(not one.parameter for one in sources):
-            self.used |= {one.id: (here, one) for one in sources if one.parameter}
+        if any(not source.parameter for source in sources):
+            self.used |= {source.id: (here, source) for source in sources if source.parameter}
 
     def fill(self, targets: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
         """Note the leaves with a gradient that is finite and not zero."""
@@ -121,7 +121,7 @@ class OptimizerSteps:
 
     def filled_objects(self) -> set[int]:
         """Return the `id`s of the leaves with a gradient that no step has used; `p.data = …` does not change it."""
-        return {id(one.ref()) for one in self.filled.values()}
+        return {id(target.ref()) for target in self.filled.values()}
 
     def step(
         self,
@@ -138,7 +138,7 @@ class OptimizerSteps:
                     self.thrown_away.append((old, new))
         self.trained |= {tracked.id for tensor, tracked in parameters if tensor.grad is not None}
         self.frozen |= {tracked.id for tensor, tracked in parameters if not tensor.requires_grad}
-        gone, used = {one.id for one in before}, {id(tensor) for tensor, _ in parameters}
+        gone, used = {target.id for target in before}, {id(tensor) for tensor, _ in parameters}
         self.filled = {key: one for key, one in self.filled.items() if key not in gone and id(one.ref()) not in used}
         self._stepped[id(optimizer)] = now
         if self.idle.get(id(optimizer), []) is not None:
@@ -161,7 +161,7 @@ class OptimizerSteps:
         if given and steps is not None:
             asked = [tracked for tensor, tracked in parameters if not is_empty(tensor.grad)]
             has_rate = any(rate for _, rate in given)
-            is_rounded = has_rate and all(_is_rounded(*one) for one in given)
+            is_rounded = has_rate and all(_is_rounded(*pair) for pair in given)
             steps.append(IdleStep(self._computed_at or here, asked, has_rate, is_rounded))
 
     def stop_recording(self, here: Place) -> None:
@@ -183,8 +183,8 @@ class OptimizerSteps:
             module = switched.module()
             if module is None or module.training:
                 continue
-            depends = any(isinstance(one, _MODE_LAYERS) and not one.training for one in module.modules())
-            if depends and any(id(one) in updated for one in module.parameters()):
+            depends = any(isinstance(module, _MODE_LAYERS) and not module.training for module in module.modules())
+            if depends and any(id(parameter) in updated for parameter in module.parameters()):
                 self.left_training.setdefault(switched.place, switched)
 
     def _find_unheld(self) -> None:
@@ -200,11 +200,11 @@ class OptimizerSteps:
         self._passes += 1
         owned: set[int] = set()
         modules: list[torch.nn.Module] = []
-        for one in gc.get_objects():
-            if issubclass(type(one), torch.optim.Optimizer):
-                owned |= {id(tensor) for group in vars(one).get("param_groups", ()) for tensor in group["params"]}
-            elif issubclass(type(one), torch.nn.Module) and "_parameters" in vars(one):
-                modules.append(one)
+        for living in gc.get_objects():
+            if issubclass(type(living), torch.optim.Optimizer):
+                owned |= {id(tensor) for group in vars(living).get("param_groups", ()) for tensor in group["params"]}
+            elif issubclass(type(living), torch.nn.Module) and "_parameters" in vars(living):
+                modules.append(living)
         for module in modules:
             inside = {id(tensor) for tensor in module.parameters()}
             if inside & owned:
@@ -229,7 +229,7 @@ def _is_rounded(parameter: torch.Tensor, rate: float) -> bool:
     gradient, value = elements_of(parameter.grad), parameter.detach()  # type: ignore[arg-type]
     if gradient.shape != value.shape:
         return False
-    return any(torch.equal(value - rate * one.to(value.dtype), value) for one in (gradient, gradient.sign()))
+    return any(torch.equal(value - rate * update.to(value.dtype), value) for update in (gradient, gradient.sign()))
 
 
 def _is_finite(gradient: torch.Tensor) -> bool:

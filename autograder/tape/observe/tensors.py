@@ -164,7 +164,7 @@ class Tensors:
         tracked = self.of.pop(id(tensor), None)
         if tracked is not None:
             tracked.ref = weakref.ref(_Gone())
-            tracked.memory.witnesses[:] = [one for one in tracked.memory.witnesses if one() is not tensor]
+            tracked.memory.witnesses[:] = [witness for witness in tracked.memory.witnesses if witness() is not tensor]
 
     def moved_to_other_memory(self, tracked: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor:
         """Return the new tracked data of an object that `.data =`, `set_` or `resize_` gave other memory. Its counter stays."""

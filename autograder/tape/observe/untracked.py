@@ -80,7 +80,7 @@ class Untracked:
             tensor = suspect.tracked.ref()
             if tensor is None or not _still_holds(suspect, tensor):
                 self.pending.remove(suspect)
-            elif any(one is tensor for one in inputs):
+            elif any(value is tensor for value in inputs):
                 self.pending.remove(suspect)
                 suspect.inside_custom = recorded is None
                 self.used_writes.append(suspect)

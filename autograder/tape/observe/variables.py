@@ -86,7 +86,7 @@ class Variables:
         """Return the previous variables of a frame, or None if it is not the innermost (a generator that was resumed)."""
         if self._frames and self._frames[-1][0] is activation:
             return self._frames[-1][1]
-        if any(one is activation for one, _ in self._frames):
+        if any(known is activation for known, _ in self._frames):
             return None
         # A cell's last expression is a separate code object with the same variables.
         same = self._frames and self._frames[-1][0].frame.f_locals is activation.frame.f_locals
@@ -160,8 +160,8 @@ class LinesApart:
             if tracked is not None and state.flow.origin([tracked]) is not None:
                 return None
             if memory is not None:
-                living = (one.ref() for one in state.tensors.at(memory))
-                if memory.saves or any(one is not None and standing(one)[0] for one in living):
+                living = (tracked.ref() for tracked in state.tensors.at(memory))
+                if memory.saves or any(tensor is not None and standing(tensor)[0] for tensor in living):
                     return None
                 found.append(memory)
         return found

@@ -180,9 +180,9 @@ def _apply_with_copies(apply: Any, copied: Callable[..., Any], cls: Any, *args: 
     node = next((tensor.grad_fn for tensor in tensors(result) if tensor.grad_fn is not None), None)
     if isinstance(node, torch.autograd.function.BackwardCFunction):
         for name, value in list(vars(node).items()):
-            own = isinstance(value, torch.Tensor) and value.grad_fn is node
+            is_result = isinstance(value, torch.Tensor) and value.grad_fn is node
             with torch.enable_grad():
-                setattr(node, name, value.detach().clone() if own else copied(value))
+                setattr(node, name, value.detach().clone() if is_result else copied(value))
         node.register_prehook(_copies)
         node.register_hook(lambda outgoing, _incoming: _copies(outgoing))
     return result
@@ -192,11 +192,11 @@ def _register_with_copy(tensor: torch.Tensor, hook: Any) -> Any:
     leaf = tensor.is_leaf
 
     def on_a_copy(gradient: Any) -> Any:
-        own = gradient.clone()
-        returned = hook(own)
+        copy = gradient.clone()
+        returned = hook(copy)
         # "The hook should not modify its argument, but it can optionally return a new gradient" (documentation of
         # `Tensor.register_hook`, PyTorch 2.13). On a leaf, programs do it to mask `.grad`; elsewhere it is a mistake.
-        return own if returned is None and leaf else returned
+        return copy if returned is None and leaf else returned
 
     return _REGISTER(tensor, on_a_copy)
 

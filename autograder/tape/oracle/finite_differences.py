@@ -18,7 +18,7 @@ from autograder.tape.oracle.nominal_replay import NominalReplay, NominalRun, Not
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Listener
 from autograder.tape.run.finished_run import is_out_of_time
-from autograder.tape.run.function_mode import Hearing, tensors
+from autograder.tape.run.function_mode import CallMode, tensors
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.runner import Runner
@@ -91,13 +91,13 @@ def examine_twice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> Slo
         outputs = _outputs(function, inputs)
     except Exception:  # as in `examine`
         return SlopeAnswer("unknown")
-    weights = [_random_like(one, generator).requires_grad_() for one in outputs]
+    weights = [_random_like(output, generator).requires_grad_() for output in outputs]
 
     def gradient(*values: Tensor) -> list[Tensor]:
-        leaves = [one if one.requires_grad else one.clone().requires_grad_() for one in values]
+        leaves = [value if value.requires_grad else value.clone().requires_grad_() for value in values]
         points, ways = leaves[: len(inputs)], leaves[len(inputs) :]
         found = torch.autograd.grad(_outputs(function, points), points, ways, create_graph=True, allow_unused=True)
-        return [one for one in found if one is not None]
+        return [slope for slope in found if slope is not None]
 
     return examine(gradient, [*inputs, *weights])
 
@@ -109,8 +109,8 @@ def _agrees(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
 
 def _outputs(function: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Tensor]:
     result = function(*inputs)
-    found = [result] if isinstance(result, Tensor) else [one for one in result if isinstance(one, Tensor)]
-    return [one for one in found if one.is_floating_point() and one.requires_grad]
+    found = [result] if isinstance(result, Tensor) else [output for output in result if isinstance(output, Tensor)]
+    return [output for output in found if output.is_floating_point() and output.requires_grad]
 
 
 def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float) -> tuple[float, float]:
@@ -119,8 +119,8 @@ def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float)
     outputs = _outputs(function, inputs)
     if not outputs:
         raise ValueError("none of its outputs is differentiable")
-    weights = [_random_like(one, generator) for one in outputs]
-    directions = [_random_like(one, generator) for one in inputs]
+    weights = [_random_like(output, generator) for output in outputs]
+    directions = [_random_like(value, generator) for value in inputs]
     total = weighted_sum(zip(outputs, weights, strict=True))
     found = torch.autograd.grad(total, list(inputs), allow_unused=True)
     claimed = sum(
@@ -128,7 +128,7 @@ def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float)
     )
 
     def value(side: float) -> float:
-        moved = [(one.detach() + side * way).requires_grad_() for one, way in zip(inputs, directions, strict=True)]
+        moved = [(value.detach() + side * way).requires_grad_() for value, way in zip(inputs, directions, strict=True)]
         return sum(
             float((one.detach() * weight).sum()) for one, weight in zip(_outputs(function, moved), weights, strict=True)
         )
@@ -139,13 +139,13 @@ def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float)
 def _is_choice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
     """Return whether the function returns an input, or is constant along an input that has a gradient."""
     outputs = _outputs(function, inputs)
-    if any(one.shape == other.shape and torch.equal(one, other) for one in outputs for other in inputs):
+    if any(output.shape == other.shape and torch.equal(output, other) for output in outputs for other in inputs):
         return True
     for place, varied in enumerate(inputs):
-        others = [one.detach() for one in inputs]
+        others = [value.detach() for value in inputs]
 
         def along(value: Tensor, place: int = place, others: list[Tensor] = others) -> Any:
-            return function(*(value if at == place else one for at, one in enumerate(others)))
+            return function(*(value if at == place else other for at, other in enumerate(others)))
 
         forward, backward = _slopes(along, [varied], FINE)
         if abs(forward) < 1e-9 < abs(backward):
@@ -156,7 +156,7 @@ def _is_choice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
 def _nearby(inputs: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     generator = torch.Generator().manual_seed(1)
     for _ in range(POINTS):
-        yield [(one.detach() + NEARBY * _random_like(one, generator)).requires_grad_() for one in inputs]
+        yield [(value.detach() + NEARBY * _random_like(value, generator)).requires_grad_() for value in inputs]
 
 
 def _random_like(tensor: Tensor, generator: torch.Generator) -> Tensor:
@@ -196,7 +196,7 @@ class _OperationCall:
     place: Place
 
 
-class _Noting(Hearing, Listener):
+class _Noting(CallMode, Listener):
     """A function mode that stores the arguments of each operation that autograd records."""
 
     def __init__(self, program: Program):
@@ -216,16 +216,16 @@ class _Noting(Hearing, Listener):
         call = None
         if noted is not None and len(noted) < CALLS:
             copies = {name: in_double(value) for name, value in kwargs.items()}
-            call = _OperationCall(func, tuple(in_double(one) for one in args), copies, self._place())
+            call = _OperationCall(func, tuple(in_double(argument) for argument in args), copies, self._place())
         result = func(*args, **kwargs)
-        if call is not None and noted is not None and any(one.requires_grad for one in tensors(result)):
+        if call is not None and noted is not None and any(tensor.requires_grad for tensor in tensors(result)):
             noted.append(call)
         return result
 
     def _matters(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any]) -> bool:
         given = [*tensors(args), *tensors(kwargs)]
-        small = sum(one.numel() for one in given) <= LARGEST and not any(one.is_complex() for one in given)
-        is_recorded = torch.is_grad_enabled() and any(one.requires_grad for one in given)
+        small = sum(value.numel() for value in given) <= LARGEST and not any(value.is_complex() for value in given)
+        is_recorded = torch.is_grad_enabled() and any(value.requires_grad for value in given)
         return bool(function_name(func)) and small and is_recorded
 
     def _place(self) -> Place:
@@ -248,7 +248,7 @@ def wrong_operations(runner: Runner) -> list[WrongOperation]:
 
 
 def _is_wrong(call: _OperationCall) -> bool:
-    varied = [one for one in (*tensors(call.arguments), *tensors(call.keywords)) if one.requires_grad]
+    varied = [tensor for tensor in (*tensors(call.arguments), *tensors(call.keywords)) if tensor.requires_grad]
     if not varied:
         return False
 
@@ -266,8 +266,8 @@ def _with(value: Any, new: dict[int, Tensor]) -> Any:
     if isinstance(value, Tensor):
         return new[id(value)].clone() if id(value) in new else value.clone()
     if type(value) in (list, tuple):
-        return type(value)(_with(one, new) for one in value)
-    return {name: _with(one, new) for name, one in value.items()} if type(value) is dict else value
+        return type(value)(_with(part, new) for part in value)
+    return {name: _with(part, new) for name, part in value.items()} if type(value) is dict else value
 
 
 STEP = 1e-6  # along a direction of norm 1 in float64: truncation and rounding errors are about 1e-10 of the loss each
@@ -288,8 +288,8 @@ class FiniteDifferences:
         self.leaves = first.leaves
         still = self._losses({})
         self.each = (time.monotonic() - began) / 2
-        for one, other in zip(still, self.nominal.losses, strict=True):
-            if abs(one - other) > AGREE * max(1.0, abs(other)):
+        for loss, nominal in zip(still, self.nominal.losses, strict=True):
+            if abs(loss - nominal) > AGREE * max(1.0, abs(nominal)):
                 raise NotApplicable(Message("differences.double_precision|its losses differ in double precision"))
 
     def _run(self, replay: NominalReplay) -> None:
@@ -316,7 +316,7 @@ class FiniteDifferences:
         """Return the directional derivative of each loss when the leaves move along `direction`."""
         above = self._losses({index: tensor * step for index, tensor in direction.items()})
         below = self._losses({index: tensor * -step for index, tensor in direction.items()})
-        return [(one - other) / (2 * step) for one, other in zip(above, below, strict=True)]
+        return [(after - before) / (2 * step) for after, before in zip(above, below, strict=True)]
 
     def disagreements(self) -> set[tuple[int, int]]:
         """Return the pairs of backward and leaf with a wrong gradient.
@@ -351,8 +351,8 @@ class FiniteDifferences:
         directions, nominal = self._directions(), self.nominal.gradients
         slopes = self.slopes(directions)
         claimed = [
-            sum(float((gradient * directions[leaf]).sum()) for leaf, gradient in one.items() if leaf in directions)
-            for one in nominal
+            sum(float((gradient * directions[leaf]).sum()) for leaf, gradient in index.items() if leaf in directions)
+            for index in nominal
         ]
         self._trust(slopes, self.slopes(directions, 10 * STEP))
         wrong = [call for call, slope in enumerate(slopes) if _differ(slope, claimed[call], abs(slope))]
@@ -373,7 +373,7 @@ class FiniteDifferences:
         return list(zip(self.slopes({leaf: direction}), claimed, strict=True))
 
     def _trust(self, slopes: list[float], coarse: list[float]) -> None:
-        if any(abs(one - other) > 10 * AGREE * max(1e-3, abs(one)) for one, other in zip(slopes, coarse, strict=True)):
+        if any(abs(one - wide) > 10 * AGREE * max(1e-3, abs(one)) for one, wide in zip(slopes, coarse, strict=True)):
             raise NotApplicable(Message("differences.kink|its loss has a kink or a jump here"))
 
     def true(self, leaf: int) -> list[torch.Tensor]:

@@ -155,37 +155,39 @@ def _paired(left: _ByTarget, right: _ByTarget, lefts: list[int], rights: list[in
     another order.
     """
     pairs = dict(zip(lefts, rights, strict=False))
-    odd = [one for one, other in pairs.items() if not _alike(left, right, one, other)]
+    odd = [mine for mine, theirs in pairs.items() if not _alike(left, right, mine, theirs)]
     while odd:
-        one = odd.pop()
-        twin = next((other for other in odd if _alike(left, right, one, pairs[other])), None)
+        mine = odd.pop()
+        twin = next((other for other in odd if _alike(left, right, mine, pairs[other])), None)
         if twin is not None:
-            pairs[one], pairs[twin] = pairs[twin], pairs[one]
+            pairs[mine], pairs[twin] = pairs[twin], pairs[mine]
             odd = [other for other in odd if other != twin or not _alike(left, right, twin, pairs[twin])]
     return pairs
 
 
-def _alike(left: _ByTarget, right: _ByTarget, one: int, other: int) -> bool:
-    ours, theirs = left.given.get(one, {}), right.given.get(other, {})
+def _alike(left: _ByTarget, right: _ByTarget, mine: int, theirs_too: int) -> bool:
+    ours, theirs = left.given.get(mine, {}), right.given.get(theirs_too, {})
     calls = [number for number in ours.keys() | theirs.keys() if number < min(left.calls, right.calls)]
-    return gap(left.final[one], right.final[other]) <= SAME and all(
+    return gap(left.final[mine], right.final[theirs_too]) <= SAME and all(
         gap(ours.get(number), theirs.get(number)) <= SAME for number in calls
     )
 
 
 def gap(got: object, true: object) -> float:
     """Return the largest difference relative to the largest element: 0 for None and zeros, infinity for unequal shapes."""
-    one, other = _numbers(got), _numbers(true)
-    if one is None or other is None:
-        present = other if one is None else one
+    got_numbers, true_numbers = _numbers(got), _numbers(true)
+    if got_numbers is None or true_numbers is None:
+        present = true_numbers if got_numbers is None else got_numbers
         return 0.0 if present is None or not present.any() else float("inf")
-    if one.shape != other.shape:
+    if got_numbers.shape != true_numbers.shape:
         return float("inf")
-    if one.numel() == 0 or torch.equal(one, other):
+    if got_numbers.numel() == 0 or torch.equal(got_numbers, true_numbers):
         return 0.0
-    same = (one == other) | (one.isnan() & other.isnan())
-    difference = torch.where(same, 0.0, (one - other).abs())
-    scale = torch.maximum(one.abs(), other.abs())[torch.isfinite(one) & torch.isfinite(other)]
+    same = (got_numbers == true_numbers) | (got_numbers.isnan() & true_numbers.isnan())
+    difference = torch.where(same, 0.0, (got_numbers - true_numbers).abs())
+    scale = torch.maximum(got_numbers.abs(), true_numbers.abs())[
+        torch.isfinite(got_numbers) & torch.isfinite(true_numbers)
+    ]
     if not torch.isfinite(difference).all():
         return float("inf")
     return float(difference.max()) / max(float(scale.max()) if scale.numel() else 0.0, 1e-30)
@@ -200,15 +202,17 @@ def distance(got: object, true: object, size: float = 0.0) -> float | None:
         size: the largest 2-norm of a correct gradient of the same backward. A correct gradient that is zero compared with it, up to
             rounding, is not a measure, and the difference is divided by `size`.
     """
-    one, other = _numbers(got), _numbers(true)
-    if other is None or not other.any():
-        return 0.0 if other is not None and (one is None or not one.any()) else None
-    one = torch.zeros_like(other) if one is None else one
-    if one.shape != other.shape:
+    got_numbers, true_numbers = _numbers(got), _numbers(true)
+    if true_numbers is None or not true_numbers.any():
+        return 0.0 if true_numbers is not None and (got_numbers is None or not got_numbers.any()) else None
+    got_numbers = torch.zeros_like(true_numbers) if got_numbers is None else got_numbers
+    if got_numbers.shape != true_numbers.shape:
         return None
-    scale = float(other.norm())
+    scale = float(true_numbers.norm())
     measure = size if scale < ROUNDING * size else scale
-    found = float((one - other).norm()) / measure if measure else math.inf  # the norm of denormal numbers is 0
+    found = (
+        float((got_numbers - true_numbers).norm()) / measure if measure else math.inf
+    )  # the norm of denormal numbers is 0
     return found if math.isfinite(found) else None
 
 
@@ -222,8 +226,8 @@ def length(gradient: object) -> float:
 def first_difference(got: Gradients, true: Gradients, limit: float, pairs: dict[int, int] | None = None) -> int | None:
     """Return the index of the first backward whose gradients differ by more than `limit` (relative), or None."""
     pairs = aligned(got, true) if pairs is None else pairs
-    for number, (one, other) in enumerate(zip(got.calls, true.calls, strict=False)):
-        if any(gap(one[index], other.get(pairs[index])) > limit for index in one if index in pairs):
+    for number, (ours, theirs) in enumerate(zip(got.calls, true.calls, strict=False)):
+        if any(gap(ours[index], theirs.get(pairs[index])) > limit for index in ours if index in pairs):
             return number
     return None
 
@@ -248,9 +252,9 @@ def loses_gradients(got: Gradients, true: Gradients) -> bool:
     """Return whether a target has a gradient in a backward call of `got` but not in the same call of `true`."""
     pairs = aligned(got, true)
     return any(
-        index in pairs and other.get(pairs[index]) is None and gap(gradient, None) > 0
-        for one, other in zip(got.calls, true.calls, strict=False)
-        for index, gradient in one.items()
+        index in pairs and theirs.get(pairs[index]) is None and gap(gradient, None) > 0
+        for ours, theirs in zip(got.calls, true.calls, strict=False)
+        for index, gradient in ours.items()
     )
 
 
@@ -283,8 +287,8 @@ def nested(value: object) -> list[Any] | float | None:
 def nested_pair(got: object, true: object) -> tuple[list[Any] | float | None, list[Any] | float | None]:
     """Return both gradients as `nested` does. Equal ones, the majority in a large training step, are converted once."""
     listed = nested(got)
-    one, other = _numbers(got), _numbers(true)
-    is_same = one is not None and other is not None and torch.equal(one, other)
+    got_numbers, true_numbers = _numbers(got), _numbers(true)
+    is_same = got_numbers is not None and true_numbers is not None and torch.equal(got_numbers, true_numbers)
     return listed, listed if is_same else nested(true)
 
 

@@ -16,10 +16,10 @@ import torch
 
 from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import function_name, own_hooks, replaced_apply
-from autograder.tape.internals.tensor_fields import unheard
+from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener
-from autograder.tape.run.function_mode import Hearing, tensors
+from autograder.tape.run.function_mode import CallMode, tensors
 from autograder.tape.run.graph_walk import standing
 from autograder.tape.run.programs.program import Program
 
@@ -51,7 +51,7 @@ class NominalRun:
     bytes: int = 0
 
 
-class NominalReplay(Hearing, Listener):
+class NominalReplay(CallMode, Listener):
     """A run of the program: the first one stores values, later ones restore fixed values and add `shift` to leaves."""
 
     def __init__(
@@ -122,7 +122,7 @@ class NominalReplay(Hearing, Listener):
             if self.unfixed:
                 return func(*args, **kwargs)
             inputs = [*tensors(args), *tensors(kwargs)]
-            with unheard():
+            with mode_paused():
                 self._leaves(2 * event, inputs)
             result = func(*args, **kwargs)
             # aliases and values of a modification that autograd does not track
@@ -131,7 +131,7 @@ class NominalReplay(Hearing, Listener):
                     self.alive[id(tensor)] = tensor
             elif name and not self.inside:
                 result = self._noted(event, result) if self.first else self._repeated(event, inputs, result)
-            with unheard():
+            with mode_paused():
                 self._leaves(2 * event + 1, [*inputs, *tensors(result)])
             return result
 
@@ -249,7 +249,7 @@ class NominalReplay(Hearing, Listener):
 
 
 def _unheard_copy(saved: torch.Tensor) -> torch.Tensor:
-    with unheard():  # a copy that a backward call makes is neither a leaf nor a fixed value
+    with mode_paused():  # a copy that a backward call makes is neither a leaf nor a fixed value
         return saved.detach().clone()
 
 
@@ -261,11 +261,11 @@ def _in_double(value: object) -> object:
     return value
 
 
-def _mapped(result: Any, one: Callable[[torch.Tensor], torch.Tensor]) -> object:
+def _mapped(result: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> object:
     if isinstance(result, torch.Tensor):
-        return one(result)
+        return change(result)
     if type(result) in (list, tuple):
-        return type(result)(_mapped(item, one) for item in result)
+        return type(result)(_mapped(item, change) for item in result)
     if isinstance(result, tuple):  # a named tuple, such as torch.return_types.max
-        return type(result)([_mapped(item, one) for item in result])
+        return type(result)([_mapped(item, change) for item in result])
     return result

@@ -165,7 +165,7 @@ class UntrackedEffect:
     @property
     def own_functions(self) -> list[CheckedFunction]:
         """The custom Functions that the user's code defines."""
-        return [one for one in self.functions if one.is_own]
+        return [function for function in self.functions if function.is_own]
 
 
 def effect_of_untracked_writes(
@@ -201,7 +201,7 @@ def effect_of_untracked_writes(
 
 def _apply(effect: UntrackedEffect, asked: bool) -> bool:
     """Return whether to vary the losses: not if a custom backward is deliberately different from the derivative of its forward."""
-    answers = {one.found.answer for one in effect.functions}
+    answers = {function.found.answer for function in effect.functions}
     inside = bool(effect.suspects) and all(suspect.inside_custom for suspect in effect.suspects)
     if answers <= {"slope"} or inside or (asked and answers <= {"slope", "wrong"}):
         return True
@@ -221,9 +221,9 @@ def _vary(effect: UntrackedEffect, differences: FiniteDifferences, each_leaf: bo
     effect.operations = wrong_operations(differences.runner)
     if effect.operations:
         effect.suspects = []  # PyTorch's wrong derivative explains the difference
-    elif not effect.suspects and all(one.found.answer == "slope" for one in effect.functions):
+    elif not effect.suspects and all(function.found.answer == "slope" for function in effect.functions):
         twice = check_custom_functions(differences.runner, twice=True) if effect.functions else []
-        effect.twice = [one for one in twice if one.found.answer == "wrong"]
+        effect.twice = [check for check in twice if check.found.answer == "wrong"]
         if not effect.twice:
             effect.wrong, effect.note = set(), UNEXPLAINED
 

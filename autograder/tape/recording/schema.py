@@ -70,9 +70,9 @@ def unrecorded_writes(recording: Recording) -> Iterator[Write]:
         recorded = {storage[state.tensor] for state in written if state.node in step.nodes}
         left = {storage[state.tensor] for state in written if state.node not in step.nodes}
         changed = (write for write in step.writes if write.bytes_changed)
-        unseen = (described - (recorded - left)) | _told_to_an_alias(recording, step, storage)
+        unseen = (described - (recorded - left)) | _described_by_an_alias(recording, step, storage)
         if unseen:
-            unseen -= _told_of_function(recording, step, storage)
+            unseen -= _described_in_the_function(recording, step, storage)
         yield from (write for write in changed if write.storage in unseen)
         described |= {storage[state.tensor] for state in step.states if state.node is not None}
 
@@ -82,7 +82,7 @@ def last_unrecorded(recording: Recording) -> Place | None:
     return next((write.place for write in reversed(list(unrecorded_writes(recording)))), None)
 
 
-def _told_to_an_alias(recording: Recording, step: Step, storage: dict[int, int]) -> set[int]:
+def _described_by_an_alias(recording: Recording, step: Step, storage: dict[int, int]) -> set[int]:
     """Return the storages in which only a new alias, such as `.data`, received a node for the modification."""
     made = {
         node.tensor for node in recording.nodes if node.id in step.nodes and any(one is not None for one in node.inputs)
@@ -97,11 +97,11 @@ def _told_to_an_alias(recording: Recording, step: Step, storage: dict[int, int])
     return aliases & (known - seen)
 
 
-def _told_of_function(recording: Recording, step: Step, storage: dict[int, int]) -> set[int]:
+def _described_in_the_function(recording: Recording, step: Step, storage: dict[int, int]) -> set[int]:
     """Return the storages of inputs that a custom Function marked as dirty: they receive a new node when its forward returns."""
     *_, owner, method = ("", *step.function.split("."))
     later = recording.steps[step.index + 1 :] if method == "forward" else ()
-    ended = next((one for one in later if one.depth < step.depth), None)
+    ended = next((after for after in later if after.depth < step.depth), None)
     made = (node for node in recording.nodes if ended and node.id in ended.nodes)
     return {storage[node.tensor] for node in made if node.name == f"{owner}Backward" and node.tensor is not None}
 

@@ -28,11 +28,11 @@ def line_of(place: Place, file: str) -> str:
     return Message("place.in_file|{file}, line {line}", file=place.file, line=place.line)
 
 
-def told_of_line(place: Place, file: str, told: str) -> str:
+def note_on_line(place: Place, file: str, sentence: str) -> str:
     """Return a note that starts with the line number, or with file and line number if the line is not in `file`."""
     if place.file == file:
-        return Message("note.of_line|Line {line}: {told}", line=place.line, told=told)
-    return Message("note.of_line_in_file|{file}, line {line}: {told}", file=place.file, line=place.line, told=told)
+        return Message("note.of_line|Line {line}: {told}", line=place.line, told=sentence)
+    return Message("note.of_line_in_file|{file}, line {line}: {told}", file=place.file, line=place.line, told=sentence)
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -52,9 +52,9 @@ class Problem(msgspec.Struct, frozen=True):
         """Return whether the error was raised in this file."""
         return self.line is not None and self.file in ("", file)
 
-    def place(self, own: str) -> Place | None:
+    def place(self, script: str) -> Place | None:
         """Return the line that raised the error, or None if it is unknown. `own` is the name of the program's file."""
-        return Place(self.file or own, self.line, "") if self.line else None
+        return Place(self.file or script, self.line, "") if self.line else None
 
     def is_at(self, place: Place) -> bool:
         """Return whether this line raised the error."""

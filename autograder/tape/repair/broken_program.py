@@ -54,10 +54,10 @@ def join(first: TriedChange, second: TriedChange) -> TriedChange:
     return replace(second, candidate=replace(second.candidate, kind=", then ".join(kinds)), is_pair=True)
 
 
-def is_like(one: Candidate, other: Candidate) -> bool:
+def is_like(left: Candidate, right: Candidate) -> bool:
     """Return whether a change adds nothing to another: it extends its edits, or has the same kind and position."""
-    more = set(one.edits) > set(other.edits)
-    return more or (one.kind == other.kind and one.edits[0].start == other.edits[0].start)
+    more = set(left.edits) > set(right.edits)
+    return more or (left.kind == right.kind and left.edits[0].start == right.edits[0].start)
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,10 @@ class BrokenProgram:
     @cached_property
     def callers(self) -> list[ast.stmt]:
         """The expression statements that call a function with a suspect in its body, in this file or another."""
-        functions = {getattr(self.source.scope(one), "name", None) for one in self.suspects} - {None}
+        functions = {getattr(self.source.scope(statement), "name", None) for statement in self.suspects} - {None}
         functions |= functions_elsewhere(self.verdict, self.file)
-        statements = (one for one in self.source.statements() if isinstance(one, ast.Expr))
-        return [one for one in statements if {called(call) for call in calls(one)} & functions]
+        statements = (statement for statement in self.source.statements() if isinstance(statement, ast.Expr))
+        return [statement for statement in statements if {called(call) for call in calls(statement)} & functions]
 
     @cached_property
     def savers(self) -> list[tuple[ast.stmt, str]]:
@@ -135,8 +135,8 @@ class BrokenProgram:
     @cached_property
     def writes(self) -> list[InPlaceWrite]:
         """The in-place modifications to fix: those of suspect statements first, then all others."""
-        others = [one for one in self.source.statements() if one not in self.suspects]
-        return [write for one in [*self.suspects, *others] for write in find_writes(self.source, one)]
+        others = [statement for statement in self.source.statements() if statement not in self.suspects]
+        return [write for statement in [*self.suspects, *others] for write in find_writes(self.source, statement)]
 
     @cached_property
     def blamed(self) -> list[InPlaceWrite]:
@@ -145,7 +145,7 @@ class BrokenProgram:
 
     def at(self, lines: list[int]) -> list[ast.stmt]:
         """Return the statements on the lines, without duplicates."""
-        return list(dict.fromkeys(one for line in lines for one in self.source.statements_at(line)))
+        return list(dict.fromkeys(statement for line in lines for statement in self.source.statements_at(line)))
 
 
 def functions_elsewhere(verdict: Verdict, file: str) -> set[str]:
@@ -155,7 +155,7 @@ def functions_elsewhere(verdict: Verdict, file: str) -> set[str]:
     for place in places:
         with suppress(ProgramError, SyntaxError):
             source = EditableSource(read_source(place.file))
-            found |= {getattr(source.scope(one), "name", "") for one in source.statements_at(place.line)}
+            found |= {getattr(source.scope(statement), "name", "") for statement in source.statements_at(place.line)}
     return found - {""}
 
 

@@ -97,11 +97,11 @@ def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
     If an optimizer's step is the cause, or a graph was used twice, kinds for several backward calls come first. Within
     these groups, changes in the code blocks of the verdict come first.
     """
-    proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in proposals(kind, program)]
+    proposed = [(rank, candidate) for rank, kind in enumerate(KINDS) for candidate in proposals(kind, program)]
     error = program.verdict.error
-    steps = any("step" in {called(call) for call in calls(one)} for one in program.suspects)
+    steps = any("step" in {called(call) for call in calls(statement)} for statement in program.suspects)
     steps = steps or (error is not None and "second time" in error.message)
-    spans = [program.source.span(one) for blamed in blamed_blocks(program) for one in blamed]
+    spans = [program.source.span(statement) for blamed in blamed_blocks(program) for statement in blamed]
 
     def unlikely(pair: tuple[int, Candidate]) -> tuple[bool, bool]:
         edits = pair[1].edits
@@ -134,7 +134,7 @@ def blamed_blocks(program: BrokenProgram) -> list[list[ast.stmt]]:
 
 def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) -> Iterator[tuple[int, Candidate]]:
     """Yield all changes of a kind in suspect statements as one change, if there are several and they do not overlap."""
-    spans = [program.source.span(one) for one in program.suspects]
+    spans = [program.source.span(statement) for statement in program.suspects]
     groups: dict[tuple[int, str], list[Candidate]] = {}
     for rank, candidate in proposed:
         if any(start <= edit.start <= stop for edit in candidate.edits for start, stop in spans):
@@ -160,12 +160,14 @@ def unread_loop_variables(text: str) -> list[str]:
 def unread_in(scope: ast.AST) -> list[str]:
     """Return the variables of the scope's loops that a statement assigns and no later statement reads."""
     nodes = list(inside(scope))
-    own = set().union(*(names_bound(node.target) for node in nodes if isinstance(node, ast.For)))
+    loop_names = set().union(*(names_bound(node.target) for node in nodes if isinstance(node, ast.For)))
     statements = [node for node in nodes if isinstance(node, ast.stmt)]
     found = []
-    for one in statements:
-        if isinstance(one, ast.Assign) and (bound := {ast.unparse(target) for target in one.targets} & own):
-            below = [other for other in statements if other.lineno > (one.end_lineno or one.lineno)]
+    for statement in statements:
+        if isinstance(statement, ast.Assign) and (
+            bound := {ast.unparse(target) for target in statement.targets} & loop_names
+        ):
+            below = [other for other in statements if other.lineno > (statement.end_lineno or statement.lineno)]
             found += sorted(bound - set().union(*map(names_loaded, below)))
     return found
 

@@ -59,7 +59,7 @@ class EditableSource:
 
     def span(self, node: Any) -> tuple[int, int]:
         """Return the first byte of a node and the byte after its last. A decorated definition starts at its first decorator."""
-        first = min([node, *getattr(node, "decorator_list", [])], key=lambda one: one.lineno)
+        first = min([node, *getattr(node, "decorator_list", [])], key=lambda part: part.lineno)
         start = self.starts[first.lineno - 1] + (node.col_offset if first is not node else first.col_offset)
         return start, self.starts[node.end_lineno - 1] + node.end_col_offset
 
@@ -97,18 +97,18 @@ class EditableSource:
     def scope(self, node: ast.AST) -> ast.AST:
         """Return the function that contains the node, or the module."""
         functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-        return next((one for one in self.ancestors(node) if isinstance(one, functions)), self.tree)
+        return next((node for node in self.ancestors(node) if isinstance(node, functions)), self.tree)
 
     def statements(self, within: ast.AST | None = None) -> list[ast.stmt]:
         """Return all statements, in the order of the source."""
         found = [node for node in ast.walk(within or self.tree) if isinstance(node, ast.stmt)]
-        return sorted(found, key=lambda one: (one.lineno, one.col_offset))
+        return sorted(found, key=lambda statement: (statement.lineno, statement.col_offset))
 
     def statements_at(self, line: int) -> list[ast.stmt]:
         """Return the innermost statements that cover the line. There are several if `;` separates them."""
         covering = [one for one in self.statements() if one.lineno <= line <= (one.end_lineno or one.lineno)]
-        simple: list[ast.stmt] = [one for one in covering if isinstance(one, SIMPLE)]
-        return simple or [one for one in covering[-1:] if not isinstance(one, ast.ClassDef)]
+        simple: list[ast.stmt] = [statement for statement in covering if isinstance(statement, SIMPLE)]
+        return simple or [statement for statement in covering[-1:] if not isinstance(statement, ast.ClassDef)]
 
     def indent(self, statement: ast.stmt) -> str:
         """Return the indentation of the statement's line."""
@@ -145,7 +145,7 @@ class EditableSource:
     def apply_to(self, node: ast.AST, edits: Iterable[Edit]) -> str:
         """Return the source of a node after the edits inside it."""
         start, stop = self.span(node)
-        return self.splice(sorted(one for one in edits if start <= one.start and one.stop <= stop), start, stop)
+        return self.splice(sorted(edit for edit in edits if start <= edit.start and edit.stop <= stop), start, stop)
 
     def splice(self, ordered: list[Edit], start: int, stop: int) -> str:
         """Return the bytes from `start` to `stop` after the edits, which must be in order and between them."""
@@ -191,7 +191,7 @@ def before(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
     line = source.data.rfind(b"\n", 0, start) + 1
     if source.data[line:start].strip():
         return Edit(start, start, "; ".join(text.splitlines()) + "; ")
-    indented = [source.indent(statement) + one for one in text.splitlines()]
+    indented = [source.indent(statement) + line for line in text.splitlines()]
     return Edit(line, line, source.newline.join([*indented, ""]))
 
 
@@ -201,7 +201,7 @@ def after(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
     if not source.stands_alone(statement):
         return Edit(stop, stop, "; " + "; ".join(text.splitlines()))
     end = source.line_end(stop)
-    indented = [source.indent(statement) + one for one in text.splitlines()]
+    indented = [source.indent(statement) + line for line in text.splitlines()]
     return Edit(end, end, source.newline.join(["", *indented]))
 
 
@@ -226,7 +226,7 @@ def dedent(source: EditableSource, statement: ast.stmt) -> str:
     """Return the source of a statement. The indentation of its first line is removed from the others."""
     indent = source.indent(statement)
     first, *others = source.of(statement).splitlines()
-    return "\n".join([first, *(one.removeprefix(indent) for one in others)])
+    return "\n".join([first, *(line.removeprefix(indent) for line in others)])
 
 
 def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
@@ -235,9 +235,9 @@ def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
         start, stop = source.span(statement)
         indent = source.indent(statement)
         breaks = [source.starts[line] for line in range(statement.lineno, statement.end_lineno or statement.lineno)]
-        own = "" if '"""' in source.of(statement) or "'''" in source.of(statement) else source.unit
+        unit = "" if '"""' in source.of(statement) or "'''" in source.of(statement) else source.unit
         first = Edit(start, start, f"{header}{source.newline}{indent}{source.unit}")
-        return (first, *(Edit(at, at, own) for at in breaks if own and start < at < stop))
+        return (first, *(Edit(at, at, unit) for at in breaks if unit and start < at < stop))
     block = source.block(statement)
     indent = source.indent(statement)
     holder = source.parents[statement]
@@ -293,25 +293,25 @@ def as_fix(before: str, after: str, kind: str) -> Fix:
     if first in (len(old) - last, len(new) - last):
         first, last = (first, last - 1) if last else (first - 1, last)
     was, now = old[first : len(old) - last], new[first : len(new) - last]
-    depth = len(_shared_indent([*was, *now])) if any(one.strip() for one in was) else 0
+    depth = len(_shared_indent([*was, *now])) if any(line.strip() for line in was) else 0
     return Fix(kind, first + 1, _dedented(was, depth), _dedented(now, depth), True)
 
 
 def _shared_indent(lines: list[str]) -> str:
-    return os.path.commonprefix([one[: len(one) - len(one.lstrip())] for one in lines if one.strip()])
+    return os.path.commonprefix([line[: len(line) - len(line.lstrip())] for line in lines if line.strip()])
 
 
 def _dedented(lines: list[str], depth: int) -> str:
-    return "\n".join(one[depth:] if one.strip() else one for one in lines)
+    return "\n".join(line[depth:] if line.strip() else line for line in lines)
 
 
 def apply_fix(source: str, fix: Fix) -> str:
     """Return the source after the fix."""
     lines = source.split("\n")
     old, new = fix.before.split("\n"), fix.after.split("\n")
-    told = next((place for place, one in enumerate(old) if one.strip()), 0)
-    indent = lines[fix.line - 1 + told].removesuffix(old[told])
-    lines[fix.line - 1 : fix.line - 1 + len(old)] = [indent + one if one.strip() else one for one in new]
+    first = next((place for place, line in enumerate(old) if line.strip()), 0)
+    indent = lines[fix.line - 1 + first].removesuffix(old[first])
+    lines[fix.line - 1 : fix.line - 1 + len(old)] = [indent + line if line.strip() else line for line in new]
     return "\n".join(lines)
 
 
@@ -320,7 +320,7 @@ Loop = ast.For | ast.AsyncFor | ast.While
 
 def carried_names(loop: Loop) -> list[str]:
     """Return the names that an iteration reads before it assigns them and assigns for the next one, including `self.h`."""
-    assigned = set().union(*(paths_in(one, ast.Store) for one in loop.body))
+    assigned = set().union(*(paths_in(statement, ast.Store) for statement in loop.body))
     bound = paths_in(loop.target, ast.Store) if isinstance(loop, ast.For | ast.AsyncFor) else set()
     return [path for path in dict.fromkeys(read_unbound(loop.body, bound)) if path in assigned]
 
@@ -343,16 +343,16 @@ def read_unbound(body: Iterable[ast.stmt], bound: set[str]) -> Iterator[str]:
 
 def header_and_body(statement: Loop | ast.With | ast.AsyncWith, bound: set[str]) -> Iterator[str]:
     """Yield the names that a loop (assumed to run at least once) or a `with` reads before it binds them."""
-    header = [one for one in ast.iter_child_nodes(statement) if not isinstance(one, ast.stmt)]
-    for one in header:
-        yield from sorted(paths_in(one, ast.Load) - bound)
-    bound |= set().union(*(paths_in(one, ast.Store) for one in header))
+    header = [node for node in ast.iter_child_nodes(statement) if not isinstance(node, ast.stmt)]
+    for part in header:
+        yield from sorted(paths_in(part, ast.Load) - bound)
+    bound |= set().union(*(paths_in(part, ast.Store) for part in header))
     yield from read_unbound(statement.body, bound)
 
 
 def paths_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
     """Return the names and attribute paths in the node that have this context (`ast.Load` or `ast.Store`)."""
     found = (
-        one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute) and isinstance(one.ctx, context)
+        node for node in ast.walk(node) if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, context)
     )
-    return {ast.unparse(one) for one in found}
+    return {ast.unparse(node) for node in found}

@@ -62,7 +62,7 @@ def targets(source: EditableSource, statement: ast.stmt) -> Iterator[tuple[ast.A
         if not name.endswith("_") or name.startswith("_") or name.endswith("__") or name in NO_WRITES:
             continue
         if of_module(source, call):
-            yield from ((call, one) for one in call.args[:1])
+            yield from ((call, argument) for argument in call.args[:1])
         elif isinstance(call.func, ast.Attribute):
             yield call, call.func.value
 
@@ -135,4 +135,4 @@ def of_module(source: EditableSource, call: ast.Call) -> bool:
 def imported(source: EditableSource) -> set[str]:
     """Return the names that the source imports."""
     statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    return {(one.asname or one.name).split(".")[0] for node in statements for one in node.names}
+    return {(name.asname or name.name).split(".")[0] for node in statements for name in node.names}

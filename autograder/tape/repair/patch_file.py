@@ -43,13 +43,13 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix], *, unproven
         return f"{factory.file} was not changed: no repair keeps every loss and gradient."
     shown = {os.path.abspath(fix.file) if fix.file else path: fix for fix in (best, *best.more)}
     for place, fix in shown.items():
-        own = place == path
-        changed = apply_fix(factory.source if own else read_source(place), fix)
-        prepare(place, fix.file or factory.file, factory.written(changed) if own else changed)
+        is_script = place == path
+        changed = apply_fix(factory.source if is_script else read_source(place), fix)
+        prepare(place, fix.file or factory.file, factory.written(changed) if is_script else changed)
     for place in shown:
         os.replace(f"{place}.new", place)
-    told = [(fix.file or factory.file, fix) for fix in shown.values()]
-    written = "; ".join(f"{name}: line {fix.line}, {fix.kind}; the original is {name}.orig" for name, fix in told)
+    changes = [(fix.file or factory.file, fix) for fix in shown.values()]
+    written = "; ".join(f"{name}: line {fix.line}, {fix.kind}; the original is {name}.orig" for name, fix in changes)
     return f"{written}." if best.proven else f"{written}. It changes what is computed: {best.changes}"
 
 

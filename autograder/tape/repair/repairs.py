@@ -25,7 +25,7 @@ from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.programs.source_text import is_own_file
 
 
-def cures_in_use(program: BrokenProgram) -> Iterator[str]:
+def ineffective_workarounds(program: BrokenProgram) -> Iterator[str]:
     """Yield a sentence for each copied cure that the program uses without effect."""
     if program.verdict.outcome not in ("raises-backward", "silently-wrong"):
         return
@@ -50,7 +50,7 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
                 line=node.lineno,
                 seen=seen,
             )
-    for write in (one for one in program.blamed if one.statement in program.suspects):
+    for write in (write_at for write_at in program.blamed if write_at.statement in program.suspects):
         line = write.statement.lineno
         if "data" in write.path or is_data_alias(program, write):
             if program.verdict.error:
@@ -66,7 +66,7 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
                     "counter, so backward does not detect it.",
                     line=line,
                 )
-        elif any(is_under_no_grad(one) for one in program.source.ancestors(write.statement)):
+        elif any(is_under_no_grad(node) for node in program.source.ancestors(write.statement)):
             yield Message(
                 "cure.no_grad|Line {line}: torch.no_grad() does not protect saved tensors from the in-place "
                 "modification inside it: {seen}",
@@ -94,7 +94,7 @@ def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
 def short(value: object) -> str:
     """Return a gradient as a rounded and shortened text."""
     if isinstance(value, list):
-        inside = ", ".join(short(one) for one in value[:4])
+        inside = ", ".join(short(item) for item in value[:4])
         return f"[{inside}{', …' if len(value) > 4 else ''}]"
     return f"{value:.4g}" if isinstance(value, int | float) else "none at all"
 
@@ -102,7 +102,7 @@ def short(value: object) -> str:
 def is_identity(node: ast.expr) -> bool:
     """Return whether the expression is `lambda x: x`."""
     name = node.body.id if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Name) else None
-    return name is not None and [one.arg for one in node.args.args] == [name]  # type: ignore[attr-defined]
+    return name is not None and [argument.arg for argument in node.args.args] == [name]  # type: ignore[attr-defined]
 
 
 def keeps_graph(call: ast.Call) -> bool:
@@ -118,13 +118,13 @@ def is_version_error(verdict: Verdict) -> bool:
 def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
     """Return whether the modified variable was assigned from `.data`, in the last assignment above if there is one."""
     made = bindings(program.source, program.source.of(write.root))  # last first
-    above = [one for one in made if one.lineno < write.statement.lineno][:1] or made
-    return any(one.attr == "data" for statement in above for one in every(ast.Attribute, statement.value))
+    above = [statement for statement in made if statement.lineno < write.statement.lineno][:1] or made
+    return any(node.attr == "data" for statement in above for node in every(ast.Attribute, statement.value))
 
 
 def is_under_no_grad(node: ast.AST) -> bool:
     """Return whether the node is a `with torch.no_grad():` block."""
-    return isinstance(node, ast.With) and any(is_no_grad(one.context_expr) for one in node.items)
+    return isinstance(node, ast.With) and any(is_no_grad(item.context_expr) for item in node.items)
 
 
 @dataclass(frozen=True)
@@ -175,11 +175,11 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Rep
         with warnings.catch_warnings(action="ignore"):
             found = find_in_files([search_of(file, verdict) for file in files], search_of)
             program = BrokenProgram(EditableSource(factory.source), verdict, factory.file)
-            named = [*cures_in_use(program)] if files[0] is factory else []
+            named = [*ineffective_workarounds(program)] if files[0] is factory else []
     finally:
         # Tracebacks show the user's source again.
         linecache.cache.update({path: lines for path, lines in known.items() if lines})
-    fixes = tuple(_fix(one) for one in found)
+    fixes = tuple(_fix(repair) for repair in found)
     named += [failure for search in searches for failure in search.failures]
     return Repairs(fixes, tuple(dict.fromkeys(named)), None if fixes else _why_none(searches))
 
@@ -195,7 +195,7 @@ def _fix(found: FoundRepair) -> Fix:
         if whole.keeps_training
         else translatable("changes what is computed"),
         changes=whole.changes or "",
-        diff="".join(one.diff for one in (first, *more)),
+        diff="".join(part.diff for part in (first, *more)),
         more=tuple(more),
     )
 
@@ -222,14 +222,14 @@ def _why_none(searches: list[Search]) -> str:
     error = searches[0].verdict.error
     if error and "inplace" not in error.message.replace("-", ""):
         place = error.place(searches[0].factory.original.file)
-        told = {"tried": tried, "error": error.type}
+        values = {"tried": tried, "error": error.type}
         if place is None:
             return Message(
-                "fix.other_error|No fix was found ({tried}): an in-place modification did not cause {error}.", **told
+                "fix.other_error|No fix was found ({tried}): an in-place modification did not cause {error}.", **values
             )
         return Message(
             "fix.other_error_at|No fix was found ({tried}): an in-place modification did not cause {error} in {place}.",
-            **told, place=line_of(place, searches[0].factory.original.file),
+            **values, place=line_of(place, searches[0].factory.original.file),
         )  # fmt: skip
     if not count:
         return Message("fix.none|No fix was found: {tried}.", tried=tried)
@@ -281,13 +281,13 @@ def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepa
     """
     for search in searches:
         if found := search.look(search.factory.source, search.verdict):
-            return [((search.factory, one),) for one in found]
+            return [((search.factory, fix),) for fix in found]
     for search in searches if len(searches) > 1 else ():
         if pairs := list(find_in_two(search, search_of)):
             return pairs
     for search in searches:
         if found := search.changing_repairs():
-            return [((search.factory, one),) for one in found]
+            return [((search.factory, fix),) for fix in found]
     return []
 
 
@@ -298,8 +298,8 @@ def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
             return
         changed, verdict = search.factory.make(failed.text), search.verdict_of(failed.text)
         others = [one for one in editable_files(ProgramFactory(changed, search.factory.make), verdict) if one.imported]
-        seconds = [search_of(one, verdict) for one in others if one.file != search.factory.file]
+        seconds = [search_of(factory, verdict) for factory in others if factory.file != search.factory.file]
         found = [(one.factory, fix) for one in seconds for fix in one.look(one.factory.source, verdict, depth=1)]
         if found:
-            yield from (((search.factory, failed), one) for one in found)
+            yield from (((search.factory, failed), second) for second in found)
             return

@@ -131,7 +131,9 @@ class Search:
 
     def right_gradients(self) -> tuple[Tensor, ...]:
         """Return the correct gradients of the verdict."""
-        return tuple(torch.tensor(one, dtype=torch.float64) for one in right_slopes(self.verdict).values())
+        return tuple(
+            torch.tensor(gradient, dtype=torch.float64) for gradient in right_derivatives(self.verdict).values()
+        )
 
     def run(self, text: str, trial: TrialRun | None = None) -> TrialRun:
         """Run a source within the scope, and return its results."""
@@ -148,10 +150,10 @@ class Search:
         """Return the proven fixes of `text`, best first, or pairs of changes if no single change works."""
         working, failing = self.try_changes(text, verdict)
         proven: list[TriedChange] = []
-        for found in sorted(working, key=lambda one: one.order):
+        for found in sorted(working, key=lambda trial: trial.order):
             if len(proven) == KEPT or self.is_late():
                 break
-            if any(is_like(found.candidate, one.candidate) for one in proven):
+            if any(is_like(found.candidate, earlier.candidate) for earlier in proven):
                 continue
             seen = self.verdict_of(found.text)
             if seen.outcome != "correct":
@@ -159,7 +161,7 @@ class Search:
             elif self.is_confirmed(seen):
                 proven.append(found)
         if len(proven) > 1:
-            proven.sort(key=lambda one: not self.works_for_other_data(one))
+            proven.sort(key=lambda repair: not self.works_for_other_data(repair))
         if text == self.factory.source:
             self.failing = failing
         return proven if proven or depth == 1 else self.look_deeper(failing, depth)
@@ -171,15 +173,15 @@ class Search:
                 return []
             known = len(self.changing)
             found = self.look(failed.text, self.verdict_of(failed.text), depth - 1)
-            self.changing[known:] = [join(failed, one) for one in self.changing[known:]]
+            self.changing[known:] = [join(failed, repair) for repair in self.changing[known:]]
             if found:
-                return [join(failed, one) for one in found]
+                return [join(failed, repair) for repair in found]
         return []
 
     def changing_repairs(self) -> list[TriedChange]:
         """Return proven changes that change the computation, each with a description of the difference."""
         proven: list[TriedChange] = []
-        for found in sorted(self.changing, key=lambda one: (one.lines, one.rank)):
+        for found in sorted(self.changing, key=lambda trial: (trial.lines, trial.rank)):
             if len(proven) == CHANGING or self.is_late():
                 break
             if not (proven and found.is_pair) and not any(is_like(found.candidate, one.candidate) for one in proven):
@@ -254,7 +256,7 @@ class Search:
             return False
         if len(self.reference.plain.calls) > 1:
             return slopes_answer(seen) != "no"
-        known = right_slopes(self.verdict)
+        known = right_derivatives(self.verdict)
         return all(near(right, seen.gradients[name].got) for name, right in known.items() if name in seen.gradients)
 
     def is_undecided(self, seen: Verdict) -> bool:
@@ -280,7 +282,7 @@ def slopes_answer(verdict: Verdict) -> str:
     return next((check.answer for check in verdict.checks if check.oracle == DIFFERENCES), "not asked")
 
 
-def right_slopes(verdict: Verdict) -> dict[str, list[Any] | float]:
+def right_derivatives(verdict: Verdict) -> dict[str, list[Any] | float]:
     """Return the correct gradients of the verdict by name.
 
     If a gradient has two correct values, return that of the computed loss, which a fix keeps.
@@ -289,17 +291,17 @@ def right_slopes(verdict: Verdict) -> dict[str, list[Any] | float]:
     return {name: right for name, right in listed.items() if right is not None}
 
 
-def near(one: object, other: object) -> bool:
+def near(left: object, right: object) -> bool:
     """Return whether nested lists agree up to rounding and the step of finite differences. None counts as zeros."""
-    if one is None or other is None:
-        return one is other or near_zero(other if one is None else one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(near(a, b) for a, b in zip(one, other, strict=True))
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return abs(one - other) <= 2e-3 * max(abs(one), abs(other)) + 1e-4
-    return one == other
+    if left is None or right is None:
+        return left is right or near_zero(right if left is None else left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(near(a, b) for a, b in zip(left, right, strict=True))
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return abs(left - right) <= 2e-3 * max(abs(left), abs(right)) + 1e-4
+    return left == right
 
 
 def near_zero(value: object) -> bool:
     """Return whether all elements of nested lists are zero."""
-    return all(near_zero(one) for one in value) if isinstance(value, list) else value == 0
+    return all(near_zero(item) for item in value) if isinstance(value, list) else value == 0

@@ -83,10 +83,10 @@ def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, pro
 
 def _mends(seen: Verdict, fault: GraphFault, verdict: Verdict) -> bool:
     """Return whether the changed program is correct, without this kind of fault and without a new one."""
-    untrained = {one.name for other in seen.graph_faults for one in other.tensors if one.is_untrained}
+    untrained = {tensor.name for other in seen.graph_faults for tensor in other.tensors if tensor.is_untrained}
     others = {other.kind for other in verdict.graph_faults} - {fault.kind}
     is_known = all(other.kind in others for other in seen.graph_faults)
-    return seen.outcome == "correct" and is_known and not untrained & {one.name for one in fault.tensors}
+    return seen.outcome == "correct" and is_known and not untrained & {tensor.name for tensor in fault.tensors}
 
 
 def _changed_texts(source: EditableSource, fault: GraphFault, alike: list[GraphFault]) -> Iterator[str]:
@@ -95,8 +95,8 @@ def _changed_texts(source: EditableSource, fault: GraphFault, alike: list[GraphF
     if change is None:
         return
 
-    def edits_for(one: GraphFault) -> list[Edits]:
-        return [edits for at in source.statements_at(one.place.line) for edits in change(source, at, one)]
+    def edits_for(fault: GraphFault) -> list[Edits]:
+        return [edits for at in source.statements_at(fault.place.line) for edits in change(source, at, fault)]
 
     joint = [sum(edits, ()) for edits in zip(*map(edits_for, alike), strict=False)] if len(alike) > 1 else []
     for edits in (*edits_for(fault), *joint):
@@ -112,16 +112,16 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
         return  # copies that are updated: the update has to change, too
     yield from _with_keyword(source, at, fault)
     below = [one for one in source.statements() if one.lineno > at.lineno or source.scope(one) is not source.scope(at)]
-    leaves = tuple(edit for one in below for edit in _no_leaf(source, one))
+    leaves = tuple(edit for statement in below for edit in _no_leaf(source, statement))
     here = _uncuts(source, at)
-    for edits in (*([(*here[:1], *leaves), (*here, *leaves)] if leaves else []), *((one,) for one in here), here):
+    for edits in (*([(*here[:1], *leaves), (*here, *leaves)] if leaves else []), *((edit,) for edit in here), here):
         yield tuple(edits)
     for call in every(ast.Call, at):
         if called(call) in ("tensor", "as_tensor") and call.args:
             yield (replace(source, call, f"torch.stack({source.of(call.args[0])})"), *leaves)
     yield from ((*edits, *leaves) for edits in _outside_no_grad(source, at, fault))
-    for one in source.ancestors(at):
-        for node in one.decorator_list if isinstance(one, ast.FunctionDef) else ():
+    for outer in source.ancestors(at):
+        for node in outer.decorator_list if isinstance(outer, ast.FunctionDef) else ():
             if _is_switch(node):
                 start, stop = source.starts[node.lineno - 1], source.line_break(source.span(node)[1]) + 1
                 yield (Edit(start, stop, ""),)
@@ -131,7 +131,7 @@ def _uncuts(source: EditableSource, within: ast.AST) -> tuple[Edit, ...]:
     """Return the edits that remove each outermost call or attribute which takes values out of the graph."""
     if edit := _uncut(source, within):
         return (edit,)
-    return tuple(edit for one in ast.iter_child_nodes(within) for edit in _uncuts(source, one))
+    return tuple(edit for node in ast.iter_child_nodes(within) for edit in _uncuts(source, node))
 
 
 def _uncut(source: EditableSource, node: ast.AST) -> Edit | None:
@@ -159,7 +159,7 @@ def _no_leaf(source: EditableSource, statement: ast.stmt) -> Iterator[Edit]:
     if isinstance(statement, ast.Assign | ast.Expr) and re.fullmatch(r".+\.requires_grad( = True|_\((True)?\))", text):
         yield delete(source, statement)
     for call in calls(statement):  # `Variable(h)` is a tensor without the history of h
-        if called(call) in ("from_numpy", "Variable") or "requires_grad" in {one.arg for one in call.keywords}:
+        if called(call) in ("from_numpy", "Variable") or "requires_grad" in {keyword.arg for keyword in call.keywords}:
             yield from _uncuts(source, call) if called(call) in UNWRAPPED else ()
 
 
@@ -172,7 +172,7 @@ def _update_in_place(source: EditableSource, at: ast.stmt, fault: GraphFault) ->
     code = _CODE.search(fault.change)
     if code is None or not isinstance(at, ast.Assign):
         return
-    name, inside = source.of(at.targets[0]), any(isinstance(one, ast.With) for one in source.ancestors(at))
+    name, inside = source.of(at.targets[0]), any(isinstance(node, ast.With) for node in source.ancestors(at))
     text = code[1] if inside else f"with torch.no_grad():\n{source.unit}{code[1]}"
     lines = "\n".join([text, f"{name}.grad = None"]).splitlines()
     indented = f"{source.newline}{source.indent(at)}".join(lines)
@@ -190,25 +190,25 @@ def _retain(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
 def _backwards(source: EditableSource, at: ast.stmt) -> list[ast.stmt]:
     """Return the statements that call backward, the last one above `at` first."""
     simple = [one for one in source.statements() if isinstance(one, ast.Expr | ast.Assign) and calls_backward(one)]
-    return sorted(simple, key=lambda one: (one.lineno > at.lineno, -one.lineno))
+    return sorted(simple, key=lambda statement: (statement.lineno > at.lineno, -statement.lineno))
 
 
 def _switch_back(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Restore the mode at the start of the loop that trains."""
     code = _CODE.search(fault.change)
-    owners = [source.of(one.func.value) for one in calls(at) if isinstance(one.func, ast.Attribute)]
+    owners = [source.of(call.func.value) for call in calls(at) if isinstance(call.func, ast.Attribute)]
     function = getattr(source.scope(at), "name", None)
-    given = [source.of(one.args[0]) for one in every(ast.Call, source.tree) if called(one) == function and one.args]
+    given = [source.of(call.args[0]) for call in every(ast.Call, source.tree) if called(call) == function and call.args]
     texts = [code[1]] if code else [f"{owner}.train()" for owner in dict.fromkeys([*given, *owners])]
     for statement in _backwards(source, at):
         holders = [one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While | ast.FunctionDef)]
-        yield from ((before(source, one.body[0], text),) for text in texts for one in holders)
+        yield from ((before(source, holder.body[0], text),) for text in texts for holder in holders)
 
 
 def _outside_no_grad(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    for one in source.ancestors(at):
-        if isinstance(one, ast.With) and any(_is_switch(item.context_expr) for item in one.items):
-            yield remove_header(source, one)
+    for node in source.ancestors(at):
+        if isinstance(node, ast.With) and any(_is_switch(item.context_expr) for item in node.items):
+            yield remove_header(source, node)
 
 
 def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -222,26 +222,26 @@ def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
 def _optimizers(source: EditableSource, fault: GraphFault) -> Iterator[tuple[ast.Assign, ast.expr]]:
     """Yield the statements that make an optimizer whose `step()` is called, with the argument that has its parameters."""
     stepped = {
-        ast.unparse(one.func.value)
-        for one in every(ast.Call, source.tree)
-        if isinstance(one.func, ast.Attribute) and one.func.attr == "step"
+        ast.unparse(call.func.value)
+        for call in every(ast.Call, source.tree)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "step"
     }
-    for one in every(ast.Assign, source.tree):
-        if isinstance(one.value, ast.Call) and one.value.args and ast.unparse(one.targets[0]) in stepped:
-            yield one, one.value.args[0]
+    for node in every(ast.Assign, source.tree):
+        if isinstance(node.value, ast.Call) and node.value.args and ast.unparse(node.targets[0]) in stepped:
+            yield node, node.value.args[0]
 
 
 def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Move the optimizer below the model that it should hold, or pass it the parameters of that model."""
-    roots = dict.fromkeys(one.name.partition(".")[0] for one in fault.tensors if not one.is_untrained)
+    roots = dict.fromkeys(tensor.name.partition(".")[0] for tensor in fault.tensors if not tensor.is_untrained)
     for made, given in _optimizers(source, fault):
         block, name = source.block(made), ast.unparse(made.targets[0])
-        users = [one for one in block[block.index(made) + 1 :] if name in ast.unparse(one)]
+        users = [statement for statement in block[block.index(made) + 1 :] if name in ast.unparse(statement)]
         for root in ("", *roots):
             text = source.of(made)
             if root and (old := next(iter(every(ast.Name, given)), None)) is not None:
                 text = source.apply_to(made, [replace(source, old, root)])
-            yield from ((delete(source, made), before(source, one, text)) for one in users[:1])
+            yield from ((delete(source, made), before(source, user, text)) for user in users[:1])
 
 
 def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -266,16 +266,16 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
 
 def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Move `zero_grad()` below the step, or the step above the line that replaces a parameter."""
-    around = [at, *(one for one in source.ancestors(at) if isinstance(one, ast.If))]
-    statements = [one for one in source.statements() if isinstance(one, ast.Expr)]
-    steps = [one for one in statements if "step" in map(called, calls(one))]
-    for clear in (one for one in statements if "zero_grad" in map(called, calls(one))):
+    around = [at, *(node for node in source.ancestors(at) if isinstance(node, ast.If))]
+    statements = [statement for statement in source.statements() if isinstance(statement, ast.Expr)]
+    steps = [statement for statement in statements if "step" in map(called, calls(statement))]
+    for clear in (statement for statement in statements if "zero_grad" in map(called, calls(statement))):
         if at in steps and source.block(clear) is source.block(at):
             yield (delete(source, clear), after(source, at, source.of(clear)))
     for step in steps:
-        for one in around:
-            if isinstance(one, ast.stmt) and source.block(one) is source.block(step) and one.lineno < step.lineno:
-                yield (delete(source, step), before(source, one, source.of(step)))
+        for outer in around:
+            if isinstance(outer, ast.stmt) and source.block(outer) is source.block(step) and outer.lineno < step.lineno:
+                yield (delete(source, step), before(source, outer, source.of(step)))
 
 
 def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -285,7 +285,7 @@ def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
     code = _CODE.search(fault.change)
     leaf = code[1].partition(".grad")[0] if code else ""
     updates = [one for one in source.statements() if f"{leaf}.grad" in ast.unparse(one) and not hasattr(one, "body")]
-    yield from ((after(source, one, code[1]),) for one in updates if leaf and code and one is not at)
+    yield from ((after(source, update, code[1]),) for update in updates if leaf and code and update is not at)
 
 
 def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:

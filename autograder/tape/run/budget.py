@@ -45,7 +45,7 @@ class Budget:
     due: float = math.inf
 
     def __post_init__(self) -> None:
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
 
     @property
     def left(self) -> float:
@@ -74,9 +74,9 @@ class Budget:
     def progress(self, backwards: int = 0) -> None:
         """Report the progress, unless a message was sent recently. `backwards` is the number of backward calls of the run."""
         now = time.monotonic()
-        if self.tell is None or (now - self._told < self.quiet and now < self.due):
+        if self.tell is None or (now - self._reported < self.quiet and now < self.due):
             return
-        self._told, self.due = now, math.inf
+        self._reported, self.due = now, math.inf
         calls = f", {backwards:,} backward call{'s' if backwards > 1 else ''}" if backwards else ""
         self.tell(f"{now - self.began:.0f} s: {self.stage or 'running'} (run {self.runs}{calls})")
 

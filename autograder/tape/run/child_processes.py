@@ -38,9 +38,9 @@ def in_new_threads(around: Callable[[], AbstractContextManager[Any]]) -> Iterato
 
     @wraps(start)
     def started(function: Any, *args: Any) -> Any:
-        def in_context(*own: Any, **named: Any) -> Any:
+        def in_context(*args: Any, **named: Any) -> Any:
             with around():
-                return function(*own, **named)
+                return function(*args, **named)
 
         return start(in_context, *args)
 
@@ -166,7 +166,7 @@ class Told:
 
 
 @contextmanager
-def told_of_children() -> Iterator[ChildProcesses]:
+def track_child_processes() -> Iterator[ChildProcesses]:
     """Yield a record of the processes that `multiprocessing`, `os` or `subprocess` start in the block."""
     children, start, popen, system = ChildProcesses(), BaseProcess.start, subprocess.Popen.__init__, os.system
     met: list[tuple[object, str, Callable[..., Any]]] = []

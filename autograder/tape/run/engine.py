@@ -13,7 +13,7 @@ import torch
 
 from autograder.tape.internals.entry_points import replaced_engine
 from autograder.tape.internals.mode_stack import is_tracing, next_sequence_number, sequence_number
-from autograder.tape.internals.tensor_fields import unheard
+from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.child_processes import ChildProcesses, in_new_threads, tell_of_backward
 from autograder.tape.run.graph_walk import leaves_among, nodes_below
@@ -146,7 +146,7 @@ def watched(
         yield
 
     def replacement(original: Callable[..., Any]) -> Callable[..., Any]:
-        return _only_here(_told(listener, calls, here, original, most), original, children)
+        return _only_here(_observed_calls(listener, calls, here, original, most), original, children)
 
     with replaced_engine(replacement), in_new_threads(numbered):
         yield calls
@@ -169,7 +169,7 @@ class _EngineOfThread(threading.local):
         self.running: list[Backward] = []
 
 
-def _told(
+def _observed_calls(
     listener: Listener, calls: list[Backward], here: _EngineOfThread, original: Callable[..., Any], most: int | None
 ) -> Callable[..., Any]:
     budget = budget_in_force()
@@ -195,7 +195,7 @@ def _told(
         call.is_summed = len(calls) > EARLY
         keep = summed if call.is_summed else copied
         try:
-            with unheard():
+            with mode_paused():
                 listener.before_backward(call)
             # A GPU's part of a graph would run in another thread, which no listener observes.
             with listener.inside_engine(), torch.autograd.set_multithreading_enabled(False):
@@ -207,7 +207,7 @@ def _told(
             raise
         finally:
             here.running.pop()
-            with unheard():
+            with mode_paused():
                 call.gradients = call.gradients or _filled(call, (), keep)
                 listener.after_backward(call)
             call.roots = call.weights = ()  # a reference to a root would keep its whole graph
@@ -219,7 +219,7 @@ def _told(
 def _started(
     outputs: Any, grads: Any, keep_graph: Any, create_graph: Any, inputs: Any, options: dict[Any, Any]
 ) -> Backward:
-    with unheard():
+    with mode_paused():
         asked = tuple(target for target in inputs if isinstance(target, torch.Tensor))
         call = Backward(
             tuple(outputs), [], not options.get("accumulate_grad", False), keep_graph, create_graph, asked, tuple(grads)
@@ -232,7 +232,7 @@ def _started(
 
 def _nest(call: Backward, roots: tuple[Any, ...], is_asked: bool) -> None:
     """Add the nodes and leaves of a nested call to a call."""
-    with unheard():
+    with mode_paused():
         nodes = nodes_below(roots)
         call.nodes += len(nodes)
         _add_targets(call, [] if is_asked else leaves_among(roots, nodes))
@@ -240,7 +240,7 @@ def _nest(call: Backward, roots: tuple[Any, ...], is_asked: bool) -> None:
 
 def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
     """Add targets to a call. The nested backward of a checkpoint fills the leaves of the recomputed part."""
-    with unheard():
+    with mode_paused():
         known = {id(target) for target in call.targets}
         for target in targets:
             if id(target) not in known:
@@ -250,7 +250,7 @@ def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
 
 
 def _filled(call: Backward, result: tuple[Any, ...], keep: Callable[..., Any]) -> list[torch.Tensor | None]:
-    with unheard():
+    with mode_paused():
         if call.returns:
             return [keep(gradient) for gradient in result]
         return [keep(target.grad) if target.is_leaf or target.retains_grad else None for target in call.targets]

@@ -119,18 +119,18 @@ def _with_dates(name: str) -> Callable[..., Any]:
     """
     load = getattr(ExtensionFileLoader, name)
 
-    def loaded(loader: ExtensionFileLoader, one: Any) -> Any:
+    def loaded(loader: ExtensionFileLoader, module: Any) -> Any:
         with ExitStack() as put_back:
             for calendar in CALENDARS:
                 put_back.enter_context(patch.object(datetime, calendar.__name__, calendar))
-            return load(loader, one)
+            return load(loader, module)
 
     return loaded
 
 
 def _shifted(seed: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that seeds with another number."""
-    return lambda *given: seed(*(one + _shift if isinstance(one, int) else one for one in given))
+    return lambda *given: seed(*(value + _shift if isinstance(value, int) else value for value in given))
 
 
 def _clock(read: Callable[[], Any], readings: Readings) -> Callable[[], Any]:
@@ -155,8 +155,8 @@ def _clock(read: Callable[[], Any], readings: Readings) -> Callable[[], Any]:
 class _Calendar(type):
     """The metaclass of a replaced date class, so that objects of the original class, for example from C code, are instances of it."""
 
-    def __instancecheck__(cls, one: object) -> bool:
-        return isinstance(one, cls.__base__) if cls.__base__ in CALENDARS else super().__instancecheck__(one)
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.__base__) if cls.__base__ in CALENDARS else super().__instancecheck__(instance)
 
     def __subclasscheck__(cls, other: type) -> bool:
         return issubclass(other, cls.__base__) if cls.__base__ in CALENDARS else super().__subclasscheck__(other)
@@ -183,7 +183,7 @@ class Printed:
 
 
 @contextmanager
-def closed_world(seeded: bool = True, readings: Readings | None = None) -> Iterator[Printed]:
+def isolated_globals(seeded: bool = True, readings: Readings | None = None) -> Iterator[Printed]:
     """Seed all generators and restore global state that a program may change: generators, modes, dtype, arguments, directory, streams.
 
     Yields the output of the block.

@@ -28,7 +28,7 @@ def tensors(value: object, depth: int = 3) -> list[torch.Tensor]:
     return found
 
 
-class Hearing(TorchFunctionMode):
+class CallMode(TorchFunctionMode):
     """A function mode that can continue to listen inside a call that it handles."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Hearing(TorchFunctionMode):
             self._handling = handling
 
 
-class Functions(Hearing):
+class Functions(CallMode):
     """A function mode that calls `before(name, tensors)` and `after(name, tensors, result, count)` around each call.
 
     If `before` returns True, `after` is called only for results that require grad. A function mode changes neither version
@@ -106,7 +106,7 @@ class Functions(Hearing):
             self._handling -= 1
 
     @contextmanager
-    def overhearing(self) -> Iterator[None]:
+    def recorded_calls(self) -> Iterator[None]:
         """Also report `Tensor.set_`, an in-place function that no function mode receives (PyTorch 2.13)."""
         original = torch.Tensor.set_
 

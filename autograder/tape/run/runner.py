@@ -20,11 +20,11 @@ import torch
 from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
 from autograder.tape.internals.mode_stack import compiled_calls, eager_calls, is_compiler_file, is_compiling
-from autograder.tape.internals.tensor_fields import unheard
+from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.child_processes import process_groups_kept, told_of_children
+from autograder.tape.run.child_processes import process_groups_kept, track_child_processes
 from autograder.tape.run.engine import Backward, LastCall, Listener, summed, watched
-from autograder.tape.run.entropy import closed_world
+from autograder.tape.run.entropy import isolated_globals
 from autograder.tape.run.finished_run import Run, refuse, refuse_exit
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
@@ -103,7 +103,7 @@ class Runner:
         program, budget = self.program, budget_in_force()
         limit, waits = budget.begin_run(self.seconds), min(patience, budget.left)
         compiling = compiled_calls() if compiles else eager_calls()
-        world = closed_world(program.seeded, budget.readings)
+        world = isolated_globals(program.seeded, budget.readings)
         with (
             process_groups_kept(), memory_given_back(), _restored(program), world as printed, compiling as compiled,
             _gradient_warnings(program) as warned,
@@ -136,7 +136,7 @@ class Runner:
         """Return the record of one run, whose changes and output are kept. If `seconds` is None, it has no time limit."""
         program, listener = self.program, listener or Listener()
         run, began = Run(program=program.file, root=program.scratch.root if program.scratch else ""), time.monotonic()
-        with told_of_children() as children, watched(listener, self.calls, children) as calls:
+        with track_child_processes() as children, watched(listener, self.calls, children) as calls:
             run.calls = calls
             try:
                 # The limit is the inner context, so that it raises in the program only, and not in the code that cleans up.
@@ -175,10 +175,10 @@ def _gradient_warnings(program: Program) -> Iterator[dict[str, tuple[str, int]]]
         if not re.match(GRADIENTS, str(message)):
             return  # a library of the program may show all warnings
         frames = (frame for frame, _ in traceback.walk_stack(sys._getframe(1)))
-        frame = next((one for one in frames if program.owns(one.f_code.co_filename)), None)
+        frame = next((frame for frame in frames if program.owns(frame.f_code.co_filename)), None)
         if frame is not None and len(warned) < WARNINGS:
-            told = str(message).partition(" (Triggered internally")[0]
-            warned.setdefault(" ".join(told.split()), (program.shown(frame.f_code.co_filename), frame.f_lineno))
+            text = str(message).partition(" (Triggered internally")[0]
+            warned.setdefault(" ".join(text.split()), (program.shown(frame.f_code.co_filename), frame.f_lineno))
 
     with warnings.catch_warnings():
         warnings.filterwarnings("always", message=GRADIENTS)
@@ -252,7 +252,7 @@ def _keep_complete(run: Run) -> None:
 
 
 def _left_in(target: torch.Tensor) -> torch.Tensor | None:
-    with unheard():
+    with mode_paused():
         gradient = target.grad if target.is_leaf or target.retains_grad else None
         if gradient is None or gradient.numel() <= LARGE:
             return None if gradient is None else gradient.detach().clone()

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from autograder.tape.internals.tensor_fields import set_version, unheard, version_of
+from autograder.tape.internals.tensor_fields import mode_paused, set_version, version_of
 
 MOST = 50_000  # maximum number of visited objects; a program that shares more cannot be restored completely
 
@@ -41,7 +41,7 @@ class Snapshot:
         if space is not None:  # only the bindings of the namespace, without the internal objects of the notebook
             self._container(space, dict(space), dict.update, [])
         waiting = list(roots)
-        with unheard(), torch.no_grad():
+        with mode_paused(), torch.no_grad():
             while waiting and len(self._seen) < MOST:
                 value = waiting.pop()
                 if id(value) not in self._seen:
@@ -51,7 +51,7 @@ class Snapshot:
 
     def restore(self) -> None:
         """Restore the saved state."""
-        with unheard(), torch.no_grad():
+        with mode_paused(), torch.no_grad():
             for undo in self._undo:
                 undo()
 
@@ -119,7 +119,7 @@ def _same_items(value: Any, before: Any) -> bool:
         return all(key in value and value[key] is item for key, item in before.items())
     if isinstance(value, set):
         return value == before
-    return all(one is other for one, other in zip(value, before, strict=True))
+    return all(now is then for now, then in zip(value, before, strict=True))
 
 
 def _named_in(function: types.FunctionType | types.MethodType) -> list[object]:

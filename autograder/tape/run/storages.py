@@ -129,12 +129,12 @@ def fingerprint(tensor: torch.Tensor, memory: Memory | None = None) -> bytes | i
     if place is None:
         return 0
     address, size = place
-    own = int(tensor.numel()) * tensor.element_size()
+    bytes_here = int(tensor.numel()) * tensor.element_size()
     if tensor.is_contiguous():
-        if memory and own == memory.size and memory.address == address and memory.content is not None:
+        if memory and bytes_here == memory.size and memory.address == address and memory.content is not None:
             return memory.content
-        return _content(tensor, int(tensor.storage_offset()) * tensor.element_size(), own)
-    if own > 4 * size:  # an expanded tensor; its few values are sufficient
+        return _content(tensor, int(tensor.storage_offset()) * tensor.element_size(), bytes_here)
+    if bytes_here > 4 * size:  # an expanded tensor; its few values are sufficient
         return _content(tensor, 0, size)
     return _in_parts(tensor.detach())
 
@@ -148,12 +148,12 @@ def _content(tensor: torch.Tensor, start: int, size: int) -> bytes | int:
 
 def _in_parts(tensor: torch.Tensor) -> bytes | int:
     """Return the fingerprint of a tensor that is not contiguous, without copying a large one as a whole."""
-    own = tensor.numel() * tensor.element_size()
-    if own > COPIED and len(tensor) > 1:
+    size = tensor.numel() * tensor.element_size()
+    if size > COPIED and len(tensor) > 1:
         half = len(tensor) // 2
         return hash((_in_parts(tensor[:half]), _in_parts(tensor[half:])))
     dense = tensor.contiguous()
-    return _content(dense, int(dense.storage_offset()) * dense.element_size(), own)
+    return _content(dense, int(dense.storage_offset()) * dense.element_size(), size)
 
 
 def elements_of(tensor: torch.Tensor) -> torch.Tensor:

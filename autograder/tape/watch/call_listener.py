@@ -23,8 +23,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from autograder.tape.internals.entry_points import EXPOSING, FACTS, function_name
-from autograder.tape.internals.mode_stack import next_sequence_number, put_on, stands, take_off
-from autograder.tape.internals.tensor_fields import read_version, storage_number, unheard
+from autograder.tape.internals.mode_stack import is_active, next_sequence_number, push_mode, remove_mode
+from autograder.tape.internals.tensor_fields import mode_paused, read_version, storage_number
 from autograder.tape.observe.tensors import FOREIGN
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.function_mode import tensors
@@ -260,13 +260,13 @@ class CallListener(TorchFunctionMode):
         """
         try:
             writes = name.endswith("_") and not name.startswith("__")
-            found = tensors(args) if writes else [one for one in args if isinstance(one, Tensor)]
+            found = tensors(args) if writes else [argument for argument in args if isinstance(argument, Tensor)]
             if kwargs:
                 found += tensors(kwargs)
             try:
-                return [(one, read_version(one)) for one in found]
+                return [(tensor, read_version(tensor)) for tensor in found]
             except RuntimeError:  # inference tensors have no version counter
-                return [(one, version_or_zero(one)) for one in found]
+                return [(tensor, version_or_zero(tensor)) for tensor in found]
         except Exception as error:
             self._fail(error)
             return []
@@ -289,11 +289,11 @@ class CallListener(TorchFunctionMode):
 
         `Function.apply` creates a node, and increases the counters of the tensors passed to `mark_dirty`.
         """
-        with unheard():
+        with mode_paused():
             written = self._versions(name, args, None)
-            moved = [(storage, one) for one, _ in written if (storage := storage_of(one)) is not None]
+            moved = [(storage, tensor) for tensor, _ in written if (storage := storage_of(tensor)) is not None]
         result = call()
-        with unheard():
+        with mode_paused():
             begun, now, site = self.nodes.ends[-1], next_sequence_number(), self.sites.number_of(frame, name)
             if now > begun:
                 self.nodes.note(begun, now, site, self.writes.clock)
@@ -310,7 +310,7 @@ class CallListener(TorchFunctionMode):
         """Pause the listener: the calls in an optimizer's step only modify its parameters."""
         self.hide("step")
         self._stepping = self._versions(
-            "step", (one for group in optimizer.param_groups for one in group["params"]), None
+            "step", (parameter for group in optimizer.param_groups for parameter in group["params"]), None
         )
 
     def step_ends(self, optimizer: torch.optim.Optimizer) -> None:
@@ -321,27 +321,27 @@ class CallListener(TorchFunctionMode):
 
     def listen(self) -> None:
         """Push the listener on the stack of its thread."""
-        put_on(self)
+        push_mode(self)
 
     def stop(self) -> None:
         """Remove the listener from the stack."""
-        take_off(self)
+        remove_mode(self)
         self._hidden = None
 
     def hide(self, reason: str = "compiled") -> None:
         """Pause the listener for a reason, such as that compiled code runs. Do nothing if it is paused already."""
-        if self._hidden is None and (below := take_off(self)) is not None:
+        if self._hidden is None and (below := remove_mode(self)) is not None:
             self._hidden = reason, below
 
     def show(self, reason: str = "compiled") -> None:
         """Continue at the previous position in the stack, if the listener was paused for this reason."""
         if self._hidden is not None and self._hidden[0] == reason:
-            put_on(self, self._hidden[1])
+            push_mode(self, self._hidden[1])
             self._hidden = None
 
     def absent(self) -> bool:
         """Return whether the listener is not on this thread's stack, and not paused either."""
-        return self._hidden is None and not stands(self)
+        return self._hidden is None and not is_active(self)
 
 
 def version_or_zero(tensor: Tensor) -> int:

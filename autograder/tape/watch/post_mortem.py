@@ -33,10 +33,10 @@ MOST = 3
 
 def note_of(harms: tuple[Harm, ...]) -> str:
     """Return the text of the note, with the first harm first."""
-    told = [_sentence(harm) for harm in harms[:MOST]]
-    more = len(harms) - len(told)
+    sentences = [_sentence(harm) for harm in harms[:MOST]]
+    more = len(harms) - len(sentences)
     rest = [f"{more} more saved {'tensor was' if more == 1 else 'tensors were'} written into."] if more else []
-    return "\n".join(f"autograder: {line}" for line in [*told, *rest])
+    return "\n".join(f"autograder: {line}" for line in [*sentences, *rest])
 
 
 def note_on_freed(made: Place, by: Place | None) -> str:
@@ -199,7 +199,7 @@ NOWHERE = Place("", 0, "")
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedTensorRef:
     """A tensor that a node saved.
 
     Attributes:
@@ -265,13 +265,13 @@ class PostMortem:
         by = self._site(sites.pop()) if len(sites) == 1 else None
         return made.place, by.place if by else None
 
-    def _refused(self, roots: tuple[Any, ...], asked: tuple[Any, ...]) -> Iterator[Kept]:
+    def _refused(self, roots: tuple[Any, ...], asked: tuple[Any, ...]) -> Iterator[SavedTensorRef]:
         for node in nodes_below(roots, asked):
             for kept in self.kept(node):
                 if kept.expected is not None and kept.expected != version_of(kept.tensor):
                     yield kept
 
-    def kept(self, node: Any) -> Iterator[Kept]:
+    def kept(self, node: Any) -> Iterator[SavedTensorRef]:
         """Yield the tensors that a node saved.
 
         For tensors that backward does not check (saved by hooks, or as an attribute of ctx), the expected version is
@@ -283,7 +283,7 @@ class PostMortem:
             tensor = read()
             if tensor is not None:
                 expected = self._expected(node, name, tensor, found[1]) if checked else version_of(tensor)
-                yield Kept(node, name, tensor, site, found[1], expected)
+                yield SavedTensorRef(node, name, tensor, site, found[1], expected)
 
     def _expected(self, node: Any, name: str, tensor: torch.Tensor, clock: int) -> int | None:
         """Return the version that backward expects.
@@ -296,11 +296,11 @@ class PostMortem:
         versions = [write.version for write in self._writes(tensor, clock) if write.version is not None]
         return versions[0] - 1 if versions else version_of(tensor)
 
-    def _rank(self, kept: Kept, now: int, then: int) -> tuple[bool, int]:
+    def _rank(self, kept: SavedTensorRef, now: int, then: int) -> tuple[bool, int]:
         """Return the sort key that puts the tensor of the error first, then the newest node, which the engine visits first."""
         return (version_of(kept.tensor), kept.expected) != (now, then), -kept.number
 
-    def harm(self, kept: Kept, kind: HarmKind, *, changed: bool) -> Harm:
+    def harm(self, kept: SavedTensorRef, kind: HarmKind, *, changed: bool) -> Harm:
         """Return the Harm for a saved tensor."""
         writes = list(self._harmful(kept))
         sites = [site for write in writes if (site := self._site(write.site))]
@@ -318,7 +318,7 @@ class PostMortem:
         storage = storage_of(elements_of(tensor))
         return (write for _, write in self.writes.since(clock, storage)) if storage is not None else iter(())
 
-    def _harmful(self, kept: Kept) -> Iterator[NotedWrite]:
+    def _harmful(self, kept: SavedTensorRef) -> Iterator[NotedWrite]:
         """Yield the modifications since the save, in order; if backward raises for the tensor, only those that increased its counter."""
         now = version_of(kept.tensor)
         if kept.expected is None or kept.expected == now:
@@ -330,7 +330,7 @@ class PostMortem:
                 last = write.version
                 yield write
 
-    def _name(self, kept: Kept, written: list[CallSite]) -> str:
+    def _name(self, kept: SavedTensorRef, written: list[CallSite]) -> str:
         """Return a saved tensor's display name: a variable that still exists, else the expression in the source."""
         name = find_name(kept.tensor, self.frames, _same_elements) or find_name(kept.tensor, self.frames, _same_memory)
         name = name or (saved_expression(kept.site, kept.name) if kept.site else None)
@@ -342,10 +342,10 @@ class PostMortem:
         text = next((text for site in written if (text := written_expression(site))), None)
         if text is None or ("." in name and text.rpartition(".")[2] == name.rpartition(".")[2]):
             return None  # `self.codebook` in a method is `quantizer.codebook` in its caller
-        values = [next((f.f_locals[one] for f in self.frames if one in f.f_locals), None) for one in (text, name)]
+        values = [next((f.f_locals[known] for f in self.frames if known in f.f_locals), None) for known in (text, name)]
         return None if text == name or (values[0] is values[1] is not None) else text
 
-    def _foreign(self, kept: Kept) -> tuple[str | None, list[Place]]:
+    def _foreign(self, kept: SavedTensorRef) -> tuple[str | None, list[Place]]:
         """Return the variable of another library that shares the memory, and the lines that modify it, or the line that created it.
 
         Exposures since the save have priority over earlier ones, because batch norm modifies its running statistics
@@ -405,18 +405,18 @@ class PostMortem:
         return []
 
 
-def _same_elements(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _same_elements(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Return whether two tensors consist of the same elements of the same storage, in the same order."""
     try:
-        return one.shape == other.shape and one.stride() == other.stride() and _same_memory(one, other)
+        return left.shape == right.shape and left.stride() == right.stride() and _same_memory(left, right)
     except (RuntimeError, NotImplementedError):
         return False
 
 
-def _same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _same_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Return whether two tensors start at the same element of a storage and have equal sizes, like a weight and its transpose."""
     try:
-        same = one.numel() == other.numel() and one.storage_offset() == other.storage_offset()
-        return same and storage_of(one) is not None and storage_of(one) == storage_of(other)
+        same = left.numel() == right.numel() and left.storage_offset() == right.storage_offset()
+        return same and storage_of(left) is not None and storage_of(left) == storage_of(right)
     except (RuntimeError, NotImplementedError):
         return False

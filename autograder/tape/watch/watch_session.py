@@ -26,15 +26,15 @@ from autograder.tape.internals.mode_stack import (
     FIRST,
     dispatch_modes,
     next_sequence_number,
+    on_compiled_calls,
     sequence_number,
-    told_of_compiled_calls,
 )
 from autograder.tape.internals.tensor_fields import (
     FREED,
     has_values,
     is_read,
+    mode_paused,
     readable_saved_tensors,
-    unheard,
     version_of,
 )
 from autograder.tape.observe.links import kept_by
@@ -137,7 +137,7 @@ def keep_samples(result: object, before: int) -> None:
     """
     if dispatch_modes():
         return
-    with unheard(), torch.no_grad():
+    with mode_paused(), torch.no_grad():
         for node in _new_nodes(result, before):
             if _KEY not in node.metadata:
                 node.metadata[_KEY] = {name: sampled(tensor) for name, tensor in _kept(node)}
@@ -186,7 +186,7 @@ def changed_saves(roots: tuple[Any, ...], asked: tuple[Any, ...]) -> Iterator[tu
     """Yield the node and the name of each saved tensor whose sampled elements changed after it was saved."""
     if dispatch_modes():
         return
-    with unheard(), torch.no_grad():
+    with mode_paused(), torch.no_grad():
         for node in nodes_below(roots, asked):
             kept: dict[str, torch.Tensor] = node.metadata.get(_KEY, {}) if sequence_number(node) < FIRST else {}
             for name, tensor in _kept(node) if kept else ():
@@ -194,11 +194,11 @@ def changed_saves(roots: tuple[Any, ...], asked: tuple[Any, ...]) -> Iterator[tu
                     yield node, name
 
 
-def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Return whether two tensors are bitwise equal, so that NaN equals NaN."""
-    if one.shape != other.shape or one.dtype != other.dtype:
+    if left.shape != right.shape or left.dtype != right.dtype:
         return False
-    return torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
+    return torch.equal(left.reshape(-1).view(torch.uint8), right.reshape(-1).view(torch.uint8))
 
 
 FREED_CALLS = 1_000
@@ -226,8 +226,12 @@ class WatchSession:
         enter(replaced_apply(self._applied))
         enter(replaced_set(self._set))
         enter(replaced_engine(self._engine))
-        enter(told_of_compiled_calls(self._told(CallListener.hide), self._told(CallListener.show)))
-        enter(told_of_steps(self._told(CallListener.step_begins), self._told(CallListener.step_ends)))
+        enter(on_compiled_calls(self._for_this_thread(CallListener.hide), self._for_this_thread(CallListener.show)))
+        enter(
+            told_of_steps(
+                self._for_this_thread(CallListener.step_begins), self._for_this_thread(CallListener.step_ends)
+            )
+        )
         enter(around_zero_grad(self._aside))
         enter(in_new_threads(self._new_thread))
 
@@ -262,7 +266,7 @@ class WatchSession:
         finally:
             listener.stop()
 
-    def _told(self, method: Callable[..., None]) -> Callable[..., None]:
+    def _for_this_thread(self, method: Callable[..., None]) -> Callable[..., None]:
         """Return a function that calls a method of the calling thread's listener, if it has one."""
 
         def tell(*args: Any) -> None:
@@ -343,12 +347,12 @@ class WatchSession:
     def _raised(self, roots: tuple[Any, ...], asked: tuple[Any, ...], error: Exception, frame: Any) -> None:
         """Add a note on the cause to an error of backward. An error of the watch itself is added as a note and not raised."""
         try:
-            with unheard():
+            with mode_paused():
                 dead, calls = self._post_mortem(frame), self.freed.get(threading.get_ident(), ())
                 harms = dead.harms(roots, asked, error)
                 freed = dead.freed_by(roots, asked, calls) if FREED in message_of(error) else None
-        except Exception as own:
-            error.add_note(f"autograder: the error of backward could not be analysed ({own!r}). Please report it.")
+        except Exception as failure:
+            error.add_note(f"autograder: the error of backward could not be analysed ({failure!r}). Please report it.")
             return
         if freed is not None:
             error.add_note(note_on_freed(*freed))
@@ -359,7 +363,7 @@ class WatchSession:
 
     def _silent(self, roots: tuple[Any, ...], asked: tuple[Any, ...], frame: Any) -> None:
         """Warn of saved tensors whose bytes changed although backward will not detect it."""
-        with unheard():
+        with mode_paused():
             dead = self._post_mortem(frame)
             changed = [(kept, name) for node, name in changed_saves(roots, asked) for kept in dead.kept(node)]
             silent = [kept for kept, name in changed if kept.name == name and kept.expected == version_of(kept.tensor)]

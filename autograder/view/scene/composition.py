@@ -149,7 +149,7 @@ def _span(function: ast.FunctionDef) -> range:
 
 def _decorators(function: ast.FunctionDef) -> list[ast.expr]:
     names = ("observed", "predicted", "predicted_value", "culprit", "versions_hidden")
-    return [one for one in function.decorator_list if ast.unparse(one).partition("(")[0] not in names]
+    return [decorator for decorator in function.decorator_list if ast.unparse(decorator).partition("(")[0] not in names]
 
 
 MOST_HIGHLIGHTS, MOST_NOW, MOST_LINKS = 6, 24, 3

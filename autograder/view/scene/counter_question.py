@@ -129,15 +129,15 @@ class _Row:
         """Return the tensor's version, and the hints for other numbers."""
         counter = self.playback.tensors[self.tensor].counter
         made, start = self.counts.first[counter]
-        told = translated("{name} was at version {count} when it was created.", name=self.name, count=start)
-        before = CounterHint(made, told)
+        text = translated("{name} was at version {count} when it was created.", name=self.name, count=start)
+        before = CounterHint(made, text)
         moved = [self._missed(number, step) for number, step in self.counts.moved.get(counter, [])]
         return CounterRow(self.name, start + len(moved), [before] * start + moved, self._too_many(counter))
 
     def _missed(self, number: int, step: Step) -> CounterHint:
         """Return the hint for a number that omits a write which the counter counted."""
         counter = self.playback.tensors[self.tensor].counter
-        write = next((one for one in step.writes if counter in one.counters), None)
+        write = next((write for write in step.writes if counter in write.counters), None)
         line = self._line(step.place)
         if write is None or write.tensor == self.tensor:
             said = translated("The version of {name} is higher: {line} writes into it.", name=self.name, line=line)
@@ -164,10 +164,10 @@ class _Row:
             )
             return CounterHint(number, said)
         if any(counter in write.counters for _, _, write in writes):
-            told = translated("The version of {name} is lower: no other line writes into it.", name=self.name)
-            return CounterHint(writes[-1][0], told)
-        told = translated("The version of {name} must be lower: no line writes into its memory.", name=self.name)
-        return CounterHint(self.counts.first[counter][0], told)
+            text = translated("The version of {name} is lower: no other line writes into it.", name=self.name)
+            return CounterHint(writes[-1][0], text)
+        text = translated("The version of {name} must be lower: no line writes into its memory.", name=self.name)
+        return CounterHint(self.counts.first[counter][0], text)
 
     def _through(self, write: Write) -> str:
         """Return the name that a write went through."""
@@ -175,6 +175,6 @@ class _Row:
 
     def _line(self, place: Place) -> str:
         """Return a line with its number: "line 6, row.mul_(2),"."""
-        program = next(one for one in self.recording.programs if one.file == place.file)
+        program = next(program for program in self.recording.programs if program.file == place.file)
         text = program.source.splitlines()[place.line - 1].strip()
         return translated("line {line}, {text},", line=place.line, text=text)

@@ -116,8 +116,8 @@ class StateTracker:
         if edge.id in self.index.harmed:
             differs = before != values and condition in ("stale", "silent")
             became = {"before": clip(before, 13), "after": clip(values, 13)}
-            told = translated("{before} became {after}", **became)
-            new[key.text("change")] = told if differs else clip(before, LONGEST)
+            text = translated("{before} became {after}", **became)
+            new[key.text("change")] = text if differs else clip(before, LONGEST)
         return new
 
     def _versions(self, edge: SavedEdge) -> str:

@@ -224,7 +224,7 @@ class NodeGraph:
             if isinstance(entry, Fold):
                 inner = len(self.views)
                 if self._drawn < MOST_DRAWN:
-                    self._drawn += sum(isinstance(one, Node) for one in entry.inside)
+                    self._drawn += sum(isinstance(item, Node) for item in entry.inside)
                     self.views.append(GraphView(entry.title, number, entry.inside))
                 else:
                     self._closed += 1

@@ -79,10 +79,10 @@ def index_recording(recording: Recording) -> RecordingIndex:
             _add_state(index, index.playback.states.get(number), names)
         for edge in frame.step.saved:
             _add_edge(index, index.playback.saved[edge], names)
-    told = [harm.edge for harm in recording.verdict.harms if harm.edge in index.playback.saved]
+    edges = [harm.edge for harm in recording.verdict.harms if harm.edge in index.playback.saved]
     nodes = {edge: index.playback.saved[edge].node for edge in index.harmed}
     reached = sorted(nodes, key=lambda edge: (not index.playback.is_reached(nodes[edge]), edge))
-    index.focus = list(dict.fromkeys(edge for edge in [*told, *reached] if edge is not None))
+    index.focus = list(dict.fromkeys(edge for edge in [*edges, *reached] if edge is not None))
     return index
 
 
@@ -98,9 +98,9 @@ def _add_state(index: RecordingIndex, state: TensorState | None, names: TensorNa
     block, name = _block_of(state), names.label(state.tensor)
     # The blocks of the nodes that computed the tensor earlier show its name too.
     earlier = (Key("node", node) for node in index.playback.makers.get(state.tensor, ()))
-    for one in (block, *earlier):
-        if columns(name) >= columns(index.names.get(one, "")):
-            index.names[one] = name
+    for shown in (block, *earlier):
+        if columns(name) >= columns(index.names.get(shown, "")):
+            index.names[shown] = name
     index.values[block] = max(index.values.get(block, 0), columns(state.values))
 
 

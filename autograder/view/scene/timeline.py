@@ -102,8 +102,8 @@ def _joined(column: Column, names: list[str]) -> Column:
     """Return a column with the names of all storages that have its rows."""
     if len(names) < 2:
         return column
-    told = join_few([*dict.fromkeys(names)])
-    return replace(column, name=told, note=count_noun(len(names), "{count} storage", "{count} storages"))
+    joined = join_few([*dict.fromkeys(names)])
+    return replace(column, name=joined, note=count_noun(len(names), "{count} storage", "{count} storages"))
 
 
 def _title(recording: Recording, column: Column) -> str:
@@ -144,9 +144,9 @@ def _refused(recording: Recording, harm: Harm) -> Harm:
     if recording.verdict.outcome != "raises-backward" or harm.edge is None:
         return harm
     saved = next((edge.tensor for edge in recording.saved if edge.id == harm.edge), None)
-    own = next((tensor.counter for tensor in recording.tensors if tensor.id == saved), None)
+    counter = next((tensor.counter for tensor in recording.tensors if tensor.id == saved), None)
     writes = [write for step in recording.steps for write in step.writes if harm.edge in write.harmed]
-    counted = next((write for write in writes if own in write.counters), None)
+    counted = next((write for write in writes if counter in write.counters), None)
     if counted is None or counted.place == harm.mutated_at[0]:
         return harm
     return structs.replace(harm, mutated_at=(counted.place,), through=counted.through)
@@ -175,13 +175,13 @@ def _rest(recording: Recording, names: list[str], more: int) -> Iterator[str]:
             "{count} more storages were modified after they were saved.",
         )  # fmt: skip
     if names:
-        told = join_names(names) if len(names) <= NAMES else count_noun(len(names), "{count} tensor", "{count} tensors")
-        yield translated("Not modified: {names}.", names=told)
+        text = join_names(names) if len(names) <= NAMES else count_noun(len(names), "{count} tensor", "{count} tensors")
+        yield translated("Not modified: {names}.", names=text)
     if recording.verdict.graph_faults and not (recording.verdict.harms or recording.verdict.fixes):
         fault = recording.verdict.graph_faults[0]
         change = localized(fault.change, recording.verdict.messages).rstrip(".。")
-        told = translated("This change was run: {change}.", change=change)
-        yield told if fault.was_run else translated("Suggested change, not run: {change}.", change=change)
+        text = translated("This change was run: {change}.", change=change)
+        yield text if fault.was_run else translated("Suggested change, not run: {change}.", change=change)
 
 
 def _unmodified(recording: Recording, columns: list[Column]) -> list[str]:

@@ -176,10 +176,10 @@ class ColumnMaker:
         """Mark a step that modified the saved tensor; its version is given if the step left one."""
         self.lit.add(step.index)
         self._mark_alias(step, write, edge)
-        own = self.tensors[edge.tensor].counter if edge.tensor is not None else None
-        states = [state for state in step.states if self.tensors[state.tensor].counter == own]
+        counter = self.tensors[edge.tensor].counter if edge.tensor is not None else None
+        states = [state for state in step.states if self.tensors[state.tensor].counter == counter]
         values = next((state.values for state in states if state.tensor == edge.tensor), "")
-        if own in write.counters or (own is None and write.counters):
+        if counter in write.counters or (counter is None and write.counters):
             version = max((state.version for state in states if state.version is not None), default=None)
             self._add(step.index, Mark("modified", values_and_version(values, version) or write.operation))
             return
@@ -231,9 +231,9 @@ class ColumnMaker:
         """Return the index of the step whose backward call read the tensor: the first one after its modification."""
         last = max(self.marks, default=-1)
         visits = [visit for visit in self.recording.backward if visit.step is not None and visit.step >= last]
-        own = [visit for visit in visits if edge is not None and visit.node == edge.node]
+        readers = [visit for visit in visits if edge is not None and visit.node == edge.node]
         raised = [visit for visit in visits if visit.status == "raised"]
-        first = next(iter([*own, *raised]), None)
+        first = next(iter([*readers, *raised]), None)
         if first is not None:
             return first.step
         if self.verdict.error:

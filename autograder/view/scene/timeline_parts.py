@@ -144,8 +144,8 @@ class SceneTimeline(msgspec.Struct):
 
 def values_and_version(values: str, version: int | None) -> str:
     """Return short values with a version, such as "4 · version 0"."""
-    told = translated("version {version}", version=version) if version is not None else ""
-    return " · ".join(filter(None, [values if len(values) <= VALUES else "", told]))
+    text = translated("version {version}", version=version) if version is not None else ""
+    return " · ".join(filter(None, [values if len(values) <= VALUES else "", text]))
 
 
 def short_place(place: Place, file: str) -> str:

@@ -102,8 +102,8 @@ class _Screen:
     @property
     def parts(self) -> list[list[str]]:
         """The non-empty parts."""
-        told = (self.outcome, self.harm, self.code, self.kept, self.gradients)
-        return [part for part in (*told, self.notes, self.repair, self.closing) if part]
+        makers = (self.outcome, self.harm, self.code, self.kept, self.gradients)
+        return [part for part in (*makers, self.notes, self.repair, self.closing) if part]
 
     @property
     def over(self) -> int:
@@ -157,8 +157,8 @@ def _harm(recording: Recording) -> list[str]:
     if not verdict.harms:
         return _wrapped(how_far_off(verdict.gradients)) if verdict.outcome == "silently-wrong" else []
     first = verdict.harms[0]
-    told = translated("{sentence}.", sentence=sentence_of_harm(first, recording))
-    return _wrapped(join_sentences([told, consequence(first, verdict)]), None if len(first.mutated_at) > 3 else 4)
+    text = translated("{sentence}.", sentence=sentence_of_harm(first, recording))
+    return _wrapped(join_sentences([text, consequence(first, verdict)]), None if len(first.mutated_at) > 3 else 4)
 
 
 def _code(recording: Recording) -> list[str]:
@@ -220,7 +220,7 @@ def _gradients(recording: Recording) -> list[str]:
     if verdict.harms or verdict.outcome in ("raises-forward", "raises-backward"):
         return []
     most = GRADIENTS // 2 if verdict.graph_faults else GRADIENTS
-    lines = [gradient_line(name, one, is_compared(verdict), WIDTH) for name, one in verdict.gradients.items()]
+    lines = [gradient_line(name, gradient, is_compared(verdict), WIDTH) for name, gradient in verdict.gradients.items()]
     more = translated("… {count} more", count=len(lines) - most + 1)
     return lines if len(lines) <= most else [*lines[: most - 1], more]
 
@@ -255,7 +255,7 @@ def _repair(recording: Recording, most: int = DIFF) -> list[str]:
 
 def _change_of_fault(recording: Recording, most: int) -> list[str]:
     """Return the change of the first graph fault that has one, as its removed and added lines."""
-    fault = next((one for one in recording.verdict.graph_faults if one.diff), None)
+    fault = next((fault for fault in recording.verdict.graph_faults if fault.diff), None)
     if fault is None:
         return []
     title = translatable("Suggestion for {line}, not run:")
@@ -307,7 +307,7 @@ def changed_lines(fix: Fix) -> list[str]:
             lines.append("…")
         else:
             lines += _removed_and_added(before[start:stop], after[new_start:new_stop])
-    return lines + [line for one in fix.more for line in (also_fixed(one), *changed_lines(one))]
+    return lines + [line for part in fix.more for line in (also_fixed(part), *changed_lines(part))]
 
 
 def _removed_and_added(removed: list[str], added: list[str]) -> list[str]:

@@ -188,10 +188,10 @@ def words_on_saves(harm: Harm, recording: Recording) -> str:
 
     For a leaf, such as a parameter that `optimizer.step()` updates, the advice is another order, not a copy.
     """
-    edge = next((one for one in recording.saved if one.id == harm.edge), None)
+    edge = next((saved for saved in recording.saved if saved.id == harm.edge), None)
     if edge is None:
         return ""
-    leaves = {one.id for one in recording.tensors if one.kind in ("parameter", "leaf")}
+    leaves = {tensor.id for tensor in recording.tensors if tensor.kind in ("parameter", "leaf")}
     kept = words_on_node(harm.saved_by, advice=False)
     if not kept or edge.tensor not in leaves or not harm.kind.endswith("counted write"):
         return words_on_node(harm.saved_by)
@@ -218,10 +218,10 @@ def consequence(harm: Harm, verdict: Verdict) -> str:
 
 def how_far_off(gradients: dict[str, Gradient], limit: int | None = None) -> str:
     """Return the most wrong gradient and its error as a sentence, or "". Values of more than `limit` characters are left out."""
-    wrong = {name: one for name, one in gradients.items() if one.off or is_wrong(one)}
+    wrong = {name: gradient for name, gradient in gradients.items() if gradient.off or is_wrong(gradient)}
     if not wrong:
         return ""
-    named = {name: one for name, one in wrong.items() if not name.startswith("leaf ")} or wrong
+    named = {name: gradient for name, gradient in wrong.items() if not name.startswith("leaf ")} or wrong
     name, worst = max(named.items(), key=lambda pair: float("inf") if pair[1].off is None else pair[1].off)
     known = {
         "name": name,

@@ -69,7 +69,7 @@ def headline(verdict: Verdict, file: str = "") -> str:
         return translated("backward was never called, so no gradient was checked")
     if "no" in answers.values():
         return translated("no write broke backward; but a custom backward is not the derivative of its forward")
-    places = [one.place for one in verdict.graph_faults]
+    places = [fault.place for fault in verdict.graph_faults]
     if seen := min(places, key=lambda place: (place.file != file, place.line), default=None):
         line = localized(line_of(seen, file or seen.file))
         return translated("no write broke backward; but see {line}", line=line)

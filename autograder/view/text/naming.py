@@ -49,7 +49,7 @@ def _owners(recording: Recording) -> dict[int, str]:
             if change.tensor is not None and module:
                 new = module.startswith("self"), step.depth, module
                 owners[change.tensor] = min(owners.get(change.tensor, new), new, key=operator.itemgetter(0, 1))
-    paths = {one.id: one.path.rpartition(".")[0] for one in recording.tensors if isinstance(one.path, str)}
+    paths = {tensor.id: tensor.path.rpartition(".")[0] for tensor in recording.tensors if isinstance(tensor.path, str)}
     return {tensor: module for tensor, (_, _, module) in owners.items()} | paths
 
 
@@ -57,17 +57,17 @@ def _layer(node: Node, nodes: dict[int, Node], owners: dict[int, str]) -> str:
     """Return the module with all parameters that a node is given, as they are or transposed; "" without one."""
     if node.name.startswith(TURNS):
         return ""
-    leaves = (one.tensor for one in _sources(node, nodes) if one.name.endswith("AccumulateGrad"))
+    leaves = (source.tensor for source in _sources(node, nodes) if source.name.endswith("AccumulateGrad"))
     paths = [owners[leaf].split(".") for leaf in leaves if leaf in owners]
     shared = itertools.takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False))
     return ".".join(parts[0] for parts in shared)
 
 
 def _sources(node: Node, nodes: dict[int, Node]) -> Iterator[Node]:
-    for near in (nodes[one] for one in node.inputs if one is not None):
+    for near in (nodes[number] for number in node.inputs if number is not None):
         yield near
         if near.name.startswith(TURNS):
-            yield from (nodes[one] for one in near.inputs if one is not None)
+            yield from (nodes[number] for number in near.inputs if number is not None)
 
 
 NAMELESS = translatable("a tensor without a name")

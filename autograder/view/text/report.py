@@ -147,8 +147,8 @@ def _fix(fix: Fix) -> str:
     """Return one fix as a diff: its removed lines, marked -, and its added lines, marked +."""
     place, kind = localized(place_of_fix(fix)), localized(kind_of_fix(fix))
     effect = translated(fix.effect)
-    told = [translated("{place}, {kind} (run: {effect})", place=place, kind=kind, effect=effect), *_lines(fix)]
-    return "\n      ".join(told + [line for one in fix.more for line in (also_fixed(one), *_lines(one))])
+    lines = [translated("{place}, {kind} (run: {effect})", place=place, kind=kind, effect=effect), *_lines(fix)]
+    return "\n      ".join(lines + [line for part in fix.more for line in (also_fixed(part), *_lines(part))])
 
 
 def _lines(fix: Fix) -> list[str]:

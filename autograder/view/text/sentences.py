@@ -59,8 +59,8 @@ class WriteSentences:
         # an optimizer's step may leave some parameters unchanged; they need not have a separate sentence
         if "counted" in groups:
             groups["counted"] += groups.pop("unchanged", [])
-        told = (sentence for kind, writes in groups.items() for sentence in self._group(kind, writes))
-        return [*self._describe_initialised(filled), *told]
+        sentences = (sentence for kind, writes in groups.items() for sentence in self._group(kind, writes))
+        return [*self._describe_initialised(filled), *sentences]
 
     def _is_initialisation(self, write: Write, step: Step) -> bool:
         """Return whether a write only initializes a new parameter or buffer of a module."""
@@ -95,8 +95,8 @@ class WriteSentences:
         if len(targets) > 1 and len({write.storage for write in writes}) > 1:
             written = translated("It writes into {names}.", names=join_few(list(targets)))
             return [written, translated(MANY[kind])]
-        told = dict.fromkeys(sentence for write in writes for sentence in self._one(write))
-        return [*told, *([translated(ONE[kind])] if ONE[kind] else [])]
+        sentences = dict.fromkeys(sentence for write in writes for sentence in self._one(write))
+        return [*sentences, *([translated(ONE[kind])] if ONE[kind] else [])]
 
     def _target(self, write: Write) -> str:
         """Return the name of the modified tensor."""
@@ -198,15 +198,15 @@ class Sentences:
             return Caption(self._short(frame), "", "", "", join_sentences([first, *facts]))
         event, meaning, left = [first], "", NUMBERS - _count_numbers(effect, first)
         if not effect and len(facts) > (frame.kind == "step"):
-            meaning = next((told for told in reversed(facts) if _count_numbers(told) <= left), "")
+            meaning = next((fact for fact in reversed(facts) if _count_numbers(fact) <= left), "")
             left -= _count_numbers(meaning)
         if frame.kind == "step" and frame.step:
-            event += [told for told in facts[:2] if told != meaning and _count_numbers(told) <= left][:1]
+            event += [fact for fact in facts[:2] if fact != meaning and _count_numbers(fact) <= left][:1]
             given = [change.name for change in frame.step.names if change.tensor is not None]
             is_told = meaning in self.names.describe_changes(frame.step)
             if len(event) == 1 and 0 < len(given) <= MOST and not is_told:
                 event.append(translated("It assigns {names}.", names=join_few(given)))
-        details = [told for told in facts if told != meaning and told not in event]
+        details = [fact for fact in facts if fact != meaning and fact not in event]
         return Caption(*map(join_sentences, (event, [meaning], [effect], effects, details)))
 
     def _short(self, frame: Frame) -> str:
@@ -241,7 +241,7 @@ class Sentences:
         if frame.kind != "step" or not frame.step:
             return []
         hurt = dict.fromkeys(edge for write in frame.step.writes for edge in write.harmed)
-        parts = [told for told in [self._named(frame.step)] if told]
+        parts = [part for part in [self._named(frame.step)] if part]
         parts += dict.fromkeys(self._harm(self.playback.saved[edge]) for edge in hurt)
         more = [translated("The same holds for {count} more.", count=len(parts) - MOST)] if len(parts) > MOST else []
         return parts[:MOST] + more
@@ -345,8 +345,8 @@ class Sentences:
         named = lines_of_refusal(self.playback.recording).get(step.place)
         if named is None:
             return ""
-        told = localized(named.sentence, self.playback.recording.verdict.messages).rstrip(".。")
-        return translated("Line {line}: {told}.", line=step.place.line, told=told)
+        text = localized(named.sentence, self.playback.recording.verdict.messages).rstrip(".。")
+        return translated("Line {line}: {told}.", line=step.place.line, told=text)
 
     def _freed(self, step: Step) -> str:
         """Return the sentence about saved tensors that backward freed."""
@@ -396,8 +396,8 @@ class Sentences:
         """Return the outcome, a fix, the error and the wrong gradients."""
         verdict = self.playback.recording.verdict
         if is_refused(verdict):
-            told = translated("The check fails: {reason}.", reason=verdict.refusal)
-            return [told, about_refused(verdict)]
+            text = translated("The check fails: {reason}.", reason=verdict.refusal)
+            return [text, about_refused(verdict)]
         parts = [translated("Outcome: {outcome}, {meaning}.", outcome=verdict.outcome, meaning=headline(verdict))]
         proven = next((fix for fix in verdict.fixes if fix.proven), None)
         if proven:
@@ -421,9 +421,9 @@ def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
     of the first harm, else of the last harmful write, else of the error in forward, else of the verdict.
     """
     last = {f.place: f.number for f in frames if f.kind == "step"}
-    told = [last[named.place] for named in recording.verdict.named if named.place in last]
-    if told:
-        return told[-1]
+    indexes = [last[named.place] for named in recording.verdict.named if named.place in last]
+    if indexes:
+        return indexes[-1]
     writes = [f for f in frames if f.kind == "step" and f.step and f.step.writes]
     hurt = {f.number: {edge for write in f.step.writes for edge in write.harmed} for f in writes if f.step}
     known = [harm.edge for harm in recording.verdict.harms if any(harm.edge in edges for edges in hurt.values())]

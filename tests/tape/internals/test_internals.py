@@ -19,9 +19,9 @@ from autograder.tape.internals.tensor_fields import (
     base_of,
     is_transformed,
     is_view,
+    mode_paused,
     set_version,
     storage_number,
-    unheard,
     version_of,
 )
 from autograder.tape.run.child_processes import process_groups_kept
@@ -85,11 +85,11 @@ def test_a_storage_has_a_number():
 
 
 def test_what_we_read_is_not_heard():
-    """A function mode receives `.grad` and `exp`; inside `unheard` it receives nothing, and the calls are the same."""
+    """A function mode receives `.grad` and `exp`; inside `mode_paused` it receives nothing, and the calls are the same."""
     a = leaf(1.0)
     with Heard() as outside:
         _, heard = a.grad, a.exp()
-    with Heard() as inside, unheard():
+    with Heard() as inside, mode_paused():
         _, quiet = a.grad, a.exp()
 
     assert ["grad", "exp"] == outside.names
@@ -426,16 +426,16 @@ def test_sequence_numbers_tell_the_order_of_nodes():
 def test_a_mode_leaves_from_below_others_and_comes_back_there():
     """The others keep their order, and the mode receives the same calls as before."""
     ours, above = Heard(), Heard()
-    mode_stack.put_on(ours)
+    mode_stack.push_mode(ours)
     with above:
-        assert mode_stack.stands(ours)
-        below = mode_stack.take_off(ours)
+        assert mode_stack.is_active(ours)
+        below = mode_stack.remove_mode(ours)
         torch.ones(1).exp()
-        assert (0, False, None) == (below, mode_stack.stands(ours), mode_stack.take_off(ours))
-        mode_stack.put_on(ours, below)
+        assert (0, False, None) == (below, mode_stack.is_active(ours), mode_stack.remove_mode(ours))
+        mode_stack.push_mode(ours, below)
         torch.ones(1).sin()
     torch.ones(1).cos()
-    assert 0 == mode_stack.take_off(ours)
+    assert 0 == mode_stack.remove_mode(ours)
     torch.ones(1).tan()
     assert ["exp", "sin"] == [name for name in above.names if name in ("exp", "sin", "cos", "tan")]
     assert ["sin", "cos"] == [name for name in ours.names if name in ("exp", "sin", "cos", "tan")]
@@ -447,7 +447,7 @@ def test_compiled_calls_are_told_of():
 
     told = []
     compiled = torch.compile(lambda x: x.exp() if x.numel() else x.view(5), backend="eager")
-    with mode_stack.told_of_compiled_calls(lambda: told.append("in"), lambda: told.append("out")):
+    with mode_stack.on_compiled_calls(lambda: told.append("in"), lambda: told.append("out")):
         compiled(torch.ones(2))
         compiled(torch.ones(2))
         with pytest.raises(RuntimeError, match="shape"):

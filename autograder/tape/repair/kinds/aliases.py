@@ -118,7 +118,7 @@ def rebind_tracked(source: EditableSource, write: InPlaceWrite, edits: Edits) ->
         return (*edits, *expand_operator(source, write.node, name))
     if not (isinstance(write.statement, ast.Expr) and write.statement.value is write.node):
         return ()
-    if any(called(one) in MAKERS for one in chain(write.node)):
+    if any(called(link) in MAKERS for link in chain(write.node)):
         return made(source, write)
     return (insert(source, write.node, f"{name} = "), *edits, *drop_underscores(source, write))
 
@@ -173,11 +173,11 @@ def detach_for_numpy(program: BrokenProgram) -> Iterator[Candidate]:
 def remove_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
     """Remove a `with torch.no_grad():` around code that should be differentiated."""
     for block in every(ast.With, program.source.tree):
-        switches = [one.context_expr for one in block.items if is_no_grad(one.context_expr)]
+        switches = [item.context_expr for item in block.items if is_no_grad(item.context_expr)]
         if switches and len(block.items) == 1 and block.body[0].lineno > block.lineno:
             yield Candidate("let autograd record it", remove_header(program.source, block))
         elif switches:
-            edits = tuple(replace(program.source, one, "torch.enable_grad()") for one in switches)
+            edits = tuple(replace(program.source, switch, "torch.enable_grad()") for switch in switches)
             yield Candidate("let autograd record it", edits)
 
 

@@ -19,7 +19,7 @@ ONLY_HERE = Message(
 def mark_dirty(program: BrokenProgram) -> Iterator[Candidate]:
     """Add `ctx.mark_dirty` to a forward that modifies its input."""
     for forward in methods(program.source, "forward"):
-        names = [one.arg for one in forward.args.args]
+        names = [argument.arg for argument in forward.args.args]
         for statement in program.source.statements(forward):
             for write in find_writes(program.source, statement):
                 if names and isinstance(write.root, ast.Name) and write.root.id in names[1:]:
@@ -35,26 +35,26 @@ def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
             continue
         for copy in ("", ".clone()"):
             yield Candidate("save_for_backward", save_through_context(program.source, forward, stashes, copy))
-        copies = [(one.value, f"{program.source.operand(one.value)}.clone()") for one in stashes]
+        copies = [(stash.value, f"{program.source.operand(stash.value)}.clone()") for stash in stashes]
         yield Candidate("clone before the save", tuple(replace(program.source, *copy) for copy in copies))
 
 
 def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
     """Return the methods with these names in subclasses of `torch.autograd.Function`."""
     return [
-        one
+        statement
         for holder in every(ast.ClassDef, source.tree)
         if any(ast.unparse(base).endswith("Function") for base in holder.bases)
-        for one in holder.body
-        if isinstance(one, ast.FunctionDef) and one.name in names
+        for statement in holder.body
+        if isinstance(statement, ast.FunctionDef) and statement.name in names
     ]
 
 
 def stashes_of(forward: ast.FunctionDef) -> list[Any]:
     """Return the statements `ctx.name = expression` of a forward."""
     context = (forward.args.args or [ast.arg("ctx")])[0].arg
-    found = (one for one in every(ast.Assign, forward) if isinstance(one.targets[0], ast.Attribute))
-    return [one for one in found if ast.unparse(one.targets[0]).startswith(f"{context}.")]
+    found = (node for node in every(ast.Assign, forward) if isinstance(node.targets[0], ast.Attribute))
+    return [stash for stash in found if ast.unparse(stash.targets[0]).startswith(f"{context}.")]
 
 
 def save_through_context(source: EditableSource, forward: ast.FunctionDef, stashes: list[Any], copy: str) -> Edits:
@@ -89,7 +89,7 @@ def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
 
 def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
     """Return a new gradient from a hook that modifies the gradient in place."""
-    registering = (one for one in every(ast.Call, program.source.tree) if called(one).startswith("register_"))
+    registering = (call for call in every(ast.Call, program.source.tree) if called(call).startswith("register_"))
     names = {ast.unparse(call.args[0]).split(".")[-1] for call in registering if call.args}
     for node in every(ast.FunctionDef, program.source.tree):
         if node.name in names:

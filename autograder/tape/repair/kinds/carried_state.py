@@ -30,10 +30,10 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
     if program.verdict.outcome != "raises-backward":
         return
     for name, edits in [*of_loops(program.source), *of_methods(program.source), *given_to_loops(program.source)]:
-        told = Message(
+        message = Message(
             "change.earlier_rounds|No gradient flows through {name} into earlier rounds any more.", name=name
         )
-        yield Candidate(KIND, edits, told)
+        yield Candidate(KIND, edits, message)
 
 
 def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
@@ -43,7 +43,7 @@ def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
         return
     for block in every(ast.If, program.source.tree):
         targets = [target for inner in block.body if isinstance(inner, ast.Assign) for target in inner.targets]
-        stored = {ast.unparse(one.value if isinstance(one, ast.Subscript) else one) for one in targets}
+        stored = {ast.unparse(target.value if isinstance(target, ast.Subscript) else target) for target in targets}
         asked = ast.unparse(block.test)
         if not block.orelse and block.body[0].lineno > block.lineno and any(name in asked for name in stored):
             yield Candidate(translatable("compute it in each call"), remove_header(program.source, block))
@@ -55,7 +55,7 @@ def of_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
     The end is needed if the state starts as None.
     """
     for loop in source.statements():
-        if isinstance(loop, ast.For | ast.While) and any(calls_backward(one) for one in loop.body):
+        if isinstance(loop, ast.For | ast.While) and any(calls_backward(statement) for statement in loop.body):
             for name in carried_names(loop):
                 for text in (one_tensor(name), several(name)):
                     yield name, (before(source, loop.body[0], text),)
@@ -67,7 +67,7 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]
     for method in source.statements():
         if not isinstance(method, ast.FunctionDef):
             continue
-        for statement in (one for one in method.body if isinstance(one, ast.Assign)):
+        for statement in (statement for statement in method.body if isinstance(statement, ast.Assign)):
             for name in sorted(paths_in(statement, ast.Store) & paths_in(statement, ast.Load)):
                 if name.startswith("self."):
                     for text in (one_tensor(name), several(name)):
@@ -78,7 +78,7 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]
 def given_to_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
     """Yield the values that a function receives, such as `first = (h, c)`, and uses in each iteration of a training loop."""
     for loop in source.statements():
-        if isinstance(loop, ast.For | ast.While) and any(calls_backward(one) for one in loop.body):
+        if isinstance(loop, ast.For | ast.While) and any(calls_backward(statement) for statement in loop.body):
             block = source.block(loop)
             for statement in block[: block.index(loop)]:
                 value = statement.value if isinstance(statement, ast.Assign) else None
@@ -110,34 +110,34 @@ def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
             for name in used_names(program.source, statement):
                 if is_used_elsewhere(program.source, name, statement):
                     edits = (insert(program.source, name, ".detach()", after=True),)
-                    told = Message(
+                    message = Message(
                         "change.second_loss|No gradient flows from the second loss through {name} any more.",
                         name=name.id,
                     )
-                    yield Candidate("detach what the other loss trains", edits, told)
+                    yield Candidate("detach what the other loss trains", edits, message)
 
 
 def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
     """Return the assignments in the block of a backward call that lead to its roots, closest first."""
     backwards = [call.func for call in every(ast.Call, last) if called(call) == "backward"]
-    wanted = {one.id for function in backwards for one in every(ast.Name, function)}
+    wanted = {name.id for function in backwards for name in every(ast.Name, function)}
     found: list[ast.stmt] = []
-    for one in reversed([one for one in source.block(last) if one.lineno <= last.lineno]):
-        if isinstance(one, ast.Assign) and names_bound(one) & wanted:
-            found.append(one)
-            wanted |= names_loaded(one)
+    for earlier in reversed([statement for statement in source.block(last) if statement.lineno <= last.lineno]):
+        if isinstance(earlier, ast.Assign) and names_bound(earlier) & wanted:
+            found.append(earlier)
+            wanted |= names_loaded(earlier)
     return found
 
 
 def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
     """Return the names whose values the statement uses, without called functions and owners of attributes."""
-    loaded = [(one, source.parents[one]) for one in every(ast.Name, statement) if isinstance(one.ctx, ast.Load)]
-    used = [(one, holder) for one, holder in loaded if not isinstance(holder, ast.Attribute)]
+    loaded = [(name, source.parents[name]) for name in every(ast.Name, statement) if isinstance(name.ctx, ast.Load)]
+    used = [(name, holder) for name, holder in loaded if not isinstance(holder, ast.Attribute)]
     return [one for one, holder in used if not (isinstance(holder, ast.Call) and holder.func is one)]
 
 
 def is_used_elsewhere(source: EditableSource, name: ast.Name, statement: ast.stmt) -> bool:
     """Return whether another statement of the block assigns the name, and some other statement reads it."""
-    others = [one for one in source.block(statement) if one is not statement]
-    is_made = any(isinstance(one, ast.Assign) and name.id in names_bound(one) for one in others)
-    return is_made and any(name.id in names_loaded(one) for one in others)
+    others = [other_statement for other_statement in source.block(statement) if other_statement is not statement]
+    is_made = any(isinstance(statement, ast.Assign) and name.id in names_bound(statement) for statement in others)
+    return is_made and any(name.id in names_loaded(statement) for statement in others)

@@ -17,7 +17,7 @@ def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `f = d * w2` with `f = d.clone() * w2`, so that the node saves a copy."""
     for statement, name in program.savers:
         found = operands(program.source, statement)
-        named = [one for one in found if program.source.of(trace(one)[0] or one) == name]
+        named = [operand for operand in found if program.source.of(trace(operand)[0] or operand) == name]
         for group in [named, *([one] for one in found if one not in named), *([found] if len(found) > 2 else [])]:
             if group:
                 yield Candidate("clone before the save", add_clones(program.source, group))
@@ -34,14 +34,14 @@ def clone_result(program: BrokenProgram) -> Iterator[Candidate]:
 
 def add_clones(source: EditableSource, some: list[ast.expr]) -> Edits:
     """Return the edits that add `.clone()` to each expression."""
-    return tuple(insert(source, one, ".clone()", after=True) for one in some)
+    return tuple(insert(source, node, ".clone()", after=True) for node in some)
 
 
 def operands(source: EditableSource, statement: ast.stmt) -> list[ast.expr]:
     """Return the names, attributes and subscripts whose values the statement reads, in the order of the source."""
     roots = [statement.value] if isinstance(statement, ast.Assign | ast.AugAssign) else list(parts(statement))
     modules = imported(source)
-    return [one for root in roots if root for one in values_in(root, source, modules)]
+    return [value for root in roots if root for value in values_in(root, source, modules)]
 
 
 def values_in(node: ast.AST, source: EditableSource, modules: set[str]) -> Iterator[ast.expr]:
@@ -49,8 +49,8 @@ def values_in(node: ast.AST, source: EditableSource, modules: set[str]) -> Itera
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and not of_module(source, node):
             yield from values_in(node.func.value, source, modules)
-        for one in [*node.args, *(keyword.value for keyword in node.keywords)]:
-            yield from values_in(one, source, modules)
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            yield from values_in(argument, source, modules)
     elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and is_path(trace(node)[0] or node):
         if first_name(node) not in modules and not (isinstance(node, ast.Name) and node.id == "self"):
             yield node
@@ -82,8 +82,8 @@ def clone_view(program: BrokenProgram) -> Iterator[Candidate]:
 
 def bindings(source: EditableSource, name: str) -> list[ast.Assign]:
     """Return the plain assignments to a name (or `self.name`), last first."""
-    found = [one for one in source.statements() if isinstance(one, ast.Assign)]
-    return [one for one in reversed(found) if name in [source.of(target) for target in one.targets]]
+    found = [statement for statement in source.statements() if isinstance(statement, ast.Assign)]
+    return [statement for statement in reversed(found) if name in [source.of(target) for target in statement.targets]]
 
 
 def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
@@ -92,7 +92,7 @@ def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
         if not set(write.path) & {"data", "detach", "numpy"}:
             name = program.source.of(write.root)
             around = loops(program.source, write.statement)
-            targets = [one.target for one in around if isinstance(one, ast.For)]
+            targets = [outer.target for outer in around if isinstance(outer, ast.For)]
             is_loop_variable = any(name in paths_in(target, ast.Store) for target in targets)
             below = [one for one in program.source.block(write.statement) if one.lineno > write.statement.lineno]
             is_read_later = any(name in paths_in(one, ast.Load) for one in below)
@@ -104,8 +104,8 @@ def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
 def loops(source: EditableSource, statement: ast.stmt) -> list[ast.For | ast.While | ast.AsyncFor]:
     """Return the loops around the statement in its function, innermost first."""
     scope = source.scope(statement)
-    around = [one for one in source.ancestors(statement) if isinstance(one, LOOPS)]
-    return [one for one in around if source.scope(one) is scope]
+    around = [node for node in source.ancestors(statement) if isinstance(node, LOOPS)]
+    return [outer for outer in around if source.scope(outer) is scope]
 
 
 def clone_base(program: BrokenProgram) -> Iterator[Candidate]:
@@ -125,7 +125,7 @@ def clone_argument(program: BrokenProgram) -> Iterator[Candidate]:
         function = program.source.scope(write.statement)
         if not isinstance(function, ast.FunctionDef) or not isinstance(write.root, ast.Name):
             continue
-        names = [one.arg for one in function.args.args]
+        names = [argument.arg for argument in function.args.args]
         if write.root.id in names and write.root.id not in ("self", "cls"):
             text = f"{write.root.id} = {write.root.id}.clone()"
             yield Candidate("clone the argument", (before(program.source, first_statement(function), text),))
@@ -145,7 +145,7 @@ def clone_at_calls(
     found = [call for call in every(ast.Call, source.tree) if called(call) == function.name]
     given = [call.args[place] for call in found if place < len(call.args)]
     given += [word.value for call in found for word in call.keywords if word.arg == name]
-    edits: list[Edits] = [(replace(source, one, f"{source.operand(one)}.clone()"),) for one in given]
+    edits: list[Edits] = [(replace(source, value, f"{source.operand(value)}.clone()"),) for value in given]
     yield from each_then_all("clone at the call", edits)
 
 
@@ -175,7 +175,7 @@ def single_views(source: EditableSource, node: ast.Call) -> str:
     """Return an expression for the list of views that a call of unbind, chunk or split returns, or "" if it is unknown."""
     is_method = isinstance(node.func, ast.Attribute) and not of_module(source, node)
     given = [node.func.value, *node.args] if is_method else node.args  # type: ignore[attr-defined]
-    words = {one.arg: source.of(one.value) for one in node.keywords}
+    words = {keyword.arg: source.of(keyword.value) for keyword in node.keywords}
     owner, *rest = map(source.of, given)  # type: ignore[arg-type]
     if called(node) == "unbind":
         at = (rest or [words.get("dim", "0")])[0]
@@ -190,8 +190,8 @@ def single_views(source: EditableSource, node: ast.Call) -> str:
 
 def taken_by_index(source: EditableSource, loop: ast.comprehension | ast.For) -> Iterator[Candidate]:
     """Yield the changes that iterate over indices of a tensor instead of its rows. A computed tensor gets a name."""
-    around = [one for one in source.ancestors(loop.iter) if isinstance(one, ast.stmt)]
-    block = next((one for one in around if isinstance(one, ast.With)), around[0])
+    around = [node for node in source.ancestors(loop.iter) if isinstance(node, ast.stmt)]
+    block = next((outer for outer in around if isinstance(outer, ast.With)), around[0])
     is_zip = isinstance(loop.iter, ast.Call) and called(loop.iter) in ("zip", "enumerate")
     for rows in loop.iter.args if is_zip else [loop.iter]:  # type: ignore[attr-defined]
         is_named = isinstance(rows, ast.Name | ast.Attribute | ast.Subscript)
@@ -204,7 +204,7 @@ def taken_by_index(source: EditableSource, loop: ast.comprehension | ast.For) ->
 def with_header(source: EditableSource, node: ast.AST, edits: Edits) -> Iterator[Candidate]:
     """Yield a change, without the `with torch.no_grad():` around it if there is one."""
     kind = "take each part as a view of its own"
-    around = [one for one in source.ancestors(node) if isinstance(one, ast.With)]
+    around = [node for node in source.ancestors(node) if isinstance(node, ast.With)]
     for block in around[:1]:
         if "no_grad" in source.of(block.items[0].context_expr):
             yield Candidate(kind, (*remove_header(source, block), *edits))

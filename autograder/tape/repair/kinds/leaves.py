@@ -26,8 +26,8 @@ def update_average(program: BrokenProgram) -> Iterator[Candidate]:
     """Update a moving average under `torch.no_grad()`, and start it from values without a history."""
     if program.verdict.outcome == "correct":
         return
-    clones = [one for one in every(ast.Call, program.source.tree) if called(one) == "clone" and not one.args]
-    starts = tuple(insert(program.source, one.func.value, ".detach()", after=True) for one in clones)  # type: ignore[attr-defined]
+    clones = [call for call in every(ast.Call, program.source.tree) if called(call) == "clone" and not call.args]
+    starts = tuple(insert(program.source, call.func.value, ".detach()", after=True) for call in clones)  # type: ignore[attr-defined]
     for write in program.writes:
         text = program.source.of(write.statement)
         if re.search(r"\.(mul|lerp)_\(|\.copy_\(.*\*", text) and not program.source.of(write.root).endswith(".grad"):
@@ -107,7 +107,7 @@ def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `y.backward()` of a non-scalar with `y.sum().backward()`, which equals backward with a gradient of ones."""
     error = program.verdict.error
     if error and "only for scalar outputs" in error.message:
-        for call in (one for one in every(ast.Call, program.source.tree) if one.lineno in program.error_lines):
+        for call in (call for call in every(ast.Call, program.source.tree) if call.lineno in program.error_lines):
             if called(call) == "backward" and isinstance(call.func, ast.Attribute):
                 at = program.source.dot(call.func)
                 yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)

@@ -42,7 +42,7 @@ def new_value(source: EditableSource, write: InPlaceWrite) -> str:
         return f"{name} {operator} {source.factor(write.node.value)}"
     call = write.node
     if isinstance(call, ast.Call) and called(call) in OPERATORS and isinstance(write.statement, ast.Expr):
-        arguments = ", ".join(source.of(one) for one in [*call.args, *call.keywords])
+        arguments = ", ".join(source.of(argument) for argument in [*call.args, *call.keywords])
         return f"{name}.{called(call).removesuffix('_')}({arguments})"
     return ""
 
@@ -52,11 +52,11 @@ def container(loop: ast.For, name: str) -> tuple[str, str] | None:
     targets, sources = [loop.target], [loop.iter]
     if isinstance(loop.iter, ast.Call) and called(loop.iter) == "zip" and isinstance(loop.target, ast.Tuple):
         targets, sources = list(loop.target.elts), list(loop.iter.args)
-    for target, one in zip(targets, sources, strict=False):
-        if isinstance(target, ast.Name) and target.id == name and isinstance(one, ast.Name):
-            return one.id, ""
-        is_items = isinstance(one, ast.Call) and called(one) == "items"
-        owner = getattr(one.func, "value", None) if is_items else None  # type: ignore[attr-defined]
+    for target, source_node in zip(targets, sources, strict=False):
+        if isinstance(target, ast.Name) and target.id == name and isinstance(source_node, ast.Name):
+            return source_node.id, ""
+        is_items = isinstance(source_node, ast.Call) and called(source_node) == "items"
+        owner = getattr(source_node.func, "value", None) if is_items else None  # type: ignore[attr-defined]
         if isinstance(owner, ast.Name) and isinstance(target, ast.Tuple) and len(target.elts) == 2:
             key, value = map(ast.unparse, target.elts)
             if value == name:
@@ -78,7 +78,7 @@ def collect_in_list(program: BrokenProgram, write: InPlaceWrite, made: ast.Assig
     loop = loops(program.source, write.statement)[0]
     index = write.target.slice
     places = index.elts if isinstance(index, ast.Tuple) else [index]
-    steps = [at for at, one in enumerate(places) if not isinstance(one, ast.Slice)]
+    steps = [at for at, index in enumerate(places) if not isinstance(index, ast.Slice)]
     if not isinstance(loop, ast.For) or len(steps) != 1 or loop.lineno < made.lineno:
         return ()
     name, value, dimension = program.source.of(write.root), program.source.of(write.node.value), steps[0]

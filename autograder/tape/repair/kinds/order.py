@@ -43,12 +43,12 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
 
 def first_of_earlier(block: list[ast.stmt]) -> ast.stmt | None:
     """Return the last statement of a block that calls backward, or the `zero_grad()` before it that belongs to it."""
-    earlier = [one for one in block if calls_backward(one)]
+    earlier = [statement for statement in block if calls_backward(statement)]
     if not earlier:
         return None
     place = block.index(earlier[-1])
-    cleared = [one for one in block[:place] if clears(one)]
-    made = [one for one in block[:place] if isinstance(one, MADE)]
+    cleared = [statement for statement in block[:place] if clears(statement)]
+    made = [statement for statement in block[:place] if isinstance(statement, MADE)]
     if cleared and (not made or block.index(cleared[-1]) > block.index(made[-1])):
         return cleared[-1]
     return earlier[-1]
@@ -65,18 +65,18 @@ def clears(statement: ast.stmt) -> bool:
 
 def needed(between: list[ast.stmt]) -> list[ast.stmt]:
     """Return the statements that move with a backward call: assignments and the clearing of gradients directly before it."""
-    return [one for one in between if clears(one) or isinstance(one, MADE)]
+    return [statement for statement in between if clears(statement) or isinstance(statement, MADE)]
 
 
 def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) -> Iterator[Candidate]:
     """Yield the move before a statement: once as it is, and once with `retain_graph=True` for the other loss."""
-    removed = tuple(delete(source, one) for one in moving)
+    removed = tuple(delete(source, statement) for statement in moving)
     yield Candidate(KIND, (*removed, before(source, first, "\n".join(dedent(source, one) for one in moving))))
     for call in every(ast.Call, moving[-1]):
         if called(call) == "backward":
             edit = with_retain(source, call)
             kept = source.apply_to(moving[-1], [edit])
-            text = "\n".join([*(dedent(source, one) for one in moving[:-1]), kept])
+            text = "\n".join([*(dedent(source, statement) for statement in moving[:-1]), kept])
             yield Candidate(KIND, (*removed, before(source, first, text)))
 
 
@@ -99,11 +99,11 @@ def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iter
 def both_calls_apart(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `update(one, a); update(two, b)`, where `update` calls backward and steps, with its statements, both backwards first."""
     source = program.source
-    helpers = {one.name: one for one in every(ast.FunctionDef, source.tree) if _updates(one)}
+    helpers = {node.name: node for node in every(ast.FunctionDef, source.tree) if _updates(node)}
     for statement in source.statements():
         block = source.block(statement)
         following = block[block.index(statement) + 1 :][:1]
-        pair = [_inlined(source, helpers, one) for one in (statement, *following)]
+        pair = [_inlined(source, helpers, part) for part in (statement, *following)]
         if len(pair) == 2 and all(pair):
             for lines in _both_first(*pair):  # type: ignore[arg-type]
                 text = f"{source.newline}{source.indent(statement)}".join(lines)
@@ -129,13 +129,13 @@ def _inlined(source: EditableSource, helpers: dict[str, ast.FunctionDef], statem
     helper = helpers.get(called(call) or "")
     if helper is None:
         return None
-    names = [one.arg for one in helper.args.args]
+    names = [argument.arg for argument in helper.args.args]
     names = names[1:] if names[:1] == ["self"] else names
     known = dict(zip(names, call.args, strict=False)) | {one.arg: one.value for one in call.keywords if one.arg}
     if set(names) != known.keys():
         return None
-    copies = [copy.deepcopy(one.value) for one in _body(helper) if isinstance(one, ast.Expr)]
-    return [one for made in copies if isinstance(one := _Arguments(known).visit(made), ast.Call)]
+    copies = [copy.deepcopy(statement.value) for statement in _body(helper) if isinstance(statement, ast.Expr)]
+    return [call for made in copies if isinstance(call := _Arguments(known).visit(made), ast.Call)]
 
 
 class _Arguments(ast.NodeTransformer):
@@ -164,7 +164,7 @@ def _both_first(one: list[ast.Call], two: list[ast.Call]) -> Iterator[list[str]]
 
 def _parted(made: list[ast.Call]) -> tuple[list[ast.Call], list[ast.Call]]:
     """Return the calls up to and including backward, and the calls after it."""
-    stop = [called(one) for one in made].index("backward") + 1
+    stop = [called(statement) for statement in made].index("backward") + 1
     return made[:stop], made[stop:]
 
 
@@ -198,7 +198,7 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate("move the write after backward", edits)
         steps = "step" in {called(call) for call in calls(statement)}
         for loop in loops(program.source, statement) if not steps else ():
-            if any(calls_backward(one) for one in loop.body):
+            if any(calls_backward(statement) for statement in loop.body):
                 edits = (
                     delete(program.source, with_its_if(program.source, statement)),
                     after(program.source, loop, program.source.of(statement)),
@@ -234,10 +234,10 @@ def followed_by_backward(source: EditableSource, statement: ast.stmt) -> list[tu
     scope = source.scope(statement)
     around = [one for one in source.ancestors(statement) if isinstance(one, ast.stmt) and source.scope(one) is scope]
     found = []
-    for one in [statement, *around]:
-        block = source.block(one)
-        later = [other for other in block[block.index(one) + 1 :] if calls_backward(other)]
-        found += [(one, other) for other in later]
+    for inner in [statement, *around]:
+        block = source.block(inner)
+        later = [other for other in block[block.index(inner) + 1 :] if calls_backward(other)]
+        found += [(inner, other) for other in later]
     return found
 
 
@@ -273,7 +273,7 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
 def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute a prediction in the closure of `optimizer.step(closure)`, which runs after each change of the parameters."""
     steps = [call for call in every(ast.Call, program.source.tree) if called(call) == "step"]
-    given = {one.id for call in steps for one in every(ast.Name, call)}
+    given = {name.id for call in steps for name in every(ast.Name, call)}
     for last in program.at(program.error_lines):
         closure = program.source.scope(last)
         if isinstance(closure, ast.FunctionDef) and closure.name in given:
@@ -294,21 +294,21 @@ def is_more_than_forward(text: str, carried: set[str]) -> bool:
 def first_statements(source: EditableSource, statement: ast.stmt) -> list[ast.stmt]:
     """Return the first statement of each loop and function around a statement."""
     holders = (ast.For, ast.While, ast.FunctionDef)
-    return [one.body[0] for one in source.ancestors(statement) if isinstance(one, holders)]
+    return [node.body[0] for node in source.ancestors(statement) if isinstance(node, holders)]
 
 
 def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, count: int) -> str:
     """Return the source of the last `count` assignments before `place` that `last` depends on."""
     scopes = [source.scope(last), *source.ancestors(last)]
-    earlier = (one for one in every(ast.Assign, source.tree) if one.lineno < last.lineno)
+    earlier = (node for node in every(ast.Assign, source.tree) if node.lineno < last.lineno)
     visible = [one for one in earlier if source.scope(one) in scopes and not creates_state(source, one)]
     wanted = names_loaded(last)
     text: list[str] = []
-    for one in reversed(sorted(visible, key=lambda one: one.lineno)):
-        if names_bound(one) & wanted and len(text) < count:
-            wanted |= names_loaded(one)
-            if one.lineno < place.lineno:
-                text.insert(0, dedent(source, one))
+    for assignment in reversed(sorted(visible, key=lambda assignment: assignment.lineno)):
+        if names_bound(assignment) & wanted and len(text) < count:
+            wanted |= names_loaded(assignment)
+            if assignment.lineno < place.lineno:
+                text.insert(0, dedent(source, assignment))
     return "\n".join(text)
 
 
@@ -326,16 +326,16 @@ def leading_to(program: BrokenProgram, write: ast.stmt, last: ast.stmt) -> str:
     earlier = [one for one in block[: block.index(last)] if isinstance(one, ast.Assign | ast.AugAssign)]
     stale: set[str] = set()
     reading = []
-    for one in earlier:
-        if uses_saved(program, one) or names_loaded(one) & stale:
-            stale |= names_bound(one)
-            reading.append(one)
+    for statement in earlier:
+        if uses_saved(program, statement) or names_loaded(statement) & stale:
+            stale |= names_bound(statement)
+            reading.append(statement)
     wanted = names_loaded(last)
     text: list[str] = []
-    for one in reversed(reading):
-        if names_bound(one) & wanted:
-            wanted |= names_loaded(one)
-            text.insert(0, dedent(program.source, one))
+    for statement in reversed(reading):
+        if names_bound(statement) & wanted:
+            wanted |= names_loaded(statement)
+            text.insert(0, dedent(program.source, statement))
     return "\n".join(text) if len(text) <= LONGEST else ""
 
 
@@ -345,18 +345,18 @@ def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
         return True
     names = {getattr(program.source.scope(saver), "name", None) for saver, _ in program.savers} - {None}
     called_here = {called(call) for call in calls(statement)}
-    own = {one.name for one in program.source.statements() if isinstance(one, ast.FunctionDef | ast.ClassDef)}
-    return bool(called_here & names) or ("forward" in names and bool(called_here & (names_loaded(statement) - own)))
+    defined = {one.name for one in program.source.statements() if isinstance(one, ast.FunctionDef | ast.ClassDef)}
+    return bool(called_here & names) or ("forward" in names and bool(called_here & (names_loaded(statement) - defined)))
 
 
 def names_loaded(node: ast.AST) -> set[str]:
     """Return the names that are read."""
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    return {node.id for node in ast.walk(node) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
 def names_bound(node: ast.AST) -> set[str]:
     """Return the names that are assigned."""
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return {node.id for node in ast.walk(node) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
@@ -368,7 +368,7 @@ def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
                 continue
             between = block[block.index(saver) : block.index(statement)]
             # An optimizer's step needs the gradients of the backward before it.
-            if between and not any(calls_backward(one) for one in between):
+            if between and not any(calls_backward(statement) for statement in between):
                 edits = (
                     delete(program.source, statement),
                     before(program.source, saver, dedent(program.source, statement)),

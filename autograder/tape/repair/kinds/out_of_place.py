@@ -73,7 +73,7 @@ def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
             continue
         edits = drop_underscores(program.source, write)
         name = program.source.of(write.root)
-        fills = [one for one in chain(write.node) if called(one) in MAKERS]
+        fills = [call for call in chain(write.node) if called(call) in MAKERS]
         if isinstance(write.statement, ast.Expr) and write.statement.value is write.node:
             alone = (insert(program.source, write.node, f"{name} = "), *edits)
             yield Candidate("out of place", made(program.source, write) if fills else alone)
@@ -120,7 +120,7 @@ def drop_underscores(source: EditableSource, write: InPlaceWrite) -> Edits:
 def made(source: EditableSource, write: InPlaceWrite) -> Edits:
     """Return the edit that assigns a new filled tensor to the name, or () if the fill is part of a chain of calls."""
     name, maker = source.of(write.root), MAKERS.get(called(write.node), "")
-    values = [source.of(one) for one in write.node.args]
+    values = [source.of(argument) for argument in write.node.args]
     if len(values) != maker.count("{1}") or len(list(chain(write.node))) > 1 or not maker:
         return ()
     return (replace(source, write.node, f"{name} = {maker.format(name, *values)}"),)
@@ -150,7 +150,7 @@ def switch_off_inplace(program: BrokenProgram) -> Iterator[Candidate]:
 
 def switch_off(source: EditableSource, statement: ast.stmt, call: ast.Call) -> Edits:
     """Return the edits that set `inplace=False` and assign the unused result of a function to the name of its argument."""
-    named = [one.value for one in call.keywords if one.arg == "inplace"]
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "inplace"]
     given = named or (call.args if called(call) in ("ReLU", "ReLU6", "SiLU") else [])
     switches = [replace(source, one, "False") for one in given if isinstance(one, ast.Constant) and one.value is True]
     lost = switches and called(call)[:1].islower() and call.args

@@ -77,11 +77,11 @@ def paired(meant: list[CallValues], now: list[CallValues]) -> Iterator[tuple[Cal
     A fix may change the order of calls.
     """
     left = list(now)
-    for place, one in enumerate(meant):
+    for place, gradient in enumerate(meant):
         same_place = [now[place]] if any(now[place] is other for other in left) else []
-        like = next((other for other in [*same_place, *left] if same_all(one.losses, other.losses)), left[0])
+        like = next((other for other in [*same_place, *left] if same_all(gradient.losses, other.losses)), left[0])
         left = [other for other in left if other is not like]
-        yield one, like
+        yield gradient, like
 
 
 def keeps_losses(reference: Reference, trial: TrialRun) -> bool:
@@ -113,7 +113,7 @@ def keeps_updates(reference: Reference, trial: TrialRun) -> bool:
 
 def same_all(meant: list[Tensor], now: list[Tensor]) -> bool:
     """Return whether two lists contain equal tensors in the same order."""
-    return len(meant) == len(now) and all(same(one, other) for one, other in zip(meant, now, strict=True))
+    return len(meant) == len(now) and all(same(left, right) for left, right in zip(meant, now, strict=True))
 
 
 def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
@@ -122,11 +122,11 @@ def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spar
     Zeros may be missing. With `near`, elements may differ by the error of finite differences.
     """
     left = list(found)
-    for one in wanted:
-        place = next((n for n, other in enumerate(left) if same(one, other, near=near)), None)
+    for value in wanted:
+        place = next((n for n, other in enumerate(left) if same(value, other, near=near)), None)
         if place is not None:
             left.pop(place)
-        elif one.any():
+        elif value.any():
             spare -= 1
     return spare >= 0
 
@@ -137,9 +137,9 @@ def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
     if not reference.ran or keeps_losses(reference, trial) or calls is None:
         return None
     for number, (meant, now) in enumerate(calls, 1):
-        for one, other in zip(meant.losses, now.losses, strict=False):
-            if not same(one, other):
-                return changed_loss(number, one, other)
+        for before, after in zip(meant.losses, now.losses, strict=False):
+            if not same(before, after):
+                return changed_loss(number, before, after)
     return None
 
 
@@ -181,17 +181,17 @@ def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str
             Message("trial.ends_as|{name} ends as {now}, not {meant}", name=n, now=a, meant=b)
             for n, a, b in known[:FEW]
         ]
-        told = join_messages(each, CLAUSES)
+        message = join_messages(each, CLAUSES)
         if len(names) > FEW:
-            told = counted_message(
+            message = counted_message(
                 len(names) - FEW,
                 "trial.more_names.one|{told} ({count} more name differs).",
                 "trial.more_names|{told} ({count} more names differ).",
-                told=told,
+                told=message,
             )
-            sentences.append(told)
-        elif told:
-            sentences.append(Message("join.end|{told}.", told=told))
+            sentences.append(message)
+        elif message:
+            sentences.append(Message("join.end|{told}.", told=message))
     return join_messages(sentences) or None
 
 
@@ -210,11 +210,11 @@ def hides_a_leaf(reference: Reference, trial: TrialRun) -> bool:
 def is_gradient(name: str, trial: TrialRun) -> bool:
     """Return whether a name's value is a gradient. Gradients are compared elsewhere."""
     value = trial.values[name]
-    return name.endswith(".grad") or any(same(value, one) for call in trial.calls for one in call.gradients)
+    return name.endswith(".grad") or any(same(value, gradient) for call in trial.calls for gradient in call.gradients)
 
 
 def text(value: Tensor) -> str:
     """Return a short text of a tensor's values."""
-    numbers = [f"{one:.4g}" for one in value.flatten()[:4].tolist()]
+    numbers = [f"{number:.4g}" for number in value.flatten()[:4].tolist()]
     inside = ", ".join(numbers) + (", …" if value.numel() > 4 else "")
     return inside if value.dim() == 0 else f"[{inside}]"

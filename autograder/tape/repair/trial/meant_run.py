@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from autograder.errors import message_of
 from autograder.tape.internals.mode_stack import next_sequence_number, sequence_number
-from autograder.tape.internals.tensor_fields import is_view, unheard
+from autograder.tape.internals.tensor_fields import is_view, mode_paused
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.repair.trial.trial_run import TrialRun
 from autograder.tape.run.engine import Backward
@@ -52,7 +52,7 @@ class PermittedLeafWrites(TorchFunctionMode):
                 raise
             written, *others = tensors([args, kwargs or {}])
             # `view[0] += 1` ends with an assignment of the view to itself, which adds no new input to its graph.
-            needing = [one for one in others if one.requires_grad and not shares_memory(written, one)]
+            needing = [tensor for tensor in others if tensor.requires_grad and not shares_memory(written, tensor)]
             if needing and not is_average(written, needing):
                 if isinstance(written, torch.nn.Parameter) or not written.is_leaf:
                     raise
@@ -76,27 +76,27 @@ class SingleViews(TorchFunctionMode):
             return iter(self.__torch_function__(torch.Tensor.unbind, (), args))
         result = func(*args, **(kwargs or {}))
         parts = [result] if isinstance(result, torch.Tensor) and not torch.is_grad_enabled() else result
-        if not isinstance(parts, list | tuple) or not all(isinstance(one, torch.Tensor) for one in parts):
+        if not isinstance(parts, list | tuple) or not all(isinstance(part, torch.Tensor) for part in parts):
             return result
         split, asked = next(iter(tensors([args, kwargs or {}])), None), torch.is_grad_enabled()
-        refused = [one for one in parts if is_view(one) and (one.requires_grad or not asked)]
-        if split is None or len(refused) < len(parts) or not all(shares_memory(split, one) for one in parts):
+        refused = [part for part in parts if is_view(part) and (part.requires_grad or not asked)]
+        if split is None or len(refused) < len(parts) or not all(shares_memory(split, part) for part in parts):
             return result
         with torch.enable_grad():
-            single = [split.as_strided(one.shape, one.stride(), one.storage_offset()) for one in parts]
+            single = [split.as_strided(part.shape, part.stride(), part.storage_offset()) for part in parts]
         return single[0] if parts is not result else type(result)(single)
 
 
 def is_average(written: torch.Tensor, values: list[torch.Tensor]) -> bool:
     """Return whether a parameter receives values that were computed in a few operations from parameters of its shape only."""
     nodes, leaves = nodes_below(tuple(values)), leaves_below(tuple(values))
-    of_parameters = all(isinstance(one, torch.nn.Parameter) and one.shape == written.shape for one in leaves)
+    of_parameters = all(isinstance(leaf, torch.nn.Parameter) and leaf.shape == written.shape for leaf in leaves)
     return isinstance(written, torch.nn.Parameter) and of_parameters and len(nodes) - len(leaves) <= FEW
 
 
-def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+def shares_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Return whether two tensors share a storage."""
-    return one is other or one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+    return left is right or left.untyped_storage().data_ptr() == right.untyped_storage().data_ptr()
 
 
 def may_be_copied(view: torch.Tensor, message: str) -> bool:
@@ -209,7 +209,7 @@ class MeantRun(TrialRun):
         with self._copies.around(program), PermittedLeafWrites(), views, super().around(program):
             yield
         for call, outdated in zip(self.calls, self._outdated, strict=False):
-            call.given = [(leaf, one) for leaf, one in call.given if leaf not in outdated & self._later.unused]
+            call.given = [(leaf, value) for leaf, value in call.given if leaf not in outdated & self._later.unused]
         self._walked, self._later = [], UnusedGradients()
 
     def keep_graph(self, asked: bool) -> bool:
@@ -227,7 +227,7 @@ class MeantRun(TrialRun):
     def after_backward(self, call: Backward) -> None:
         """Remove the gradients of old values."""
         self._copies.after_backward(call)
-        with unheard():
+        with mode_paused():
             for leaf, gradient in self._before.values():
                 leaf.grad = gradient
         super().after_backward(call)

@@ -97,9 +97,9 @@ class LiveFunctions:
         """
         if _outside(source) != self._outside:
             raise ProgramError.of("trial.global|The change is outside of the functions, and that code has already run.")
-        changed, before = _codes(source, self.file), [(one, one.__code__) for one in self.functions]
-        pairs = [(one, changed[key]) for one in self.functions if (key := self._key(one)) in changed]
-        if any(one.__code__.co_freevars != code.co_freevars for one, code in pairs):
+        changed, before = _codes(source, self.file), [(function, function.__code__) for function in self.functions]
+        pairs = [(function, changed[key]) for function in self.functions if (key := self._key(function)) in changed]
+        if any(function.__code__.co_freevars != code.co_freevars for function, code in pairs):
             raise ProgramError.of(
                 "trial.other_closure|The change makes a function close over other names, which is not possible for a live function."
             )
@@ -121,11 +121,11 @@ def _codes(source: str, file: str) -> dict[_Key, types.CodeType]:
     found: dict[_Key, types.CodeType] = {}
     waiting = [compile(source, file, "exec", dont_inherit=True)]
     for code in waiting:
-        inside = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        inside = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
         waiting += inside
-        for one in inside:
-            count = sum(name == one.co_qualname for name, _ in found)
-            found[one.co_qualname, count] = one
+        for inner in inside:
+            count = sum(name == inner.co_qualname for name, _ in found)
+            found[inner.co_qualname, count] = inner
     return found
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from autograder.errors import message_of
 from autograder.tape.internals.entry_points import is_in_checkpoint
-from autograder.tape.internals.tensor_fields import is_transformed, unheard
+from autograder.tape.internals.tensor_fields import is_transformed, mode_paused
 from autograder.tape.run.engine import Backward, Listener, copied, summed
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
@@ -87,7 +87,7 @@ class TrialRun(Listener):
         self.running += 1
         self.calls.append(CallValues([snapshot(root) for root in call.roots if isinstance(root, Tensor)]))
         keep = summed if call.is_summed else copied  # as the engine keeps the gradients after the call
-        self.held = {} if call.returns else {id(one): keep(one.grad) for one in call.targets if one.is_leaf}
+        self.held = {} if call.returns else {id(target): keep(target.grad) for target in call.targets if target.is_leaf}
 
     def after_backward(self, call: Backward) -> None:
         """Store the gradients of the call."""
@@ -139,18 +139,18 @@ class TrialRun(Listener):
             # Converted to a tensor at the end of the run, because a function may return it a million times.
             self.numbers[name] = value
         else:
-            for inside, one in members(value):
-                self.keep(name + inside, one)
+            for inside, member in members(value):
+                self.keep(name + inside, member)
 
 
 def members(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the items of a container or parameters of a module, each with the expression that reaches it."""
     if isinstance(value, torch.nn.Module):
-        yield from ((f".{path}", one) for path, one in value.named_parameters())
+        yield from ((f".{path}", parameter) for path, parameter in value.named_parameters())
     elif isinstance(value, dict):
-        yield from ((f"[{key!r}]", one) for key, one in list(value.items())[:MEMBERS])
+        yield from ((f"[{key!r}]", item) for key, item in list(value.items())[:MEMBERS])
     elif isinstance(value, list | tuple):
-        yield from ((f"[{place}]", one) for place, one in enumerate(value[:MEMBERS]))
+        yield from ((f"[{place}]", item) for place, item in enumerate(value[:MEMBERS]))
 
 
 def run_trial(runner: Runner, trial: TrialRun) -> TrialRun:
@@ -190,7 +190,7 @@ def names_noted(trial: TrialRun, program: Program) -> Iterator[None]:
             if returns[frame.f_code] > ROUNDS and returns[frame.f_code].bit_count() > 1:
                 return
             where = "" if frame.f_code.co_name == "<module>" else frame.f_code.co_qualname + "."
-            with unheard():
+            with mode_paused():
                 for name, value in list(frame.f_locals.items()):
                     if not name.startswith("__"):
                         trial.keep(where + name, value)
@@ -204,7 +204,7 @@ def names_noted(trial: TrialRun, program: Program) -> Iterator[None]:
 
 def snapshot(tensor: Tensor) -> Tensor:
     """Return a private copy of the values in float64, or three sums if the tensor is large."""
-    with unheard(), torch.no_grad():
+    with mode_paused(), torch.no_grad():
         flat = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
         if flat.numel() > LARGEST:
             flat = _sums(flat)
@@ -217,9 +217,9 @@ def _sums(tensor: Tensor) -> Tensor:
     return sum(torch.stack([part.sum(), part.abs().sum(), part.square().sum()]) for part in parts)  # type: ignore[return-value]
 
 
-def same(one: Tensor, other: Tensor, *, near: bool = False) -> bool:
+def same(left: Tensor, right: Tensor, *, near: bool = False) -> bool:
     """Return whether two snapshots agree up to float32 rounding, or up to the error of finite differences."""
-    if one.shape != other.shape or one.dtype != other.dtype:  # allclose raises if only one is complex
+    if left.shape != right.shape or left.dtype != right.dtype:  # allclose raises if only one is complex
         return False
     relative, absolute = (2e-3, 1e-4) if near else (1e-4, 1e-6)
-    return torch.allclose(one, other, rtol=relative, atol=absolute, equal_nan=True)
+    return torch.allclose(left, right, rtol=relative, atol=absolute, equal_nan=True)

@@ -78,12 +78,12 @@ def module_file(name: str) -> tuple[str, str]:
 
 def packaged_name(path: str) -> tuple[str, list[str]]:
     """Return the full name of the module in a file, and the directories from which it and its neighbors can be imported."""
-    own, name = os.path.split(os.path.splitext(path)[0])
-    root = own
+    folder, name = os.path.split(os.path.splitext(path)[0])
+    root = folder
     while os.path.exists(os.path.join(root, "__init__.py")):
         root, package = os.path.split(root)
         name = f"{package}.{name}"
-    return name, list(dict.fromkeys([root, own]))
+    return name, list(dict.fromkeys([root, folder]))
 
 
 def place_in_package(module: ModuleType, name: str, file: str) -> None:

@@ -178,7 +178,7 @@ def _code_cells(content: str, file: str) -> list[dict[str, Any]]:
 def _number(cells: list[dict[str, Any]], cell: str, file: str) -> int:
     if cell.isdigit() and 1 <= int(cell) <= len(cells):
         return int(cell)
-    numbers = [number for number, one in enumerate(cells, 1) if one.get("id") == cell]
+    numbers = [number for number, known in enumerate(cells, 1) if known.get("id") == cell]
     if numbers:
         return numbers[0]
     raise ProgramError.of(
@@ -217,7 +217,7 @@ def changed_notebook(content: str, text: str) -> str:
 
 def place_in_cell(text: str, line: int) -> str:
     """Return the cell and the line in it of a line of `notebook_text`, in words."""
-    headers = [at for at, one in enumerate(text.split("\n"), 1) if one.startswith(HEADER) and at < line]
+    headers = [at for at, text_line in enumerate(text.split("\n"), 1) if text_line.startswith(HEADER) and at < line]
     if not headers:
         return Message("place.line|line {line}", line=line)
     return Message("place.in_cell|cell {cell}, line {line}", cell=len(headers), line=line - headers[-1])
@@ -249,5 +249,5 @@ def _written_like(content: str, notebook: Any) -> str:
     layouts: list[dict[str, Any]] = [
         {"indent": indent, "ensure_ascii": escaped} for indent in (1, 2, 4, None) for escaped in (False, True)
     ]
-    like = next((one for one in layouts if json.dumps(before, **one) + end == content), layouts[0])
+    like = next((layout for layout in layouts if json.dumps(before, **layout) + end == content), layouts[0])
     return json.dumps(notebook, **like) + end

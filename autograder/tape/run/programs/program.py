@@ -64,9 +64,9 @@ def _place(module: types.ModuleType) -> str:
 
 def _shadowed(folders: Iterable[str]) -> list[str]:
     """Return the imported modules that a program started in these directories would import from its own files instead."""
-    own = {top: folder for folder in folders for top in _importable_names(folder or os.curdir)}
+    by_top = {top: folder for folder in folders for top in _importable_names(folder or os.curdir)}
     tops = {name.partition(".")[0] for name in sys.modules}
-    hidden = {top for top in own.keys() & tops - _OURS if _comes_later(sys.modules.get(top), own[top])}
+    hidden = {top for top in by_top.keys() & tops - _OURS if _comes_later(sys.modules.get(top), by_top[top])}
     return [name for name in sys.modules if name.partition(".")[0] in hidden]
 
 
@@ -322,8 +322,8 @@ def from_cell(source: str, space: dict[Any, Any], file: str = "<cell>") -> Progr
         exec(first, space)
         return None if last is None else eval(compile(ast.Expression(last.value), file, "eval"), space)  # type: ignore[attr-defined]
 
-    own = {name: value for name, value in space.items() if not name.startswith("_") and name not in _NOTEBOOK}
-    return Program(file, source, call, code.co_filename, tuple(own.values()), space, seeded=False)
+    names = {name: value for name, value in space.items() if not name.startswith("_") and name not in _NOTEBOOK}
+    return Program(file, source, call, code.co_filename, tuple(names.values()), space, seeded=False)
 
 
 _NOTEBOOK = ("In", "Out", "exit", "quit", "open", "get_ipython")

@@ -74,9 +74,9 @@ class ScratchFolder:
 
     def __post_init__(self) -> None:
         self.root = os.path.realpath(self.root)
-        own = os.path.dirname(os.path.abspath(self.script)) if self.script else self.original
-        outer = os.path.commonpath([own, self.original])
-        self._folders = [outer] if outer in (own, self.original) else [self.original, own]
+        script_folder = os.path.dirname(os.path.abspath(self.script)) if self.script else self.original
+        outer = os.path.commonpath([script_folder, self.original])
+        self._folders = [outer] if outer in (script_folder, self.original) else [self.original, script_folder]
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
@@ -290,7 +290,7 @@ class ScratchFolder:
             return
         if not any(_is_inside(place, created) for created in self._created):
             frames = (frame for frame, _ in traceback.walk_stack(sys._getframe()))
-            at = next((one for one in frames if is_own_file(one.f_code.co_filename)), sys._getframe())
+            at = next((frame for frame in frames if is_own_file(frame.f_code.co_filename)), sys._getframe())
             file = os.path.relpath(at.f_code.co_filename.removeprefix(self.root), self.original)
             self._refused = ProgramError.of(
                 "scratch.removes|{file}, line {line}: the program removes {path}, which is outside of the project "
