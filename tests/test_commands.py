@@ -85,7 +85,6 @@ def test_a_word_that_is_no_command_is_one_sentence(capsys):
     """Exit code 2, and where to look."""
     with pytest.raises(SystemExit) as left:
         main(["grabe"])
-
     assert 2 == left.value.code
     assert ["autograder:"] == [line.split()[0] for line in capsys.readouterr().err.splitlines()]
 

@@ -67,7 +67,6 @@ def test_every_step_has_its_sentence(recording):
     """Each frame of each recording has its line."""
     text = view.as_text(recording)
     frames = Playback(recording).frames
-
     assert all(f"{frame.number:>3}  " in text for frame in frames if frame.kind == "step")
     assert len(recording.backward) == sum(frame.kind == "visit" for frame in frames)
 
@@ -75,7 +74,6 @@ def test_every_step_has_its_sentence(recording):
 def test_a_long_run_is_cut_in_the_middle_only_where_asked(recorded):
     """`most` keeps the first and the last steps and gives the number of the others; without it all are printed."""
     whole, cut = view.as_text(recorded("loop")), view.as_text(recorded("loop"), most=10)
-
     assert "more steps" not in whole
     assert "… 82 more steps …" in cut
     assert whole.splitlines()[:5] == cut.splitlines()[:5]
@@ -87,7 +85,6 @@ def test_a_backward_that_is_refused_does_not_run_to_its_end(recorded):
     *before, last = whole.steps
     freed = msgspec.structs.replace(whole, steps=(*before, msgspec.structs.replace(last, freed=(whole.saved[0].id,))))
     text = view.as_text(freed)
-
     assert "Backward starts, frees 1 saved tensor, and stops with an error." in text
     assert "Backward runs" not in text
 
@@ -107,7 +104,6 @@ TWO_LINES = "a, b = w.exp(), w.exp()\na.mul_(2)\nb.mul_(2)\n(a + b).sum().backwa
 def test_storages_with_the_same_lines_share_a_column(lines, expected):
     """A line makes and saves two results; one line, or two lines, modify them. A column names all its storages."""
     timeline = timeline_of(record(HEAD + lines, file="bug.py"))
-
     assert expected == [(column.name, [int(row.line) for row in column.rows]) for column in timeline.columns]
     assert ("2 storages" in timeline_text(timeline)) == (len(expected) == 1)
 
@@ -118,7 +114,6 @@ def test_a_row_names_the_execution_of_its_line():
         "loss = 0\nfor i in range(3):\n    h = w.exp()\n    loss = loss + h.sum()\n    if i == 1:\n        h.mul_(2)\n"
     )
     [column] = timeline_of(record(HEAD + lines + "loss.backward()\n", file="bug.py")).columns
-
     assert [("5", "execution 2 of 3"), ("8", ""), ("9", "")] == [(row.line, row.remark) for row in column.rows]
 
 
@@ -126,7 +121,6 @@ def test_a_column_without_a_storage_is_headed_by_its_line():
     """The first backward frees the graph and makes no graph of its own: two faults, of which no storage is the cause."""
     lines = "x = w.exp().sum()\n(g,) = torch.autograd.grad(x, w)\nloss = x + g.norm()\nloss.backward()\n"
     timeline = timeline_of(record(HEAD + lines, file="bug.py"))
-
     assert ["line 3", "line 4"] == [column.heading for column in timeline.columns]
 
 
@@ -146,7 +140,6 @@ def test_a_narrow_line_shows_fewer_numbers_and_cuts_none():
     """Numbers that do not fit are counted; a cut one would be read as another number."""
     gradient = Gradient([0.125] * 9, [0.125] * 9, rounds=800)
     wide = "w.grad  got [0.125, 0.125, 0.125, … 6 more]  right [0.125, 0.125, 0.125, … 6 more]  (made 800 times)"
-
     assert wide == gradient_line("w", gradient)
     narrow = "w.grad  got [0.125, … 8 more]  right [0.125, … 8 more]  (made 800 times)"
     assert narrow == gradient_line("w", gradient, width=75)
@@ -202,7 +195,6 @@ def test_text_is_measured_in_cells(words, cells):
 def test_clipped_text_fits_and_says_that_it_was_cut(words, limit):
     """It is never wider than the limit; in a text that fits, only unnecessary spaces are removed."""
     clipped = shapes.clip(words, limit)
-
     assert columns(clipped) <= limit
     assert clipped == " ".join(words.split()) or clipped.endswith("…")
 
@@ -211,7 +203,6 @@ def test_clipped_text_fits_and_says_that_it_was_cut(words, limit):
 def test_wrapped_text_loses_no_word(words, limit):
     """Each line fits, and the lines together are the words."""
     lines = wrap_text(" ".join(words), limit)
-
     assert all(columns(line) <= limit for line in lines)
     assert words == " ".join(lines).split()
 
@@ -236,7 +227,6 @@ def test_colours_are_pythons_own_tokens():
 def test_markup_is_well_formed_whatever_the_words(words):
     """An XML parser reads back the text, and no element that a program's names could have brought."""
     tree = ElementTree.fromstring(write_svg(shapes.group(shapes.text(1.0, 2.25, words), kind="pen")))
-
     assert ["text"] == [child.tag for child in tree]
     assert ("pen", "1", "2.2") == (tree.get("class"), tree[0].get("x"), tree[0].get("y"))
     assert words == (tree[0].text or "")
@@ -282,7 +272,6 @@ def harm_at(harm: Harm, *lines: int) -> Harm:
 def test_the_answer_fits_on_a_screen(recording):
     """For any recording, at most 25 lines of 100 columns, with the outcome first and the next steps last."""
     lines = view.as_screen(recording).splitlines()
-
     assert len(lines) <= LINES
     assert max(map(len, lines)) <= WIDTH
     assert lines[0].startswith(recording.verdict.outcome)
@@ -296,7 +285,6 @@ def test_it_fits_with_long_notes_and_repairs_too(recorded):
     base = recorded("raises_backward")
     error = msgspec.structs.replace(base.verdict.error, message=long)
     lines = view.as_screen(with_verdict(base, error=error, notes=(long,) * 30, fixes=(fix,))).splitlines()
-
     assert len(lines) <= LINES
     assert max(map(len, lines)) <= WIDTH
     assert any("more notes" in line for line in lines)
@@ -311,7 +299,6 @@ def test_it_fits_where_everything_is_long_and_nothing_is_proven(recorded):
     fix = Fix("a kind", 8, "old", "\n".join(["new"] * 9), False, "changes what is computed", long)
     shown = with_verdict(base, error=error, harms=(harm, harm_at(harm, 3)), fixes=(fix,), notes=(long,) * 3, runs=7)
     lines = view.as_screen(shown).splitlines()
-
     assert len(lines) <= LINES
     marks = {line[0] for line in lines if line[1:6].strip().isdigit() or line[2:6].strip().isdigit()}
     assert {">", "+"} <= marks
@@ -321,7 +308,6 @@ def test_it_fits_where_everything_is_long_and_nothing_is_proven(recorded):
 def test_the_first_harm_is_told_in_a_sentence_with_its_code(recorded):
     """The line, the alias, the overwritten tensor, the node that keeps it, and the error of the gradient."""
     told = " ".join(view.as_screen(recorded("silently_wrong")).split())
-
     assert (
         "At line 9, `d.data[:] = 1` overwrites d through d.data, which MulBackward0 (line 8) keeps for backward."
         in told
@@ -336,7 +322,6 @@ def test_every_line_that_does_harm_is_named(recorded):
     harm = base.verdict.harms[0]
     harms = [harm_at(harm, 20, 21), harm_at(harm, 31), harm_at(harm, 31), *(harm_at(harm, n) for n in range(40, 80))]
     told = " ".join(view.as_screen(with_verdict(base, harms=tuple(harms))).split())
-
     assert "line 31 (2)" in told
     assert all(f"line {number}" in told for number in (20, 21, 31, *range(40, 80)))
 
@@ -354,7 +339,6 @@ def test_how_far_off_is_a_percentage(recorded, off, true, words):
     """The distance divided by the norm of the right gradient; without a value if that is zero."""
     gradients = {"w": Gradient([1.0], [true], off=off)}
     told = " ".join(view.as_screen(with_verdict(recorded("silently_wrong"), gradients=gradients)).split())
-
     assert words in told
 
 
@@ -371,7 +355,6 @@ def test_how_far_off_is_a_percentage(recorded, off, true, words):
 def test_right_is_said_only_where_it_was_checked(checks, words):
     """The absence of a harmful write does not mean that the gradients are right."""
     told = headline(Verdict("correct", checks=checks))
-
     assert words in told
     assert "right" not in told
 
@@ -385,7 +368,6 @@ UPDATED = (
 def test_the_headline_names_the_file_of_a_line():
     """A line of another file has its name; of faults in several files, one in the program's own file comes first."""
     faults = [GraphFault("graph cut", Place(file, line, ""), "", "") for file, line in (("sam.py", 3), ("main.py", 36))]
-
     assert title(Verdict("correct", graph_faults=(faults[0],)), "main.py").endswith("but see sam.py, line 3")
     assert title(Verdict("correct", graph_faults=tuple(faults)), "main.py").endswith("but see line 36")
 
@@ -394,7 +376,6 @@ def test_an_update_of_a_parameter_is_not_advised_to_use_a_copy():
     """`optimizer.step()` has to come after backward, or before the loss; for a result of exp, a copy is the advice."""
     updated = record("\n".join(UPDATED))
     copied = record("\n".join([*UPDATED[:3], "loss = (loss := w.exp()).add_(1)", *UPDATED[5:]]))
-
     assert "Call backward() before line 5, or compute the loss again after it." in " ".join(
         view.as_screen(updated).split()
     )
@@ -406,7 +387,6 @@ def test_values_that_look_equal_are_left_out(recorded):
     """The first elements of both gradients are zero, so that the screen could not show the difference."""
     gradients = {"w": Gradient([0.0] * 99 + [1.0], [0.0] * 99 + [2.0], off=0.5)}
     told = " ".join(view.as_screen(with_verdict(recorded("silently_wrong"), gradients=gradients)).split())
-
     assert "w.grad is off by 50 %." in told
 
 
@@ -415,7 +395,6 @@ def test_a_moved_line_is_shown_with_a_gap(recorded):
     change = "@@ -1,3 +1,3 @@\n-o.zero_grad()\n o.step()\n+o.zero_grad()\n"
     fault = GraphFault("cleared", Place("main.py", 1, ""), "", "", diff=f"--- main.py\n+++ main.py\n{change}")
     shown = with_verdict(recorded("correct"), graph_faults=(fault,))
-
     assert "  - o.zero_grad()\n  …\n  + o.zero_grad()\n" in view.as_screen(shown)
 
 
@@ -424,7 +403,6 @@ def test_a_change_of_a_notebook_is_shown_as_code(recorded):
     change = '@@ -1,1 +1,1 @@\n-    "x = \\"a\\"\\n",\n+    "x = 1\\n"\n'
     fault = GraphFault("cut", Place("main.ipynb", 1, ""), "", "", diff=f"--- main.ipynb\n+++ main.ipynb\n{change}")
     shown = with_verdict(recorded("correct"), graph_faults=(fault,))
-
     assert '  - x = "a"\n  + x = 1\n' in view.as_screen(shown)
 
 
@@ -432,7 +410,6 @@ def test_a_page_opens_with_the_timeline_and_the_fix(recorded):
     """A page and a notebook's saved output begin with the cause; the fix follows the lines. Before a prediction neither is there."""
     base = recorded("raises_backward")
     fixed = with_verdict(base, fixes=(Fix("out of place", 9, "a = 1\nd += 1", "a = 1\nd = d + 1", True),))
-
     for page in (view.as_html(fixed), view.mimebundle(fixed)["text/html"]):
         shown = page.partition("<details")[0]
         assert shown.index("line 9 modified d after line 8 had saved it") < shown.index("Fix in line 9: d = d + 1")
@@ -445,7 +422,6 @@ def test_lines_that_a_repair_leaves_alone_are_not_shown():
     """For a repair with two distant changes, only these are listed, with one line for the lines between."""
     before = "x += y\n" + "same\n" * 20 + "z += y\n"
     fix = Fix("out of place", 1, before, before.replace("x += y", "x = x + y").replace("z += y", "z = z + y"), True)
-
     assert ["- x += y", "+ x = x + y", "…", "- z += y", "+ z = z + y"] == changed_lines(fix)
 
 

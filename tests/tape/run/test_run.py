@@ -31,7 +31,6 @@ def test_a_freed_address_is_another_memory():
     del first
     again = [torch.zeros(1000) for _ in range(20)]
     same = [tensor for tensor in again if tensor.data_ptr() == address]
-
     assert all(memories.of(tensor) is not before for tensor in again)
     assert not before.alive()
     assert len(same) <= 1
@@ -44,7 +43,6 @@ def test_the_nodes_of_a_nested_backward_count():
     root.register_hook(lambda _: torch.autograd.grad(inner, w)[0])
     with watched(Listener()) as calls:
         root.sum().backward()
-
     assert ([6], [3.0, 3.0]) == ([call.nodes for call in calls], (w.grad / w.exp()).tolist())
 
 
@@ -55,7 +53,6 @@ def test_a_write_is_seen_with_the_bytes_that_changed():
     assert memory.look() is None
     tensor.numpy()[1] = -2.0
     start, stop = memory.look()
-
     assert 4 <= start < stop <= 8
     assert memory.look() is None
     assert (1, 3) == changed_interval(b"\x00\x01\x02\x03", b"\x00\xff\xfe\x03")
@@ -67,7 +64,6 @@ def test_extent_and_fingerprint_are_those_of_the_tensor_alone():
     column = matrix[:, 1]
     before = fingerprint(column)
     matrix[:, 2] = 0
-
     assert (4, 4 + (2 * 4 + 1) * 4) == extent_of(column)
     assert before == fingerprint(column)
     matrix[2, 1] = 0
@@ -100,7 +96,6 @@ def test_a_view_made_without_gradient_is_no_leaf():
     w = torch.ones(3, requires_grad=True)
     with torch.no_grad():
         view = w.detach()[:1]
-
     assert (True, True) == standing(w)
     assert (False, True) == standing(view)
     assert (True, False) == standing(w * 2)
