@@ -10,7 +10,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from autograder import cli
-from autograder.classroom.class_grades import NotGradedError
+from autograder.classroom.class_grades import NotGradedError, read_class_grades
 from autograder.classroom.report.class_report import cronbach_alpha, item_statistics
 from autograder.classroom.report.course_report import change_since, course_lines
 from autograder.classroom.report.report_page import histogram, whole_report
@@ -274,7 +274,8 @@ def test_the_change_since_the_previous_assignment_is_that_of_the_shares(tmp_path
     """By hand: ann falls from 4 of 4 points to 1 of 2, ben has half of both, and cy is missing."""
     course = made_class.course(tmp_path)
     give_grades(course, {"ann": {"a": 4.0}, "ben": {"a": 2.0}, "cy": {"a": 1.0}}, "early", {"a": 4.0})
-    give_grades(course, {"ann": {"b": 1.0}, "ben": {"b": 1.0}}, made_class.ASSIGNMENT, {"b": 2.0})
+    waiting = {"ann": {"b": 1.0, "remark": None}, "ben": {"b": 1.0}}
+    give_grades(course, waiting, made_class.ASSIGNMENT, {"b": 2.0, "remark": 0.0})
     classroom = open_class(course, made_class.ASSIGNMENT, without_submissions=True)
     found = change_since(classroom, SimpleNamespace(assignment=made_class.ASSIGNMENT))
     assert ("early", ["cy"], [("ann", 1.0, 0.5)]) == (
@@ -284,3 +285,4 @@ def test_the_change_since_the_previous_assignment_is_that_of_the_shares(tmp_path
     assert change_since(classroom, SimpleNamespace(assignment="early")) is None
     [(points, most)] = [(line.points, line.max_points) for line in course_lines(classroom) if "cy" == line.student]
     assert (1.0, 6.0) == (points, most), "without `missing` in policy.toml, a missing submission counts 0"
+    assert 0 == read_class_grades(classroom).scores["ann"].waiting, "nobody waits for a cell of 0 points"

@@ -62,18 +62,20 @@ def test_canvas_reads_every_grade_back(tmp_path):
     """By Canvas' rules: the student by ID, the assignment by the id in the header; EX and N/A stay; pages by two numbers."""
     course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
     roster, before = read_roster(listed), listed.read_bytes()
-    (course / "policy.toml").write_text(f'[assignments.first]\nexcused = ["{NUMBER[10].login}"]')
+    gone = NUMBER[11].login  # excused, but no longer in the course: the cell stays as it is
+    rules = f'left = ["{gone}"]\n[assignments.first]\nexcused = ["{NUMBER[10].login}", "{gone}"]'
+    (course / "policy.toml").write_text(rules)
     done = return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", roster, "First steps")
 
     header, *rows = cells((tmp_path / "out" / "grades.csv").read_bytes())
     column = header.index("First steps (311)")
     read = {row[1]: row[column] for row in rows if row[1]}
-    kept = {10: "EX", 20: "EX", 21: "N/A"}
+    kept = {10: "EX", 11: "", 20: "EX", 21: "N/A"}
     expected = {s.canvas: kept.get(s.number, f"{points(s.number):.2f}") for s in downloads.HERE}
     assert expected == {student: text for student, text in read.items() if student in expected}
     changed = differences(before, (tmp_path / "out" / "grades.csv").read_bytes())
     assert {column} == {c for _, c in changed}
-    assert 38 == done.graded
+    assert 37 == done.graded
     assert before == listed.read_bytes()
 
     for name, page in pages(tmp_path / "out").items():
