@@ -60,19 +60,19 @@ def line_of_memory(recording: Recording, argument: str) -> NamedLine | None:
     bound = [(storages[change.tensor], place) for change, place in changes if change.tensor in storages]
     if not bound:
         return None
-    storage_here = bound[0][0]
+    first = bound[0][0]
     swapped = [step.place for step in recording.steps for write in step.writes if write.operation == "data ="]
-    written = list(_writes(recording, {storage_here}))
+    written = list(_writes(recording, {first}))
     if written and written[-1] not in swapped:
         return NamedLine(written[-1], Message("line.last|the last write into the memory of {name}", name=argument))
-    if others := [*swapped, *(place for storage, place in bound if storage != storage_here)]:
+    if others := [*swapped, *(place for storage, place in bound if storage != first)]:
         message = Message(
             "line.refers_to_other_memory|from here on {name} refers to other memory; the caller's tensor keeps its values",
             name=argument,
         )
         return NamedLine(others[0], message)
     message = Message("line.writes_elsewhere|this writes to memory other than that of {name}", name=argument)
-    elsewhere = list(_writes(recording, set(storages.values()) - {storage_here}))
+    elsewhere = list(_writes(recording, set(storages.values()) - {first}))
     return NamedLine(elsewhere[-1], message) if elsewhere else None
 
 

@@ -107,11 +107,13 @@ def _absolute(address: str, root: Path) -> str:
 
 def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
     """Return the limits of one submission; settings in `chosen` override those of the course's `c.Autograder`."""
-    fields, settings_here = limit_fields(), settings.get("Autograder", Config())
+    fields, course_settings = limit_fields(), settings.get("Autograder", Config())
     known = [*fields, OUTSIDE_ONLY]
-    if unknown := sorted(set(settings_here) - set(known)):
+    if unknown := sorted(set(course_settings) - set(known)):
         raise CourseConfigError(f"c.Autograder.{unknown[0]} is not a setting; use one of {', '.join(known)}")
-    given = {name: value for name, value in {**settings_here, **chosen}.items() if name in fields and value is not None}
+    given = {
+        name: value for name, value in {**course_settings, **chosen}.items() if name in fields and value is not None
+    }
     try:
         values: dict[str, Any] = {fields[name].name: fields[name].value(value) for name, value in given.items()}
         timeout = Execute(config=settings).timeout

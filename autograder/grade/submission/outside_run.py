@@ -354,12 +354,12 @@ class OutsideRun:
             return self._with_text(request.name, answer)
         if isinstance(answer, messages.CallMade):
             report = decoded_report(answer.report, request.name)
-            report_here = msgspec.structs.replace(report, code=text.code(request.name), words=text.words(request.name))
-            return messages.CallMade(msgspec.msgpack.encode(report_here))
+            completed = msgspec.structs.replace(report, code=text.code(request.name), words=text.words(request.name))
+            return messages.CallMade(msgspec.msgpack.encode(completed))
         if isinstance(answer, messages.ProgramRan):
             program = decoded(answer.program, ProgramText, request.name)
-            report_here = msgspec.structs.replace(program, code=text.code(request.name), words=text.words(request.name))
-            return messages.ProgramRan(msgspec.msgpack.encode(report_here))
+            completed = msgspec.structs.replace(program, code=text.code(request.name), words=text.words(request.name))
+            return messages.ProgramRan(msgspec.msgpack.encode(completed))
         return answer
 
     def _with_text(self, name: str, description: messages.NameDescription) -> messages.NameDescription:

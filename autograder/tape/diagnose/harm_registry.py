@@ -92,10 +92,10 @@ def kept_gradients(evidence: Evidence) -> Iterator[Harm]:
     writes = [write for write in state.writes if write.changed and write.memory in state.buffers]
     writes = [write for write in writes if write.operation in _EMPTIES] or writes
     for memory in dict.fromkeys(write.memory for write in writes):
-        into_it = [write for write in writes if write.memory is memory]
+        overwriting = [write for write in writes if write.memory is memory]
         buffer = state.buffers[memory]
-        name, filled = name_of_gradient(state, buffer.leaf), buffer.place or into_it[0].place
-        yield Harm(name, places(into_it), None, filled, "AccumulateGrad", None, into_it[-1].version, True)
+        name, filled = name_of_gradient(state, buffer.leaf), buffer.place or overwriting[0].place
+        yield Harm(name, places(overwriting), None, filled, "AccumulateGrad", None, overwriting[-1].version, True)
 
 
 KEPT_GRADIENT = HarmKind(

@@ -155,20 +155,20 @@ def _paired(left: _ByTarget, right: _ByTarget, lefts: list[int], rights: list[in
     another order.
     """
     pairs = dict(zip(lefts, rights, strict=False))
-    odd = [mine for mine, theirs in pairs.items() if not _alike(left, right, mine, theirs)]
+    odd = [left_key for left_key, theirs in pairs.items() if not _alike(left, right, left_key, theirs)]
     while odd:
-        mine = odd.pop()
-        twin = next((other for other in odd if _alike(left, right, mine, pairs[other])), None)
+        left_key = odd.pop()
+        twin = next((other for other in odd if _alike(left, right, left_key, pairs[other])), None)
         if twin is not None:
-            pairs[mine], pairs[twin] = pairs[twin], pairs[mine]
+            pairs[left_key], pairs[twin] = pairs[twin], pairs[left_key]
             odd = [other for other in odd if other != twin or not _alike(left, right, twin, pairs[twin])]
     return pairs
 
 
-def _alike(left: _ByTarget, right: _ByTarget, mine: int, theirs_too: int) -> bool:
-    ours, theirs = left.given.get(mine, {}), right.given.get(theirs_too, {})
+def _alike(left: _ByTarget, right: _ByTarget, left_key: int, right_key: int) -> bool:
+    ours, theirs = left.given.get(left_key, {}), right.given.get(right_key, {})
     calls = [number for number in ours.keys() | theirs.keys() if number < min(left.calls, right.calls)]
-    return gap(left.final[mine], right.final[theirs_too]) <= SAME and all(
+    return gap(left.final[left_key], right.final[right_key]) <= SAME and all(
         gap(ours.get(number), theirs.get(number)) <= SAME for number in calls
     )
 

@@ -50,7 +50,7 @@ def ineffective_workarounds(program: BrokenProgram) -> Iterator[str]:
                 line=node.lineno,
                 seen=seen,
             )
-    for write in (write_at for write_at in program.blamed if write_at.statement in program.suspects):
+    for write in (blamed for blamed in program.blamed if blamed.statement in program.suspects):
         line = write.statement.lineno
         if "data" in write.path or is_data_alias(program, write):
             if program.verdict.error:

@@ -129,12 +129,12 @@ def fingerprint(tensor: torch.Tensor, memory: Memory | None = None) -> bytes | i
     if place is None:
         return 0
     address, size = place
-    bytes_here = int(tensor.numel()) * tensor.element_size()
+    length = int(tensor.numel()) * tensor.element_size()
     if tensor.is_contiguous():
-        if memory and bytes_here == memory.size and memory.address == address and memory.content is not None:
+        if memory and length == memory.size and memory.address == address and memory.content is not None:
             return memory.content
-        return _content(tensor, int(tensor.storage_offset()) * tensor.element_size(), bytes_here)
-    if bytes_here > 4 * size:  # an expanded tensor; its few values are sufficient
+        return _content(tensor, int(tensor.storage_offset()) * tensor.element_size(), length)
+    if length > 4 * size:  # an expanded tensor; its few values are sufficient
         return _content(tensor, 0, size)
     return _in_parts(tensor.detach())
 

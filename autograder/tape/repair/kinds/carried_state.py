@@ -138,6 +138,6 @@ def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
 
 def is_used_elsewhere(source: EditableSource, name: ast.Name, statement: ast.stmt) -> bool:
     """Return whether another statement of the block assigns the name, and some other statement reads it."""
-    others = [other_statement for other_statement in source.block(statement) if other_statement is not statement]
+    others = [nearby for nearby in source.block(statement) if nearby is not statement]
     is_made = any(isinstance(statement, ast.Assign) and name.id in names_bound(statement) for statement in others)
     return is_made and any(name.id in names_loaded(statement) for statement in others)
