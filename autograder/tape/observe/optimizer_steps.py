@@ -189,13 +189,15 @@ class OptimizerSteps:
 
     def _find_unheld(self) -> None:
         """Search all optimizers and modules for the parameters with a gradient, to find those that no optimizer holds."""
+        if self._passes == PASSES:
+            return
         asked = {
             id(tensor): tracked
             for tracked in self.filled.values()
             if tracked.id not in self.unheld and (tensor := tracked.ref()) is not None
             if (tracked.memory in self._random if tracked.parameter else self._is_setting(tracked, tensor))
         }
-        if not asked or self._passes == PASSES:
+        if not asked:
             return
         self._passes += 1
         owned: set[int] = set()

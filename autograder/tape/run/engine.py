@@ -239,14 +239,13 @@ def _nest(call: Backward, roots: tuple[Any, ...], is_asked: bool) -> None:
 
 
 def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
-    """Add targets to a call. The nested backward of a checkpoint fills the leaves of the recomputed part."""
-    with mode_paused():
-        known = {id(target) for target in call.targets}
-        for target in targets:
-            if id(target) not in known:
-                call.targets.append(target)
-                call.numbers.append(id(target))
-                call.keys.append((tuple(target.shape), target.dtype, target.is_leaf, hash(fingerprint(target))))
+    """Add targets to a call; the callers have paused the modes. The nested backward of a checkpoint fills recomputed leaves."""
+    known = {id(target) for target in call.targets}
+    for target in targets:
+        if id(target) not in known:
+            call.targets.append(target)
+            call.numbers.append(id(target))
+            call.keys.append((tuple(target.shape), target.dtype, target.is_leaf, hash(fingerprint(target))))
 
 
 def _filled(call: Backward, result: tuple[Any, ...], keep: Callable[..., Any]) -> list[torch.Tensor | None]:
