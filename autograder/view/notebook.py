@@ -85,9 +85,9 @@ def drawn_mimebundle(
     else:
         scene = build_scene(recording, predict, counters=counters)
         shown = f'<img alt="{escape(describe_picture(scene))}" src="{as_image(scene)}">'
+    title = translated("What this program does, in words") if predict or counters else translated("In words")
     for steps in (STEPS, STEPS // 2, BRIEF, 1, 0):
         words = as_text(recording, steps) if steps else ""
-        title = translated("What this program does, in words") if (predict or counters) else translated("In words")
         # HTML that passes JupyterLab's sanitizer: no script, no style element, no id.
         told = f"<details><summary>{title}</summary><pre>{escape(words)}</pre></details>" if words else ""
         picture = f'<div class="{escape(place)}">{shown}{told}</div>'
