@@ -97,7 +97,7 @@ def _out_of_place(source: EditableSource, write: InPlaceWrite) -> str | None:
         return source.apply(made(source, write)) if made(source, write) else None
     if not all(hasattr(torch.Tensor, method[:-1]) for method in methods):
         return None
-    edits = drop_underscores(source, write)
+    edits = drop_underscores(source, write.node)
     alone = isinstance(write.statement, ast.Expr) and write.statement.value is write.node
     return source.apply([insert(source, write.node, f"{name} = "), *edits] if alone else edits)
 

@@ -120,7 +120,7 @@ def rebind_tracked(source: EditableSource, write: InPlaceWrite, edits: Edits) ->
         return ()
     if any(called(link) in MAKERS for link in chain(write.node)):
         return made(source, write)
-    return (insert(source, write.node, f"{name} = "), *edits, *drop_underscores(source, write))
+    return (insert(source, write.node, f"{name} = "), *edits, *drop_underscores(source, write.node))
 
 
 def remove_aliases(source: EditableSource, within: ast.AST) -> Edits:

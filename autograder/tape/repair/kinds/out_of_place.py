@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
 from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, replace
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, of_module, trace
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, of_module, targets, trace
 
 MAKERS = {
     "zero_": "torch.zeros_like({0})",
@@ -36,7 +36,7 @@ def rebind_item(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate("out of place", expand_operator(program.source, write.node))
         elif item is not None and isinstance(write.statement, ast.Expr) and write.statement.value is write.node:
             named = insert(program.source, write.node, f"{program.source.of(item)} = ")
-            yield Candidate("out of place", (named, *drop_underscores(program.source, write)))
+            yield Candidate("out of place", (named, *drop_underscores(program.source, write.node)))
 
 
 def written_item(write: InPlaceWrite) -> ast.Subscript | None:
@@ -64,14 +64,14 @@ def expand_operator(source: EditableSource, node: ast.AugAssign, name: str | Non
 
 
 def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `h.add_(1)` with `h = h.add(1)`. Inside a larger expression, remove only the underscore."""
+    """Replace `h.add_(1)` with `h = h.add(1)`. Inside a larger expression, or after a computed value, remove only the underscore."""
     for write in program.writes:
-        if not write.is_method or of_module(program.source, write.node) or is_inner(program.source, write):
+        if not write.is_method or of_module(program.source, write.node) or is_inner(program.source, write.node):
             continue
         if set(write.path) - in_place_names(write.path):
             yield from detach_view(program.source, write)
             continue
-        edits = drop_underscores(program.source, write)
+        edits = drop_underscores(program.source, write.node)
         name = program.source.of(write.root)
         fills = [call for call in chain(write.node) if called(call) in MAKERS]
         if isinstance(write.statement, ast.Expr) and write.statement.value is write.node:
@@ -81,11 +81,15 @@ def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate("out of place", edits)
             first = before(program.source, write.statement, f"{name} = {program.source.apply_to(write.node, edits)}")
             yield Candidate("out of place", (first, replace(program.source, write.node, name)))
+    for statement in program.suspects:
+        for call, target in targets(program.source, statement):
+            if isinstance(call, ast.Call) and trace(target)[0] is None and not is_inner(program.source, call):
+                yield Candidate("out of place", drop_underscores(program.source, call))
 
 
-def is_inner(source: EditableSource, write: InPlaceWrite) -> bool:
+def is_inner(source: EditableSource, call: ast.AST) -> bool:
     """Return whether the call is the `x.a_()` of `x.a_().b_()`, which is changed as a whole."""
-    holder = source.parents[write.node]
+    holder = source.parents[call]
     return isinstance(holder, ast.Attribute) and holder.attr.endswith("_")
 
 
@@ -96,7 +100,7 @@ def detach_view(source: EditableSource, write: InPlaceWrite) -> Iterator[Candida
             "change.own_history|`detach()` returns a new tensor without history; {name} keeps its own.",
             name=source.of(write.root),
         )
-        yield Candidate("detach, not in place", drop_underscores(source, write), not_cut)
+        yield Candidate("detach, not in place", drop_underscores(source, write.node), not_cut)
 
 
 def in_place_names(path: tuple[str, ...]) -> set[str]:
@@ -111,9 +115,9 @@ def chain(call: ast.AST) -> Iterator[ast.Call]:
         call = method.value
 
 
-def drop_underscores(source: EditableSource, write: InPlaceWrite) -> Edits:
-    """Return the edits that remove the underscore of each method in the chain."""
-    ends = [source.span(call.func)[1] for call in chain(write.node) if called(call).endswith("_")]
+def drop_underscores(source: EditableSource, last: ast.AST) -> Edits:
+    """Return the edits that remove the underscore of each method in the chain that ends with a call."""
+    ends = [source.span(call.func)[1] for call in chain(last) if called(call).endswith("_")]
     return tuple(Edit(end - 1, end, "") for end in ends)
 
 
