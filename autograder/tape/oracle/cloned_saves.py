@@ -30,7 +30,7 @@ from autograder.tape.internals.entry_points import (
 from autograder.tape.internals.tensor_fields import is_checkpoint
 from autograder.tape.observe.backward_watcher import BackwardTrace
 from autograder.tape.observe.names import LeafNames
-from autograder.tape.oracle.gradient_comparison import clone_on_save
+from autograder.tape.oracle.gradient_comparison import clone_on_save, copy_of
 from autograder.tape.run.child_processes import in_new_threads
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import tensors
@@ -206,8 +206,8 @@ _REGISTER = torch.Tensor.register_hook
 
 def _packing_copies(pack: Any, unpack: Any) -> Any:
     if is_checkpoint(unpack):  # a checkpoint recomputes tensors instead of saving them
-        return lambda tensor: tensor.detach().clone(), lambda tensor: tensor
-    return lambda tensor: pack(tensor.detach().clone()), unpack
+        return copy_of, lambda tensor: tensor
+    return lambda tensor: pack(copy_of(tensor)), unpack
 
 
 def _ignored(*_args: Any, **_kwargs: Any) -> Any:

@@ -16,6 +16,7 @@ from autograder.tape.run.finished_run import Run
 # Central differences have a truncation error of step²·f'''/6 and a rounding error of about 1e-16·|f|/step in float64.
 # The cube root of 1e-16 balances the two, with an error of about 1e-10 of the value.
 STEP = 6e-6
+SPARSE = 4  # largest ratio of the memory that a view spans to that of its elements, if a copy keeps its strides
 
 
 def clone_on_save() -> AbstractContextManager[None]:
@@ -25,7 +26,19 @@ def clone_on_save() -> AbstractContextManager[None]:
     disables the version check (`torch.autograd.graph.saved_tensors_hooks`, PyTorch 2.13), so do not use it in the run
     that determines an outcome.
     """
-    return torch.autograd.graph.saved_tensors_hooks(lambda saved: saved.detach().clone(), lambda save: save)
+    return torch.autograd.graph.saved_tensors_hooks(copy_of, lambda save: save)
+
+
+def copy_of(saved: torch.Tensor) -> torch.Tensor:
+    """Return a copy with the same strides: another layout changes the order of sums, and so the rounding errors."""
+    saved = saved.detach()
+    copy = saved.clone()
+    if copy.layout != torch.strided or copy.is_nested or not copy.numel() or copy.stride() == saved.stride():
+        return copy
+    span = 1 + sum((size - 1) * stride for size, stride in zip(saved.shape, saved.stride(), strict=True))
+    if span > SPARSE * copy.numel():
+        return copy
+    return saved.as_strided((span,), (1,)).clone().as_strided(saved.shape, saved.stride(), 0)
 
 
 def finite_differences(
