@@ -86,7 +86,7 @@ class OptimizerSteps:
         self._computed_at: Place | None = None
         self._stepped: dict[int, list[TrackedTensor]] = {}
         self._random: set[Memory] = set()
-        self._passes = 0
+        self._passes, self._searched = 0, set[int]()
         self._filled_before: dict[int, set[int]] = {}  # by id of a leaf, the numbers of the steps after its backward
 
     def on_operation(self, name: str, sources: list[TrackedTensor], results: list[TrackedTensor], here: Place) -> None:
@@ -194,23 +194,21 @@ class OptimizerSteps:
         asked = {
             id(tensor): tracked
             for tracked in self.filled.values()
-            if tracked.id not in self.unheld and (tensor := tracked.ref()) is not None
+            if tracked.id not in self._searched and (tensor := tracked.ref()) is not None
             if (tracked.memory in self._random if tracked.parameter else self._is_setting(tracked, tensor))
         }
         if not asked:
             return
         self._passes += 1
-        owned: set[int] = set()
-        modules: list[torch.nn.Module] = []
-        for living in gc.get_objects():
-            if issubclass(type(living), torch.optim.Optimizer):
-                owned |= {id(tensor) for group in vars(living).get("param_groups", ()) for tensor in group["params"]}
-            elif issubclass(type(living), torch.nn.Module) and "_parameters" in vars(living):
-                modules.append(living)
-        for module in modules:
-            inside = {id(tensor) for tensor in module.parameters()}
-            if inside & owned:
-                owned |= inside
+        kinds = torch.optim.Optimizer, torch.nn.Module
+        living = [one for one in gc.get_objects() if issubclass(type(one), kinds)]
+        groups = [group for one in living if isinstance(one, kinds[0]) for group in vars(one).get("param_groups", ())]
+        owned = {id(tensor) for group in groups for tensor in group["params"]}
+        for module in living:
+            if isinstance(module, kinds[1]) and "_parameters" in vars(module):
+                inside = {id(tensor) for tensor in module.parameters()}
+                owned |= inside if inside & owned else set()
+        self._searched |= {tracked.id for tracked in asked.values()}
         self.unheld |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
 
     def _is_setting(self, tracked: TrackedTensor, leaf: torch.Tensor) -> bool:
