@@ -22,8 +22,10 @@ from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that created the part of the graph that an earlier call freed."""
-    state, calls = evidence.state, evidence.state.flow.calls
-    if FREED not in message_of(evidence.runs.plain.error) or len(calls) < 2:
+    state, calls, error = evidence.state, evidence.state.flow.calls, message_of(evidence.runs.plain.error)
+    if MODIFIED in error:
+        yield from _modified_graph(evidence)
+    if FREED not in error or len(calls) < 2:
         return
     last, earlier = calls[-1], calls[:-1]
     again = {node for node in last.nodes if node is not None}
@@ -80,14 +82,30 @@ def _modified_below(state: RunState, top: GraphNode) -> WriteEvent | None:
     return max(modified, key=lambda write: write.index, default=None)
 
 
-def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:
-    """Return the fault of a loop: the value that an iteration passes to the next, which need not be the freed node itself."""
+def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the value that carries the graph of an earlier round, if backward raised an error at a modified tensor of that graph."""
+    state, calls = evidence.state, evidence.state.flow.calls
+    rounds = [number for number, call in enumerate(calls[:-1]) if call.place == calls[-1].place]
+    for node in [state.graph.nodes[one] for one in evidence.raised_nodes if one is not None] if rounds else ():
+        write = _modified_below(state, node)
+        if node.step <= state.backward_calls[rounds[-1]].call and write is not None:
+            yield _carried_fault(state, node, write.place, is_modified=True)
+
+
+def _carried_fault(state: RunState, shared: GraphNode, at: Place, *, is_modified: bool = False) -> GraphFault:
+    """Return the fault of a loop: the value that an iteration passes to the next, which need not be the shared node itself."""
     carried = _handed_on(state, shared) or shared
     name = _name_of_node(state, carried)
+    known: dict[str, object] = {"name": name, "place": line_of(at, carried.place.file)}
     sentence = Message(
         "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the "
-        "backward of {place} has freed its graph.", name=name, place=line_of(at, carried.place.file),
+        "backward of {place} has freed its graph.", **known,
     )  # fmt: skip
+    if is_modified:
+        sentence = Message(
+            "backward.modified_in_loop|{name} is computed here, and a later round of the loop uses it again, after {place} "
+            "has modified a tensor that its graph saved.", **known,
+        )  # fmt: skip
     change = Message("backward.compute_in_round|Compute it again in each round, or detach it before the next one.")
     if name.replace(".", "_").isidentifier():
         change = Message(
@@ -123,6 +141,7 @@ def _youngest_shared(nodes: list[GraphNode], before: list[set[int]]) -> GraphNod
     return max(shared, key=lambda node: node.id, default=None)
 
 
+MODIFIED = "modified by an inplace operation"  # in PyTorch's message, 2.6 to 2.15
 FREED_GRAPH = FaultKind("graph used again", _freed_graph)
 
 

@@ -195,6 +195,8 @@ def words_on_saves(harm: Harm, recording: Recording) -> str:
     kept = words_on_node(harm.saved_by, advice=False)
     if not kept or edge.tensor not in leaves or not harm.kind.endswith("counted write"):
         return words_on_node(harm.saved_by)
+    if any(fault.kind == "graph used again" for fault in recording.verdict.graph_faults):
+        return translated("{sentence}.", sentence=kept)
     lines = join_names(where_each(harm.mutated_at, recording.programs[0].file))
     return translated(
         "{kept}. Call backward() before {lines}, or compute the loss again after it.", kept=kept, lines=lines
