@@ -9,12 +9,12 @@ from autograder.tape.run.storages import Memory
 
 # Size in bytes up to which the content of every storage is stored; larger ones only after a node saved a tensor in them.
 SMALL = 1 << 16
-EAGER = 128  # while fewer storages are watched, each is checked after every statement
+EAGER = 128  # while fewer storages are watched, each small one is checked after every statement
 PATIENT = 1 << 16  # maximum number of statements between two checks of a storage that does not change
 
 # Checking n storages after each of n statements takes n² checks. A storage that does not change is therefore checked
-# after 1, 2, 4, … statements (n·log n in total), unless few storages exist (on the host: a copy from a GPU takes a
-# hundred times as long) or it has a foreign alias. The line of a change that is detected late is uncertain; the run is
+# after 1, 2, 4, … statements (n·log n in total), unless it is small and few storages exist (on the host: a copy from a
+# GPU takes a hundred times as long) or it has a foreign alias. The line of a change that is detected late is uncertain; the run is
 # then repeated with that storage in `focus`.
 
 
@@ -69,7 +69,7 @@ class MemoryWatcher:
                 again.append((self.clock, number))
                 continue
             self.look(memory)
-            few = len(self._due) + len(again) < EAGER and not memory.on_device
+            few = len(self._due) + len(again) < EAGER and memory.size <= SMALL and not memory.on_device
             always = memory.exposed or number in self.focus or few
             memory.patience = 1 if always else min(2 * memory.patience, PATIENT)
             memory.next_look = self.clock + memory.patience - 1
