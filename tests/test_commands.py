@@ -4,6 +4,7 @@ import argparse
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.validation.mutation_test import MutationReport
 from autograder.grade.validation.validate import SourceReport
 from autograder.tape.oracle.excerpt import Scope
+from tests.stored import assert_stored
 from tests.view.conftest import stored
 
 
@@ -79,6 +81,19 @@ def test_an_error_of_our_own_code_keeps_its_traceback():
     """An unexpected error is not reduced to a sentence for users."""
     with pytest.raises(ZeroDivisionError):
         ended(ZeroDivisionError())
+
+
+def test_each_command_has_the_stored_help_and_options(monkeypatch):
+    """The help of each command, and the default, number and choices of each of its options, are those that were stored."""
+    monkeypatch.setenv("COLUMNS", "100")
+    (verbs,) = [action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    for verb, parser in {"autograder": _parser(), **verbs.choices}.items():
+        kept = ("option_strings", "dest", "nargs", "const", "default", "type", "choices", "required")
+        actions = [action for action in parser._actions if not isinstance(action, argparse._SubParsersAction)]
+        options = [
+            re.sub(r" at 0x\w+", "", " ".join(f"{getattr(action, name)}" for name in kept)) for action in actions
+        ]
+        assert_stored("commands.txt", verb, "\n".join([parser.format_help(), *options]))
 
 
 def test_a_word_that_is_no_command_is_one_sentence(capsys):

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from autograder import cli
-from autograder.cli import parser
 from tests import units
 
 
@@ -28,15 +27,6 @@ def test_a_selection_is_an_expression_of_markers(words, marks, monkeypatch):
     arguments = called[0]
     assert marks == arguments[arguments.index("-m") + 1]
     assert ("-x" in words) == ("-x" in arguments)
-
-
-def test_help_lists_the_selections(capsys):
-    """`test --help` shows the options of this command, not those of pytest."""
-    with pytest.raises(SystemExit):
-        cli.main(["test", "--help"])
-    shown = capsys.readouterr().out
-    assert [option for option in parser.TESTS if f"\n  {option} " not in shown] == []
-    assert "usage: autograder test" in shown
 
 
 def test_named_tests_run_as_pytest_runs_them(monkeypatch):

@@ -6,43 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.versions.table import differences, heading, row
-
 ROOT = Path(__file__).resolve().parents[1]
-RIGHT = {
-    "outcome": True,
-    "line": True,
-    "saved": None,
-    "forecast": True,
-    "alarm": None,
-    "innocent": False,
-    "undisturbed": True,
-}
-RIGHT |= {"repaired": True, "instead": None, "notes": []}
-
-
-def report(**programs: dict) -> dict:
-    """Return the results of one release's run."""
-    facts = {"tests": 9, "failures": 0, "errors": 0}
-    return {"torch": "2.6.0", "sample": 1, "facts": facts, "programs": programs}
-
-
-def test_a_row_counts_right_of_asked():
-    """Each share leaves out irrelevant programs; differences are counted, and are errors unless PyTorch differs as well."""
-    found = report(
-        right=RIGHT,
-        unrepaired=RIGHT | {"repaired": False},
-        lost=RIGHT | {"line": False, "notes": ["This PyTorch does not tell."]},
-        elsewhere=RIGHT | {"repaired": None, "instead": "plain PyTorch raises BufferError: no"},
-    )
-    lines, unexplained = differences(found)
-
-    assert len(heading().splitlines()[0].split("|")) == len(row(found).split("|"))
-    assert "| 2.6.0 | 9/9 | 4/4 | 3/4 | 0/0 | 4/4 | 2/3 | 0/0 | 0/4 | 0/4 | 2 |" == row(found)
-    assert "- lost: harmful line (This PyTorch does not tell.)" in lines
-    assert "- elsewhere: as PyTorch does (plain PyTorch raises BufferError: no)" in lines
-    assert "- without a proven repair: unrepaired" == lines[-1]
-    assert 1 == unexplained
 
 
 def test_the_page_has_the_oldest_release_that_may_be_installed():

@@ -40,7 +40,7 @@ SLOW: dict[str, tuple[str, ...]] = {
         "test_a_lost_check_is_named", "test_a_right_program_keeps_its_outcome_where_eager_would_raise",
     ),
     "test_explain.py": (
-        "test_json_is_one_object_with_the_promised_fields", "test_the_last_backward_call_can_be_recorded",
+        "test_the_last_backward_call_can_be_recorded",
         "test_a_notebook_is_explained_up_to_a_cell", "test_the_readme_shows_what_the_command_prints",
         "test_a_right_program_ends_with_0", "test_a_text_is_explained_from_the_command_line_and_from_standard_input",
     ),

@@ -16,6 +16,8 @@ from autograder.view.text.sentences import Sentences
 from tests.corpus.judgement import judged
 from tests.corpus.once import recorded, run
 from tests.corpus.programs import programs
+from tests.stored import assert_stored
+from tests.view.shown import everything_shown
 
 CORPUS = programs()
 EACH = pytest.mark.parametrize("program", CORPUS, ids=lambda program: program.name)
@@ -135,6 +137,12 @@ def test_captions_are_short_and_complete(program):
         words = f"{caption.event} {caption.meaning} {caption.effect}".split()
         assert sum(is_number(word.strip("[](),.:;")) for word in words) <= 4, words
         assert set(sentences.describe(frame).split()) <= set(" ".join(astuple(caption)).split())
+
+
+@pytest.mark.parametrize("program", [p for p in CORPUS if "torch.empty(" not in p.source], ids=lambda p: p.name)
+def test_recording_and_pictures_are_the_stored_ones(program):
+    """Screen, timeline, each part of the recording, each caption and each frame of the scene are those that were stored."""
+    assert_stored("corpus.txt", program.name, everything_shown(recorded(program)))
 
 
 def is_number(word: str) -> bool:

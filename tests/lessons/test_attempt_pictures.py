@@ -7,12 +7,15 @@ import pytest
 
 from autograder.check import events
 from autograder.check.message import Incorrect
+from autograder.check.subject.inputs import use_seed
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.view.notebook import drawn_mimebundle
 from autograder.view.scene.composition import build_scene
 from autograder.view.text.gradient_values import is_wrong
+from autograder.view.text.report import as_text
 from tests.lessons.solving import verdict
 from tests.lessons.sources import exercises
+from tests.stored import assert_stored, digest
 
 WRONG = [
     pytest.param(path, exercise, answer, id=f"{exercise.id}: {answer.name}")
@@ -39,18 +42,25 @@ def test_an_answer_that_did_not_run_has_no_picture(path, exercise, answer, shown
 @pytest.mark.thorough
 @pytest.mark.parametrize(("path", "exercise", "answer"), [one for one in WRONG if one.id not in REFUSED])
 def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys):
-    """For a harmful write, the message names the student's own line, and the picture opens at it; the saved form is small."""
-    raised = verdict(path, exercise, answer.source)
+    """For a harmful write, the message names the student's own line, and the picture opens at it; the saved form is small.
+
+    Message, report and picture are those that were stored.
+    """
+    with use_seed(0):
+        raised = verdict(path, exercise, answer.source)
     assert Incorrect is type(raised)
     told = " ".join(str(raised).split())
     assert 1 == len(shown)
     (recording,) = shown
+    printed = capsys.readouterr().out
+    picture = digest(printed, "" if "torch.empty" in answer.source else as_text(recording))
+    assert_stored("wrong_answers.txt", f"{exercise.id}: {answer.name}", f"{raised}\n{picture}")
     if "read_counters" == exercise.id:  # it returns numbers: the program that they are about is shown
         assert "blind.zero_()" in recording.programs[0].source
         return
     assert set(recording.programs[0].source.splitlines()) >= set(answer.source.splitlines())
     assert 30_000 >= sum(len(form.encode()) for form in drawn_mimebundle(recording).values())
-    assert f"\n{exercise.id}: " in "\n" + capsys.readouterr().out
+    assert f"\n{exercise.id}: " in "\n" + printed
     named = [int(line) for line in re.findall(r"line (\d+): ", told.partition(" look at ")[2])]
     if "writes into the memory of" in told:
         harmful = {place.line for harm in recording.verdict.harms for place in harm.mutated_at}

@@ -96,33 +96,6 @@ def test_the_harmed_tensor_changes_its_look(recorded):
         assert state.split()[1] in freeze(scene, len(scene.frames) - 1).states[edge], "not only freed at the end"
 
 
-def test_versions_tick_on_every_name_of_the_counter(recorded):
-    """A write through the base changes the view's version too; one through `.data` changes only the version of `.data`."""
-    seen = freeze(build_scene(recorded("views")), 5).states
-    blind = freeze(build_scene(recorded("silently_wrong")), 5).states
-
-    assert ["■ v1", "■ v1"] == [seen[version("alias", tensor)] for tensor in (2, 3)]
-    assert ["v0", "v1"] == [blind[version("alias", tensor)].split()[1] for tensor in (3, 5)]
-
-
-def test_every_version_that_a_write_reaches_is_highlighted(recorded):
-    """The tick to version 10 is as visible as those to 1 and to 12."""
-    recording = recorded("loop")
-    key = version("alias", next(c.tensor for step in recording.steps for c in step.names if c.name == "out"))
-    ticks = [frame.changes[key] for frame in build_scene(recording).frames if key in frame.now]
-
-    assert [f"v{count}" for count in range(1, 13)] == [tick.split()[1] for tick in ticks]
-
-
-def test_a_released_tensor_does_not_turn_stale_later(recorded):
-    """After backward has freed its saved tensors, the optimizer's writes into weights are harmless."""
-    scene = build_scene(recorded("training"))
-    states = freeze(scene, len(scene.frames) - 1).states
-
-    assert {"on freed"} == {states[str(Key("saved", edge.id))] for edge in recorded("training").saved}
-    assert "v2" == states[version("tensor", 0)].split()[1]
-
-
 def test_predicting_stops_before_the_outcome(recording):
     """The prediction is asked for before every visit of backward and before the verdict."""
     scene = build_scene(recording, predict=True)

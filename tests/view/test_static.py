@@ -91,21 +91,6 @@ def test_what_xml_cannot_hold_is_replaced(recorded):
     assert "\ufffd\ufffd" in "".join(tree.itertext())
 
 
-def test_the_picture_shows_the_point(recorded):
-    """The frame at which the graph opens is that of the harmful write: both versions, the line, and the gradients."""
-    step = build_scene(recorded("silently_wrong")).decisive + 1
-    words = " ".join(ElementTree.fromstring(view.as_svg(recorded("silently_wrong"), step)).itertext())
-    for fact in (
-        "silently-wrong",
-        "saved v0, now v0",
-        "[[4]] became [[1]]",
-        "d.data",
-        "did not count it",
-        "w2.grad[0]",
-    ):
-        assert fact in words
-
-
 def test_a_step_out_of_range_is_refused(recorded):
     """The message gives the range of steps."""
     with pytest.raises(ValueError, match="has the steps 1 to 10; you asked for step 11"):

@@ -17,7 +17,6 @@ from autograder.tape.recording.schema import Recording, SourceFile, Step, from_j
 from autograder.tape.recording.verdict_types import Check, Fix, Gradient, GraphFault, Harm, Place, Verdict
 from autograder.view import shapes
 from autograder.view.draw.markup import write_svg
-from autograder.view.playback import Playback
 from autograder.view.scene.board import highlight
 from autograder.view.scene.composition import lines_shown
 from autograder.view.scene.timeline import timeline_of, timeline_text
@@ -25,50 +24,22 @@ from autograder.view.text.first_screen import changed_lines
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.headline import headline, title
 from autograder.view.text.naming import count_noun, join_few
+from tests.stored import assert_stored
+from tests.view.conftest import NAMES, stored
+from tests.view.shown import everything_shown
+
+HEAD = "import torch\nw = torch.ones(2, requires_grad=True)\n"
+LONG = {
+    "deep": "h = w\nfor i in range(300):\n    h = (h * w).tanh()\nh.data.mul_(2)\nh.square().sum().backward()\n",
+    "rounds": "for i in range(9):\n    h = w.exp()\n    if i > 6:\n        h.data.mul_(2)\n    h.sum().backward()\n",
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        pytest.param("raises_backward", "raises-backward: backward() stops with an error", id="the outcome, first"),
-        pytest.param("raises_backward", "MulBackward0 joins the graph and keeps", id="who keeps"),
-        pytest.param(
-            "raises_backward",
-            "MulBackward0 (line 8) keeps d from version 0, and it is now at version 1: backward will raise an error.",
-            id="what the write means for backward",
-        ),
-        pytest.param("silently_wrong", "It writes into d.data, the same memory as d.", id="the alias and its memory"),
-        pytest.param("silently_wrong", "If you call backward now: silently wrong.", id="the forecast"),
-        pytest.param("silently_wrong", "w2.grad gets [1]; the right value is [4].", id="the wrong gradient beside the right one"),
-        pytest.param("correct", "frees 1 saved tensor.", id="backward frees"),
-        pytest.param("raises_forward", "Line 4 stops: a leaf Variable that requires grad", id="an error in the forward"),
-        pytest.param("views", "u now comes from CopySlices", id="history is rebased"),
-        pytest.param("views", "It writes into u, the same memory as i.", id="a write to the base reaches the view"),
-        pytest.param("detached", "from version 0, and it is now at version 1: backward", id="a view's write counts once"),
-        pytest.param("modules", "9 new tensors are initialized.", id="a module's first values in one sentence"),
-        pytest.param("modules", "x (also batch) is now at version 1.", id="both names of one tensor"),
-        pytest.param(
-            "modules",
-            "It writes into model.1.num_batches_tracked and a tensor without a name. Their",
-            id="a write into a tensor without a name",
-        ),
-        pytest.param("modules", "and 3 more. Their version counters move.", id="an optimizer's step in one sentence"),
-        pytest.param("odd_values", "nan is [nan, inf, -inf].", id="not a number"),
-        pytest.param("odd_values", "重み is [2, 2].", id="a name in another script"),
-        pytest.param("odd_values", "empty is [].", id="no element"),
-    ],
-)  # fmt: skip
-def test_text_tells(recorded, name, sentence):
-    """The text form has each fact that the picture shows, for readers who do not see the picture."""
-    assert sentence in view.as_text(recorded(name))
-
-
-def test_every_step_has_its_sentence(recording):
-    """Each frame of each recording has its line."""
-    text = view.as_text(recording)
-    frames = Playback(recording).frames
-    assert all(f"{frame.number:>3}  " in text for frame in frames if frame.kind == "step")
-    assert len(recording.backward) == sum(frame.kind == "visit" for frame in frames)
+@pytest.mark.parametrize("name", [*NAMES, *LONG])
+def test_what_is_shown_is_what_was_stored(name):
+    """The whole text, which has each fact of the picture for readers who do not see it, the screen, and every picture."""
+    recording = record(HEAD + LONG[name], file="long.py") if name in LONG else stored(name)
+    assert_stored("view.txt", name, view.as_text(recording, most=60) + everything_shown(recording))
 
 
 def test_a_long_run_is_cut_in_the_middle_only_where_asked(recorded):
@@ -89,7 +60,6 @@ def test_a_backward_that_is_refused_does_not_run_to_its_end(recorded):
     assert "Backward runs" not in text
 
 
-HEAD = "import torch\nw = torch.ones(2, requires_grad=True)\n"
 ONE_LINE = "a, b = w.exp(), w.exp()\nfor h in (a, b):\n    h.mul_(2)\n(a + b).sum().backward()\n"
 TWO_LINES = "a, b = w.exp(), w.exp()\na.mul_(2)\nb.mul_(2)\n(a + b).sum().backward()\n"
 
@@ -269,15 +239,6 @@ def harm_at(harm: Harm, *lines: int) -> Harm:
     return msgspec.structs.replace(harm, mutated_at=tuple(Place(file, line, f"h{line}.mul_(2)") for line in lines))
 
 
-def test_the_answer_fits_on_a_screen(recording):
-    """For any recording, at most 25 lines of 100 columns, with the outcome first and the next steps last."""
-    lines = view.as_screen(recording).splitlines()
-    assert len(lines) <= LINES
-    assert max(map(len, lines)) <= WIDTH
-    assert lines[0].startswith(recording.verdict.outcome)
-    assert "--steps" in lines[-1]
-
-
 def test_it_fits_with_long_notes_and_repairs_too(recorded):
     """A long error, thirty notes and a repair of forty lines are shortened, with a remark."""
     long = "a word and " * 200
@@ -303,17 +264,6 @@ def test_it_fits_where_everything_is_long_and_nothing_is_proven(recorded):
     marks = {line[0] for line in lines if line[1:6].strip().isdigit() or line[2:6].strip().isdigit()}
     assert {">", "+"} <= marks
     assert any(line.startswith("Number of runs") and line.endswith(" 7.") for line in lines)
-
-
-def test_the_first_harm_is_told_in_a_sentence_with_its_code(recorded):
-    """The line, the alias, the overwritten tensor, the node that keeps it, and the error of the gradient."""
-    told = " ".join(view.as_screen(recorded("silently_wrong")).split())
-    assert (
-        "At line 9, `d.data[:] = 1` overwrites d through d.data, which MulBackward0 (line 8) keeps for backward."
-        in told
-    )
-    assert "> 9 | d.data[:] = 1" in told
-    assert "w2.grad is off" in told or "[1]; the right value is [4]" in told
 
 
 def test_every_line_that_does_harm_is_named(recorded):

@@ -10,6 +10,7 @@ from tests.grade.hostile.honest import HONEST
 from tests.grade.hostile.lesson import ASSIGNMENT, SECRET
 from tests.grade.hostile.odd_files import ODD
 from tests.grade.hostile.school import EVERY_ATTACK, FULL, enrol, listener, right_beside, wrong_beside
+from tests.stored import assert_stored
 
 LIMITS = Limits(cell_seconds=2, submission_seconds=8, memory_bytes=512 * MEBIBYTE)
 FEW = (
@@ -45,6 +46,17 @@ def test_every_attack_is_contained_and_all_honest_work_is_right(school):
     """No case has more or less than it deserves, whatever it tried."""
     _, rows, cases = school
     assert {case.name: case.deserved for case in cases} == {case.name: rows[case.student].points for case in cases}
+
+
+def test_each_cell_has_the_stored_grade_and_reason(school):
+    """For each case, each cell's state, points, line, kind of test and reason are those that were stored."""
+    _, rows, cases = school
+    for case in cases:
+        lines = []
+        for name, cell in (item for cells in rows[case.student].cells.values() for item in cells.items()):
+            points, reason = str(cell.points).removesuffix(".0"), cell.reason.partition("\n")[0]
+            lines.append(f"{name}: {cell.status}, {points}, line {cell.line}, {cell.kind}, {reason}")
+        assert_stored("hostile.txt", case.name, "\n".join(lines))
 
 
 def test_no_attack_touches_its_neighbours(school):

@@ -57,19 +57,8 @@ def test_json_is_exactly_the_object_of_the_contract(bug):
     assert promised | {"checks", "graph_faults", "runs", "excerpt", "messages"} == set(told)
     assert (1, "bug.py", "silently-wrong", None) == (told["version"], told["file"], told["outcome"], told["error"])
     harm = told["harms"][0]
-    fields = {
-        "tensor",
-        "mutated_at",
-        "through",
-        "saved_at",
-        "saved_by",
-        "saved_version",
-        "version_now",
-        "bytes_changed",
-        "kind",
-        "explanation",
-    }
-    assert fields == set(harm)
+    fields = "tensor mutated_at through saved_at saved_by saved_version version_now bytes_changed kind explanation"
+    assert set(fields.split()) == set(harm)
     assert [{"file": str(bug), "line": 11, "text": "h.data.mul_(2)"}] == harm["mutated_at"]
     assert {"got", "true", "off"} <= set(told["gradients"]["w"])
     assert told == json.loads(json.dumps(told, allow_nan=False))
