@@ -194,6 +194,7 @@ def student(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "is_learners_notebook", lambda: True)
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)  # as in a student's kernel
     monkeypatch.setattr(learner_progress.store, "file", tmp_path / "progress.json")
+    learner_progress.keep_progress()  # an earlier test may have begun it with a store of its own
     learner = Namespace()
     learner.run("import torch\n\nfrom autograder.check import passed, predicted\nfrom autograder.course import hint")
     return learner
