@@ -244,12 +244,18 @@ def _with_fixes(
     from autograder.tape.repair.repairs import find_repairs
     from autograder.tape.repair.suggestions import with_suggestions
 
+    def suggested(verdict: Verdict) -> Verdict:
+        return with_suggestions(verdict, factory, scope, prove if run else None)
+
     verdict, reason = recording.verdict, None
-    if has_repairs:
+    if not verdict.harms and any("create_graph=True" in fault.change for fault in verdict.graph_faults):
+        verdict = suggested(verdict)  # a search would offer `retain_graph=True`, which leaves this fault
+    is_mended = any(fault.was_run for fault in verdict.graph_faults)
+    if has_repairs and not is_mended:
         found = find_repairs(factory, verdict, prove)
         notes, reason = (*verdict.notes, *found.notes), found.reason
         verdict = structs.replace(verdict, fixes=found.fixes, notes=notes, runs=budget_in_force().runs)
-    verdict = with_suggestions(verdict, factory, scope, prove if run else None)
+    verdict = verdict if is_mended else suggested(verdict)
     # A change for a graph fault that was run is a fix: a note that no fix was found would be false.
     if reason and not any(fault.was_run for fault in verdict.graph_faults):
         verdict = structs.replace(verdict, notes=(*verdict.notes, reason))

@@ -69,15 +69,11 @@ def test_an_optimizer_that_an_error_kept_from_its_step_is_none_that_is_missing()
 
 def test_a_modified_graph_is_not_to_be_kept():
     """The step modified the second layer's weight, so that `retain_graph=True` would only lead to the next error."""
-    source = """
-        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        shared = net(torch.ones(1, 2))
-        shared.sum().backward(retain_graph=kept)
-        optimizer.step()
-        shared.exp().sum().backward()
-        """
-    text = HEAD + dedent(source).lstrip("\n")
+    text = HEAD + (
+        "net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "shared = net(torch.ones(1, 2))\nshared.sum().backward(retain_graph=kept)\n"
+        "optimizer.step()\nshared.exp().sum().backward()\n"
+    )
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         exec(text, {"kept": True})
     (fault,) = verdict_of(text.replace("=kept", "=False")).graph_faults
@@ -100,20 +96,25 @@ def test_a_state_whose_graph_was_modified_is_named():
 
 def test_a_target_outside_of_the_graph_starts_no_search_for_writes(monkeypatch):
     """No change of an in-place operation adds a tensor to the graph, so none is tried."""
-    source = """
-        x = torch.rand(4, 2, requires_grad=True)
-        y = nn.Linear(2, 1)(x).tanh()
-        def slope(of):
-            return torch.autograd.grad(of.sum(), x)[0]
-        loss = slope(y.detach().requires_grad_()).sum()
-        """
-    monkeypatch.setattr(repairs, "find_repairs", None)
-    verdict = explain_program(factory_of_text(HEAD + dedent(source).lstrip("\n"))).verdict
-
-    assert ("raises-backward", ["target not in the graph"]) == (
-        verdict.outcome,
-        [one.kind for one in verdict.graph_faults],
+    source = (
+        "x = torch.rand(4, 2, requires_grad=True)\ny = nn.Linear(2, 1)(x).tanh()\n"
+        "loss = torch.autograd.grad(y.detach().requires_grad_().sum(), x)[0].sum()\n"
     )
+    monkeypatch.setattr(repairs, "find_repairs", None)
+    verdict = explain_program(factory_of_text(HEAD + source)).verdict
+    assert ["target not in the graph"] == [one.kind for one in verdict.graph_faults]
+
+
+def test_a_penalty_whose_graph_is_freed_is_mended_by_a_graph_of_its_own():
+    """The gradient is x² + 8·w·x² = 9; with `retain_graph=True`, plain PyTorch would lose the second part."""
+    source = (
+        "x, w = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)\nout = (w * x**2).sum()\n"
+        "slope = torch.autograd.grad(out, x{})[0]\n(out + slope.pow(2).sum()).backward()\n"
+    )
+    verdict = explain_program(factory_of_text(HEAD + source.format(""))).verdict
+    exec(HEAD + source.format(change := ", create_graph=True"), names := {})
+    assert ((), 9) == (verdict.fixes, names["w"].grad)
+    assert f"+slope = torch.autograd.grad(out, x{change})[0]" in "".join(one.diff for one in verdict.graph_faults)
 
 
 @pytest.mark.parametrize(
@@ -218,14 +219,8 @@ def test_a_reentrant_checkpoint_without_gradients_is_no_wrong_gradient():
 
 def test_a_value_that_was_computed_without_recording_is_no_derivative():
     """`create_graph=True` would not give it a graph, so the only fault is the line that replaces the leaf."""
-    source = """
-        w = torch.tensor(1.0, requires_grad=True)
-        for _ in range(2):
-            (w - 3).square().backward()
-            with torch.no_grad():
-                w = w - 0.1 * w.grad
-    """
-    verdict = verdict_of(HEAD + dedent(source).lstrip("\n"))
+    source = "w = torch.tensor(1.0, requires_grad=True)\nfor _ in range(2):\n    (w - 3).square().backward()\n"
+    verdict = verdict_of(f"{HEAD}{source}    with torch.no_grad():\n        w = w - 0.1 * w.grad\n")
     assert ["leaf lost"] == [fault.kind for fault in verdict.graph_faults]
 
 
