@@ -86,9 +86,13 @@ def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the value that carries the graph of an earlier round, if backward raised an error at a modified tensor of that graph."""
     state, calls = evidence.state, evidence.state.flow.calls
     rounds = [number for number, call in enumerate(calls[:-1]) if call.place == calls[-1].place]
-    for node in [state.graph.nodes[one] for one in evidence.raised_nodes if one is not None] if rounds else ():
+    if not rounds:
+        return
+    call = state.backward_calls[rounds[-1]].call
+    repeated = {node.place for node in state.graph.nodes if node.step > call}  # lines of the loop, and not above it
+    for node in [state.graph.nodes[number] for number in evidence.raised_nodes if number is not None]:
         write = _modified_below(state, node)
-        if node.step <= state.backward_calls[rounds[-1]].call and write is not None:
+        if node.step <= call and node.place in repeated and write is not None:
             yield _carried_fault(state, node, write.place, is_modified=True)
 
 
