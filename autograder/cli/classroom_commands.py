@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.classroom.roster import FILE as ROSTER
-from autograder.cli.run_command import count, positive
+from autograder.cli.run_command import add_course, count, course_of, positive
 from autograder.errors import InputError, printable
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.locale.languages import LANGUAGES, language, speaking
@@ -84,9 +84,7 @@ def _add_report(verbs: Any) -> None:
         "report", help=translated("write a one-page class report: misconceptions and discussion questions")
     )
     report.add_argument("assignment", help="a lesson's name, or `all` for the last lesson and the whole course")
-    report.add_argument(
-        "--course", type=Path, metavar="DIR", help="course folder (default: class/ in a clone, else here)"
-    )
+    add_course(report)
     report.add_argument("--out", type=Path, metavar="PAGE.html", help="file to write the page to")
     report.add_argument("--json", action="store_true", help="one JSON object on standard output")
     report.add_argument("--language", default=language(), help=f"language of the page: {', '.join(LANGUAGES)}")
@@ -143,9 +141,7 @@ def _add_demo_class(verbs: Any) -> None:
 
 def _add_class(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("assignment", help="a lesson's name")
-    verb.add_argument(
-        "--course", type=Path, metavar="DIR", help="course folder (default: class/ in a clone, else here)"
-    )
+    add_course(verb)
 
 
 def _scale(words: str) -> float | str:
@@ -168,9 +164,8 @@ def _zone(name: str) -> datetime.tzinfo:
 def _collect(chosen: argparse.Namespace) -> int:
     from autograder.classroom.collect.collection import as_json, collect, print_collection
     from autograder.classroom.written_time import course_zone
-    from autograder.course.paths import CLASS
 
-    course = chosen.course or CLASS
+    course = course_of(chosen)
     roster = _roster(course, chosen.roster, chosen.student_column)
     zone = course_zone(course, chosen.timezone)
     done = collect(chosen.download, chosen.assignment, course, roster, chosen.platform, zone)
@@ -180,9 +175,8 @@ def _collect(chosen: argparse.Namespace) -> int:
 
 def _return(chosen: argparse.Namespace) -> int:
     from autograder.classroom.return_grades import return_grades
-    from autograder.course.paths import CLASS
 
-    course = chosen.course or CLASS
+    course = course_of(chosen)
     roster = _roster(course, chosen.roster, None)
     words = (chosen.assignment, course, chosen.to, chosen.worksheet, chosen.out, roster, chosen.column, chosen.scale)
     done = return_grades(*words)
@@ -193,18 +187,17 @@ def _return(chosen: argparse.Namespace) -> int:
 
 def _report(chosen: argparse.Namespace) -> int:
     from autograder.classroom.report.report_page import write_report
-    from autograder.course.paths import CLASS
 
     with speaking(known_language(chosen.language)):
-        print(write_report(chosen.assignment, chosen.course or CLASS, chosen.out, as_json=chosen.json))
+        print(write_report(chosen.assignment, course_of(chosen), chosen.out, as_json=chosen.json))
     return 0
 
 
 def _similar(chosen: argparse.Namespace) -> int:
     from autograder.classroom.similar_report import similar_html, similar_report
-    from autograder.course.paths import CLASS, replace_file
+    from autograder.course.paths import replace_file
 
-    report = similar_report(chosen.assignment, chosen.course or CLASS)
+    report = similar_report(chosen.assignment, course_of(chosen))
     target = chosen.out or Path(f"similar-{chosen.assignment}.html")
     try:
         replace_file(target, similar_html(report).encode())
@@ -218,9 +211,8 @@ def _similar(chosen: argparse.Namespace) -> int:
 
 def _read(chosen: argparse.Namespace) -> int:
     from autograder.classroom.reading import read_answers
-    from autograder.course.paths import CLASS
 
-    done = read_answers(chosen.assignment, chosen.course or CLASS, chosen.sample)
+    done = read_answers(chosen.assignment, course_of(chosen), chosen.sample)
     print(f"Imported {done.taken} marks into the gradebook; {done.waiting} of {done.answers} answers have no mark yet")
     if done.second:
         print(
@@ -255,7 +247,6 @@ def _harness(chosen: argparse.Namespace) -> int:
 
 def _demo_class(chosen: argparse.Namespace) -> int:
     from autograder.classroom.demo_class import make_demo_class
-    from autograder.errors import printable
 
     make_demo_class(chosen.folder)
     there = shlex.quote(printable(str(chosen.folder)))

@@ -67,7 +67,7 @@ def examine() -> list[Finding]:
     """Return the findings on this machine."""
     python = Finding("Python", platform.python_version())
     packages = [_package(name, install_command(extra)) for name, extra in PACKAGES.items()]
-    return [python, _torch(), *packages, _browser(), _isolation(), *_walls()]
+    return [python, _torch(), *packages, _browser(), _isolation(), *_layers()]
 
 
 def _torch() -> Finding:
@@ -95,7 +95,7 @@ def _isolation() -> Finding:
     return Finding("isolation", reached, obstacle and f"to grade at level {STRONGEST!r}: {obstacle}")
 
 
-def _walls() -> list[Finding]:
+def _layers() -> list[Finding]:
     """Return the findings on every isolation layer, each tried now; an empty list on other systems than Linux."""
     if sys.platform != "linux":
         return []

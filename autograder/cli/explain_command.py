@@ -295,17 +295,12 @@ def _explain(chosen: argparse.Namespace) -> int:
     with PartialAnswer() as partial, tempfile.TemporaryDirectory(prefix="autograder-") as root:
         explanation = ExplainRun(chosen, partial, root)
         here = argparse.Namespace(**vars(chosen) | {"run": lambda _: explanation.run()})
-        return _watched(chosen, here, partial)
-
-
-def _watched(chosen: argparse.Namespace, here: argparse.Namespace, partial: PartialAnswer) -> int:
-    """Run the command in a separate process, which is killed when the time is up, and return the exit code."""
-    try:
-        return run_in_fork(lambda: run_command(here, "explain"), chosen.budget)
-    except LateError:
-        return _answered_late(chosen, partial)
-    except EndedError as error:
-        raise CommandError(text_of_end(chosen.shown, str(error))) from None
+        try:  # in a separate process, which is killed when the time is up
+            return run_in_fork(lambda: run_command(here, "explain"), chosen.budget)
+        except LateError:
+            return _answered_late(chosen, partial)
+        except EndedError as error:
+            raise CommandError(text_of_end(chosen.shown, str(error))) from None
 
 
 def _answered_late(chosen: argparse.Namespace, partial: PartialAnswer) -> int:

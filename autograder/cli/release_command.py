@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autograder.cli.run_command import add_course, course_of
 from autograder.errors import InputError
 from autograder.locale.translations import translated
 
@@ -44,12 +45,7 @@ def add_to(verbs: Any) -> None:
         metavar="CSV",
         help="class list: write COURSE/handouts/STUDENT/ASSIGNMENT, a different variant for each student",
     )
-    release.add_argument(
-        "--course",
-        type=Path,
-        metavar="DIR",
-        help="with --for-each or --to: the class's folder (default: class/ in a clone, else here)",
-    )
+    add_course(release, "with --for-each or --to: the class's folder")
     release.add_argument(
         "--for-credit",
         action="store_true",
@@ -90,7 +86,7 @@ def _release(chosen: argparse.Namespace) -> int:
 
 def _hand_out(chosen: argparse.Namespace) -> int:
     from autograder.classroom.handout_package import Terms, check_target
-    from autograder.course.paths import CLASS
+    from autograder.course.variants.handout import release_for_all
     from autograder.grade.batch.classroom import open_class
 
     option = "--for-each" if chosen.for_each is not None else "--to"
@@ -100,7 +96,7 @@ def _hand_out(chosen: argparse.Namespace) -> int:
         raise InputError(f"--check, --seed and --language cannot be combined with {option}")
     if (chosen.to is None) != (chosen.out is None):
         raise InputError("--to and --out require each other: name the platform, and the folder for the zip")
-    course = chosen.course or CLASS
+    course = course_of(chosen)
     if chosen.course is None:
         course.mkdir(exist_ok=True)
     classroom = open_class(course, chosen.assignment, without_submissions=True)
@@ -108,7 +104,11 @@ def _hand_out(chosen: argparse.Namespace) -> int:
     if chosen.out is not None:
         check_target(chosen.out, terms)
     with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
-        folders = _for_each(chosen, classroom) if chosen.for_each else {"": _for_all(chosen, classroom, Path(folder))}
+        if chosen.for_each:
+            folders = _for_each(chosen, classroom)
+        else:
+            about = (chosen.assignment, classroom.sources, classroom.settings(), Path(folder))
+            folders = {"": release_for_all(*about, for_credit=chosen.for_credit)}
         if chosen.out is not None:
             _write_packages(chosen.out, terms, folders, classroom)
     if chosen.for_each:
@@ -134,13 +134,6 @@ def _for_each(chosen: argparse.Namespace, classroom: Classroom) -> dict[str, Pat
     )
     _print_handout(done, chosen.assignment, with_exercises=chosen.for_credit)
     return {student: done.folder / student / chosen.assignment for student in done.students}
-
-
-def _for_all(chosen: argparse.Namespace, classroom: Classroom, folder: Path) -> Path:
-    from autograder.course.variants.handout import release_for_all
-
-    settings = classroom.settings()
-    return release_for_all(chosen.assignment, classroom.sources, settings, folder, for_credit=chosen.for_credit)
 
 
 def _write_packages(out: Path, terms: Terms, folders: dict[str, Path], classroom: Classroom) -> None:

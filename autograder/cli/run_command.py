@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from autograder.errors import AutograderError, UnfinishedError
@@ -35,6 +36,18 @@ def count(words: str) -> int:
         if (number := int(words)) >= 0:
             return number
     raise argparse.ArgumentTypeError(f"{words!r} is not a whole number from 0 up")
+
+
+def add_course(verb: argparse.ArgumentParser, folder: str = "course folder") -> None:
+    """Add the option `--course`; `folder` describes its value."""
+    verb.add_argument("--course", type=Path, metavar="DIR", help=f"{folder} (default: class/ in a clone, else here)")
+
+
+def course_of(chosen: argparse.Namespace) -> Path:
+    """Return the course's folder that `--course` names, or the default."""
+    from autograder.course.paths import CLASS  # reads the current folder
+
+    return chosen.course or CLASS
 
 
 WRONG_USE = 2

@@ -70,13 +70,7 @@ def attempt(path: Path, progress: Callable[[int, int], None] = lambda cell, cell
 def _verdict(cell: NotebookNode) -> ExerciseResult:
     points, max_points = determine_grade(cell)
     errors = [output for output in cell.outputs if output.output_type == "error"]
-    message = errors[0].evalue if errors else ""
-    return ExerciseResult(
-        cell.metadata.nbgrader.grade_id, _status(points == max_points, errors), points or 0.0, max_points, message
-    )
-
-
-def _status(full_marks: bool, errors: list[NotebookNode]) -> Status:
-    if full_marks:
-        return "correct"
-    return "not attempted" if errors and errors[0].ename == "NotAttempted" else "incorrect"
+    name, message = (errors[0].ename, errors[0].evalue) if errors else ("", "")
+    failure: Status = "not attempted" if name == "NotAttempted" else "incorrect"
+    status = "correct" if points == max_points else failure
+    return ExerciseResult(cell.metadata.nbgrader.grade_id, status, points or 0.0, max_points, message)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -79,6 +79,11 @@ class AuthorError(InputError):
     """A source notebook breaks a rule of the author's cells; the message names the cell."""
 
 
+def is_authors(metadata: Mapping[str, Any]) -> bool:
+    """Return whether a cell with these metadata is one of the author's, which are not released."""
+    return bool(set(AUTHOR_TAGS) & set(metadata.get("tags", [])))
+
+
 def exercises(path: Path) -> list[AuthorExercise]:
     """Return the exercises of a source notebook in order; predictions are exercises without author's cells.
 
@@ -117,15 +122,8 @@ def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
     return exercises
 
 
-def setup(path: Path) -> str:
-    """Return the code before the first exercise: the imports that every answer may use."""
-    from autograder.course.canonical import read
-
-    return setup_of(read(path))
-
-
 def setup_of(notebook: NotebookNode) -> str:
-    """Return the code before the first exercise of a notebook that has been read."""
+    """Return the code before the first exercise of a notebook: the imports that every answer may use."""
     sources = []
     for cell in notebook.cells:
         if {"stub", PROGRAM} & set(cell.metadata.get("tags", [])):

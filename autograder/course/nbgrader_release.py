@@ -11,7 +11,7 @@ from traitlets.config import Config
 from traitlets.config.loader import LazyConfigValue
 from traitlets.utils.importstring import import_item
 
-from autograder.course.author_cells import AUTHOR_TAGS
+from autograder.course.author_cells import is_authors
 
 
 class RemoveAuthorCells(NbGraderPreprocessor):
@@ -19,7 +19,7 @@ class RemoveAuthorCells(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Return the notebook without the author's cells."""
-        nb.cells = [cell for cell in nb.cells if not set(AUTHOR_TAGS) & set(cell.metadata.get("tags", []))]
+        nb.cells = [cell for cell in nb.cells if not is_authors(cell.metadata)]
         return nb, resources
 
 

@@ -39,6 +39,14 @@ def lessons(folder: Path = NOTEBOOKS) -> list[Path]:
     return sorted(path for path in folder.glob("*/*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 
 
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files by their paths below a folder, and create the folders above them."""
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file atomically: a reader sees the old contents or the new ones."""
     replace_files({path: data})

@@ -6,7 +6,9 @@ passed a check would have to wait. The files were validated by `release`.
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +50,18 @@ def mark_for_credit(notebook: Any) -> None:
             cell.source = "\n".join(lines).replace("there are three hints", "there are two hints").strip("\n")
 
 
-def is_for_credit(exercise: str, folder: Path | None = None) -> bool:
-    """Return whether a folder, by default the kernel's current folder, has a marked notebook with this exercise."""
-    for path in sorted((folder or Path.cwd()).glob("*.ipynb")):
-        try:
-            notebook = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+def notebooks_here() -> Iterator[dict[str, Any]]:
+    """Yield the notebooks in the kernel's current folder as JSON, without damaged ones and files that are being written."""
+    for path in sorted(Path.cwd().glob("*.ipynb")):
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            yield msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+
+
+def is_for_credit(exercise: str) -> bool:
+    """Return whether the kernel's current folder has a marked notebook with this exercise."""
+    for notebook in notebooks_here():
+        with contextlib.suppress(KeyError, TypeError, AttributeError):  # a damaged notebook
             ids = {cell["metadata"].get("nbgrader", {}).get("grade_id") for cell in notebook["cells"]}
             if notebook["metadata"].get(METADATA) and exercise in ids:
                 return True
-        except (OSError, KeyError, TypeError, AttributeError, msgspec.MsgspecError):
-            continue  # a damaged notebook, or a file that is being written
     return False

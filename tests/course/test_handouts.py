@@ -81,7 +81,7 @@ def test_every_answer_has_its_verdict_in_a_variant(lesson, seed, monkeypatch):
     """Stubs count as not attempted, right answers pass, and each wrong one is refused in the words that belong to the variant."""
     monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
     proven = VariantProof(lesson, vary(read(SOURCES[lesson]), seed, CHANGES[lesson]), seed).prove()
-    assert len(proven.key) >= 5
+    assert len(proven.exercises) >= 5
 
 
 def test_a_name_is_changed_where_it_is_the_variable():
@@ -172,8 +172,8 @@ def test_an_alternative_that_is_another_exercise_is_refused():
     wrong = DeclaredChanges(choices=(ExerciseChoice("test_double", "?", ("== 6",), (("== 9",),)),))
     right = DeclaredChanges(choices=(ExerciseChoice("test_double", "?", ("== 6", "2 * x"), (("== 9", "3 * x"),)),))
     seeds = range(6)
-    keys = [VariantProof("first", vary(notebook(*cells), seed, right), seed).prove().key for seed in seeds]
-    assert {"2", "3"} == {re.search(r"(\d) \* x", key["test_double"])[1] for key in keys}
+    proven = [VariantProof("first", vary(notebook(*cells), seed, right), seed).prove().exercises for seed in seeds]
+    assert {"2", "3"} == {re.search(r"(\d) \* x", double.answers[0])[1] for [double] in proven}
     with pytest.raises(VariantError, match="AssertionError"):
         [VariantProof("first", vary(notebook(*cells), seed, wrong), seed).prove() for seed in seeds]
 

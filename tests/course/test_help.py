@@ -13,7 +13,7 @@ import pytest
 from autograder.check.events import passed
 from autograder.check.message import NotAttempted
 from autograder.course import catalogue
-from autograder.course.author_cells import exercises_of, setup, setup_of
+from autograder.course.author_cells import exercises_of, setup_of
 from autograder.course.canonical import read
 from autograder.course.catalogue import lessons
 from autograder.course.learner import after_success, hints, learner_progress
@@ -114,7 +114,7 @@ def test_who_saw_the_answer_can_pass_a_twin(store, capsys, monkeypatch):
     assert first.stub not in twin
     assert 'check("open_gate"' in twin
     learner = Namespace()
-    learner.run(setup(source))
+    learner.run(setup_of(read(source)))
     with pytest.raises(NotAttempted):
         learner.run(twin)
 

@@ -115,13 +115,13 @@ def share(value: Any) -> dict[str, Any]:
     parts: dict[bytes, int] = {}
     kept: list[Any] = []
 
-    def shared(one: Any) -> Any:
-        if not isinstance(one, dict | list):
-            return one
-        text = _text(one)
+    def shared(part: Any) -> Any:
+        if not isinstance(part, dict | list):
+            return part
+        text = msgspec.json.encode(part)
         if text in parts:
             return {"$": parts[text]}
-        made = [shared(item) for item in one] if isinstance(one, list) else {k: shared(v) for k, v in one.items()}
+        made = [shared(item) for item in part] if isinstance(part, list) else {k: shared(v) for k, v in part.items()}
         if text not in often:
             return made
         parts[text] = len(kept)
@@ -134,15 +134,11 @@ def share(value: Any) -> dict[str, Any]:
 def _texts(value: Any) -> Iterator[bytes]:
     """Yield the JSON of every container in a value that is large enough to share."""
     if isinstance(value, dict | list):
-        text = _text(value)
+        text = msgspec.json.encode(value)
         if len(text) >= WORTH_SHARING:
             yield text
             for item in value.values() if isinstance(value, dict) else value:
                 yield from _texts(item)
-
-
-def _text(value: Any) -> bytes:
-    return msgspec.json.encode(value)
 
 
 ROOT_MARK = "@root@/"

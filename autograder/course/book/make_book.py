@@ -55,7 +55,9 @@ def blocks_of(notebooks: Sequence[Path], kept: Path | None) -> list[list[Block]]
     """
     known = {path: _read_blocks(kept, path) for path in notebooks}
     # The largest first, so that no core waits for a long one at the end.
-    missing = sorted((path for path, blocks in known.items() if blocks is None), key=_size, reverse=True)
+    missing = sorted(
+        (path for path, blocks in known.items() if blocks is None), key=lambda path: path.stat().st_size, reverse=True
+    )
     for path, encoded in zip(missing, _record_all(missing), strict=True):
         known[path] = encoded
         if kept is not None:
@@ -85,10 +87,6 @@ def _read_blocks(kept: Path | None, notebook: Path) -> bytes | None:
     return file.read_bytes() if file is not None and file.is_file() else None
 
 
-def _size(notebook: Path) -> int:
-    return notebook.stat().st_size
-
-
 def _key(notebook: Path) -> str:
     return hashlib.sha256(notebook.read_bytes() + _surroundings(language())).hexdigest()[:24]
 
@@ -99,8 +97,8 @@ def _surroundings(spoken: str) -> bytes:
     whole = hashlib.sha256(f"{importlib.metadata.version('torch')} {spoken}".encode())
     for file in po_files(spoken):
         whole.update(file.read_bytes())
-    for room in ("tape", "check", "course", "view", "locale"):
-        for file in sorted((PACKAGE / room).rglob("*.*")):
+    for folder in ("tape", "check", "course", "view", "locale"):
+        for file in sorted((PACKAGE / folder).rglob("*.*")):
             if file.suffix in (".json", ".py", ".toml"):
                 whole.update(file.read_bytes())
     return whole.digest()

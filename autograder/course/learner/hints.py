@@ -40,12 +40,12 @@ def another_variant(
         changes: the declared differences between variants.
         known: programs that the student has already had, in addition to the original one.
     """
-    had = {_one(exercise, lesson)[0], *known}
-    variants = (_one(exercise, vary(lesson, seed, changes)) for seed in SEEDS)
+    had = {_stub_and_check(exercise, lesson)[0], *known}
+    variants = (_stub_and_check(exercise, vary(lesson, seed, changes)) for seed in SEEDS)
     return next((f"{stub}\n\n\n{check}" for stub, check in variants if stub not in had), None)
 
 
-def _one(exercise: str, lesson: NotebookNode) -> tuple[str, str]:
+def _stub_and_check(exercise: str, lesson: NotebookNode) -> tuple[str, str]:
     return next((known.stub, known.check) for known in exercises_of(lesson) if known.id == exercise)
 
 
@@ -173,7 +173,6 @@ def as_handed_out(source: Path, exercise: str) -> NotebookNode:
     if variant is None:
         return notebook
     from autograder.course.variants.declared_changes import NOTHING, read_changes
-    from autograder.course.variants.variant import vary
 
     return vary(notebook, variant.seed, read_changes(SOLUTIONS).get(source.stem, NOTHING))
 

@@ -18,27 +18,40 @@ from autograder.check.shown_message import CARD, is_learners_notebook
 from autograder.course.catalogue import Lesson, belief_behind, beliefs, lessons
 from autograder.course.paths import HOME, replace_file
 from autograder.errors import html_with_code
+from autograder.graded import EXECUTION
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translated
 
 
-class Store:
-    """The file with the passed exercises; an error on reading or writing is reported once."""
+class LocalFile:
+    """A file on the student's machine; an error on reading or writing is reported once."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._complained = False
+
+    def _complain(self, sentence: str) -> None:
+        if not self._complained:
+            print(sentence)
+        self._complained = True
+
+
+class Store(LocalFile):
+    """The file with the passed exercises."""
 
     def __init__(self, file: Path | None = None) -> None:
         # The tests run whole lessons, some in their own kernels; those passes must not count for the student.
-        self.file = file or Path(os.environ.get("AUTOGRADER_PROGRESS", HOME / "progress.json"))
-        self._complained = False
+        super().__init__(file or Path(os.environ.get("AUTOGRADER_PROGRESS", HOME / "progress.json")))
 
     def passed(self) -> set[str]:
         """Return the ids of all exercises that have passed."""
         return set(self._read().get("passed", []))
 
     def add(self, exercise: str) -> None:
-        """Record that the exercise passed; has no effect under nbgrader, where the file would be the teacher's."""
+        """Record that the exercise passed."""
         known = self.passed()
-        if exercise not in known and "NBGRADER_EXECUTION" not in os.environ:
-            self._write({**self._read(), "passed": sorted(known | {exercise})})
+        if exercise not in known:
+            self._keep("passed", sorted(known | {exercise}))
 
     def seen(self) -> set[str]:
         """Return the ids of the exercises whose model answer was shown before they passed."""
@@ -46,8 +59,7 @@ class Store:
 
     def mark_seen(self, exercise: str) -> None:
         """Record that the model answer was shown before the exercise passed."""
-        if "NBGRADER_EXECUTION" not in os.environ:
-            self._write({**self._read(), "seen": sorted(self.seen() | {exercise})})
+        self._keep("seen", sorted(self.seen() | {exercise}))
 
     def beliefs(self) -> Counter[str]:
         """Return how often each belief has led to a wrong prediction."""
@@ -55,8 +67,7 @@ class Store:
 
     def add_belief(self, belief: str) -> None:
         """Record that a wrong prediction pointed to this belief; it stays on the student's machine."""
-        if "NBGRADER_EXECUTION" not in os.environ:
-            self._write({**self._read(), "beliefs": [*self._read().get("beliefs", []), belief]})
+        self._keep("beliefs", [*self._read().get("beliefs", []), belief])
 
     def first_wrong(self) -> set[str]:
         """Return the predictions whose first answer was wrong."""
@@ -64,14 +75,18 @@ class Store:
 
     def keep_first(self, prediction: str, choice: str) -> None:
         """Record the first answer to a prediction, which stays on the student's machine; "" stands for the right one."""
-        content = self._read()
-        rows = content.get("first", [])
-        if "NBGRADER_EXECUTION" not in os.environ and not any(row.startswith(f"{prediction}=") for row in rows):
-            self._write({**content, "first": [*rows, f"{prediction}={choice}"]})
+        rows = self._read().get("first", [])
+        if not any(row.startswith(f"{prediction}=") for row in rows):
+            self._keep("first", [*rows, f"{prediction}={choice}"])
 
     def clear(self) -> None:
         """Delete all recorded progress."""
         self._write({"passed": []})
+
+    def _keep(self, key: str, rows: list[str]) -> None:
+        """Store the rows of a key; has no effect under nbgrader, where the file would be the teacher's."""
+        if EXECUTION not in os.environ:
+            self._write(self._read() | {key: rows})
 
     def _read(self) -> dict[str, list[str]]:
         try:
@@ -98,11 +113,6 @@ class Store:
                     reason=error.strerror,
                 )
             )
-
-    def _complain(self, sentence: str) -> None:
-        if not self._complained:
-            print(sentence)
-        self._complained = True
 
 
 store = Store()

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from autograder.course.learner.learner_progress import store
+from autograder.course.learner.learner_progress import LocalFile, store
 from autograder.course.paths import replace_file
 from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.verdict_types import Outcome
@@ -89,12 +89,11 @@ class PracticeResults(msgspec.Struct, frozen=True):
     review: dict[str, ReviewState] = {}
 
 
-class PracticeStore:
-    """The file. If it cannot be read, it is renamed; if it cannot be written, this is reported once."""
+class PracticeStore(LocalFile):
+    """The file, which is renamed if it cannot be read."""
 
     def __init__(self, file: Path | None = None) -> None:
-        self.file = file or store.file.with_name("practice.json")
-        self._complained = False
+        super().__init__(file or store.file.with_name("practice.json"))
 
     def read(self) -> PracticeResults:
         """Return the stored answers; empty if the file is missing or damaged."""
@@ -139,8 +138,3 @@ class PracticeStore:
         except OSError as error:
             message = translatable("Answers cannot be kept: {file} cannot be written ({reason}).")
             self._complain(translated(message, file=self.file, reason=error.strerror))
-
-    def _complain(self, sentence: str) -> None:
-        if not self._complained:
-            print(sentence)
-        self._complained = True

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from autograder.course.stored_notebook import notebooks_here
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, choose, rename
 
 if TYPE_CHECKING:
@@ -43,23 +43,23 @@ class OwnVariant(msgspec.Struct, frozen=True):
 def carried_seed(notebook: bytes) -> int | None:
     """Return the seed of the variant that a notebook's metadata names; None for a notebook that is not a variant."""
     try:
-        metadata = msgspec.json.decode(notebook, type=dict[str, Any])["metadata"]
-        return msgspec.convert(metadata[METADATA], OwnVariant).seed
-    except (KeyError, TypeError, msgspec.MsgspecError):
+        variant = _variant_in(msgspec.json.decode(notebook, type=dict[str, Any]))
+    except msgspec.MsgspecError:
         return None
+    return variant.seed if variant else None
 
 
-def own_variant(exercise: str, folder: Path | None = None) -> OwnVariant | None:
-    """Return the variant with this exercise in a folder, by default the kernel's current folder; None if there is no variant."""
-    for path in sorted((folder or Path.cwd()).glob("*.ipynb")):
-        try:
-            metadata = msgspec.json.decode(path.read_bytes(), type=dict[str, Any]).get("metadata", {})
-            variant = msgspec.convert(metadata[METADATA], OwnVariant)
-        except (OSError, KeyError, TypeError, msgspec.MsgspecError):
-            continue  # not a variant, or a file that is being written
-        if exercise in variant.stubs:
-            return variant
-    return None
+def own_variant(exercise: str) -> OwnVariant | None:
+    """Return the variant with this exercise in the kernel's current folder; None if there is no variant."""
+    variants = (variant for notebook in notebooks_here() if (variant := _variant_in(notebook)))
+    return next((variant for variant in variants if exercise in variant.stubs), None)
+
+
+def _variant_in(notebook: dict[str, Any]) -> OwnVariant | None:
+    try:
+        return msgspec.convert(notebook["metadata"][METADATA], OwnVariant)
+    except (KeyError, TypeError, msgspec.ValidationError):
+        return None
 
 
 def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) -> NotebookNode:

@@ -67,11 +67,6 @@ class ProvenVariant(msgspec.Struct, frozen=True):
     setup: str
     exercises: tuple[ProvenExercise, ...]
 
-    @property
-    def key(self) -> dict[str, str]:
-        """The model answer to each exercise."""
-        return {exercise.id: exercise.answers[0] for exercise in self.exercises}
-
 
 class VariantProof:
     """Runs the answers of one variant of a source notebook, in this process.

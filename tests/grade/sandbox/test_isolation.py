@@ -113,7 +113,7 @@ def test_importing_the_grader_changes_no_other_import():
 
 def test_doctor_has_a_line_for_each_wall():
     """The protections that this machine provides for a submission, without advice if none is missing."""
-    found = {wall.what: wall for wall in doctor._walls()}
+    found = {wall.what: wall for wall in doctor._layers()}
     assert ["system calls", "namespaces", "keyring", "processes", "memory", "processors"] == list(found)
     assert "filtered" == found["system calls"].found
     assert set(found) < {finding.what for finding in examine()}
@@ -122,7 +122,7 @@ def test_doctor_has_a_line_for_each_wall():
 def test_doctor_says_what_a_machine_refuses(monkeypatch):
     """The reason that was given, and what is weaker."""
     monkeypatch.setitem(doctor.TRIALS, "namespaces", "raise OSError('unshare: Operation not permitted')")
-    (wall,) = [wall for wall in doctor._walls() if wall.what == "namespaces"]
+    (wall,) = [wall for wall in doctor._layers() if wall.what == "namespaces"]
     assert "refused" == wall.found
     assert wall.advice.startswith("unshare: Operation not permitted; allow user namespaces")
 
