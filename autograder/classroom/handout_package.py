@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 
 from autograder.classroom.harness_zip import files_below, locked_requirements
 from autograder.classroom.worksheet import zip_of
+from autograder.course.paths import write_files
 from autograder.errors import InputError, printable
 from autograder.locale.translations import translated_templates
 from autograder.requirements import require_clone
@@ -122,10 +123,7 @@ def _write(target: Path, files: Mapping[str, bytes], student: str, unpacked: boo
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(zip_of(files))
         return
-    for name, data in files.items():
-        path = (target if student else target.parent) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+    write_files(target if student else target.parent, files)
 
 
 def _shared(folder: Path, glossary: Path) -> dict[str, bytes]:

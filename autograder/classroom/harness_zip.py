@@ -6,8 +6,6 @@ The zip contains this package, the versions of its dependencies, the assignment'
 from __future__ import annotations
 
 import importlib.metadata
-import io
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from autograder.classroom.worksheet import WHEN
+from autograder.classroom.worksheet import zip_of
 from autograder.course.paths import replace_file
 from autograder.errors import InputError, printable
 from autograder.grade.batch.assignment import validate_assignment
@@ -57,7 +55,7 @@ def read_terms(folder: Path) -> HarnessTerms:
     return msgspec.json.decode((folder / FILE).read_bytes(), type=HarnessTerms)
 
 
-DISTRIBUTION, EXTRA = "autograd-er", "grade"
+DISTRIBUTION = "autograd-er"
 TEMPLATES = Path(__file__).parent / "template"
 PROGRAMS = ("setup.sh", "run_autograder")
 
@@ -83,9 +81,7 @@ def write_harness(
         target: the path of the zip.
         assignment: the name of its folder among the sources.
         course: the course's folder.
-        isolation: the weakest level at which the container may grade.
-        hidden_tests: the information about a failed hidden test that a student gets: "none", "name" or "message".
-        visibility: when a student sees the result of a test with a hidden part.
+        isolation, hidden_tests, visibility: as in `HarnessTerms`.
         requirements: a file in pip's format with the packages, other than PyTorch, that the assignment imports.
         on_step: called when the grading of a generated submission begins.
 
@@ -110,7 +106,7 @@ def write_harness(
         },
     )
     try:
-        replace_file(target, _zip(dict(_files(classroom, terms, more))))
+        replace_file(target, zip_of(dict(_files(classroom, terms, more)), PROGRAMS))
     except OSError as error:
         raise HarnessError(f"the zip cannot be written to {printable(str(target))} ({error.strerror})") from None
     return reports
@@ -125,22 +121,20 @@ def _requirements_in(path: Path) -> str:
 
 
 def locked_requirements(
-    distribution: str = DISTRIBUTION,
-    extra: str = EXTRA,
+    extra: str = "grade",
     *,
     systems: Sequence[Mapping[str, str]] = ({},),
     leaves: tuple[str, ...] = ("torch",),
 ) -> dict[str, str]:
-    """Return the direct and indirect dependencies of an installed distribution with their versions.
+    """Return the direct and indirect dependencies of this package, as installed, with their versions.
 
     Args:
-        distribution: the distribution's name.
         extra: the extra whose dependencies are included.
         systems: the values of markers, by name, on each system to consider; by default, on this one.
         leaves: the packages whose own dependencies are not included.
     """
     versions: dict[str, str] = {}
-    waiting = [(distribution, {"", extra})]
+    waiting = [(DISTRIBUTION, {"", extra})]
     while waiting:
         name, extras = waiting.pop()
         for line in importlib.metadata.requires(name) or ():
@@ -152,7 +146,7 @@ def locked_requirements(
             if known not in versions or needed.extras:
                 versions[known] = _installed_version(known)
                 waiting += [(known, {"", *needed.extras})] if known not in leaves and versions[known] else []
-    versions.pop(distribution, None)
+    versions.pop(DISTRIBUTION, None)
     return dict(sorted(versions.items()))
 
 
@@ -184,14 +178,3 @@ def files_below(folder: Path, place: str, patterns: tuple[str, ...] = ("**/*",))
         parts = path.relative_to(folder).parts
         if path.is_file() and "__pycache__" not in parts and ".ipynb_checkpoints" not in parts:
             yield "/".join([place, *parts]), path.read_bytes()
-
-
-def _zip(files: dict[str, bytes]) -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            info = zipfile.ZipInfo(name, WHEN)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = (0o755 if name in PROGRAMS else 0o644) << 16
-            archive.writestr(info, content)
-    return data.getvalue()

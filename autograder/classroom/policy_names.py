@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from nbgrader.api import Assignment, Student
@@ -64,12 +63,8 @@ STUDENT = (
 )
 
 
-@dataclass(frozen=True)
-class _Named:
-    """A name in the file, and the setting that contains it."""
-
-    setting: str
-    name: str
+_Named = tuple[str, str]
+"""A setting of the file, and a name that it contains."""
 
 
 def checked_policy(classroom: Classroom) -> CoursePolicy:
@@ -86,13 +81,13 @@ def checked_policy(classroom: Classroom) -> CoursePolicy:
 
 
 def _assignments_in(policy: CoursePolicy) -> list[_Named]:
-    named = [_Named("assignments", name) for name in policy.assignments]
-    return named + [_Named("drop_lowest", name) for rule in policy.drop_lowest for name in rule.assignments]
+    named = [("assignments", name) for name in policy.assignments]
+    return named + [("drop_lowest", name) for rule in policy.drop_lowest for name in rule.assignments]
 
 
 def _students_in(policy: CoursePolicy) -> list[_Named]:
-    return [_Named("left", student) for student in policy.left] + [
-        _Named(f"assignments.{assignment}.{setting}", student)
+    return [("left", student) for student in policy.left] + [
+        (f"assignments.{assignment}.{setting}", student)
         for assignment, rules in policy.assignments.items()
         for setting, students in (("extensions", rules.extensions), ("excused", rules.excused))
         for student in students
@@ -102,10 +97,10 @@ def _students_in(policy: CoursePolicy) -> list[_Named]:
 def _refuse_unknown(path: Path, named: list[_Named], known: Iterator[Iterable[str]], kind: str) -> None:
     """Raise PolicyError for the first name that no source contains; later sources are read only if a name is still missing."""
     seen: set[str] = set()
-    while missing := [place for place in named if place.name not in seen]:
+    while missing := [(setting, name) for setting, name in named if name not in seen]:
         more = next(known, None)
         if more is None:
-            setting, name = missing[0].setting, missing[0].name
+            setting, name = missing[0]
             near = difflib.get_close_matches(name, sorted(seen), n=1)
             meant = f" (is “{printable(near[0])}” meant?)" if near else ""
             raise PolicyError(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import hashlib
-import io
 import re
 import secrets
 from collections.abc import Callable, Collection, Iterator
@@ -16,7 +14,7 @@ import msgspec
 from nbgrader.api import Comment, Grade
 from nbgrader.utils import is_grade, is_solution, is_task
 
-from autograder.classroom.class_grades import cell_rows, read_class_grades
+from autograder.classroom.class_grades import read_class_grades
 from autograder.classroom.policy_names import checked_policy
 from autograder.classroom.report.grading_records import GradedNotebook, graded_notebook
 from autograder.classroom.table_file import TableError, TableFile, read_table
@@ -25,8 +23,8 @@ from autograder.course.canonical import read
 from autograder.course.paths import replace_files
 from autograder.errors import InputError, printable
 from autograder.grade.batch.classroom import Classroom, open_class, opened_gradebook
-from autograder.grade.batch.csv_export import harmless_cell
-from autograder.grade.batch.gradebook import only_client
+from autograder.grade.batch.csv_export import plain_cell, spreadsheet
+from autograder.grade.batch.gradebook import cell_rows, only_client
 
 CODE = 8  # letters of an answer's code; with 15,000 answers, two codes collide once in 40 courses
 
@@ -63,7 +61,7 @@ def questions(classroom: Classroom) -> list[WrittenQuestion]:
     """Return the manually graded cells of an assignment's sources, in order."""
     return [
         WrittenQuestion(path.stem, cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.get("points") or 0))
-        for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb"))
+        for path in classroom.notebooks()
         for cell in read(path).cells
         if is_task(cell) or (is_grade(cell) and is_solution(cell))
     ]
@@ -78,13 +76,13 @@ def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
     """
     asked = {(question.notebook, question.cell): question for question in questions(classroom)}
     notebooks: dict[tuple[str, str], GradedNotebook] = {}
-    answers, left = [], checked_policy(classroom).left
+    answers, left, assignment = [], checked_policy(classroom).left, classroom.assignment
     with opened_gradebook(classroom) as book:
         comments = {
-            tuple(place): comment for *place, comment in cell_rows(book, classroom, Comment, Comment.manual_comment)
+            tuple(place): comment for *place, comment in cell_rows(book, assignment, Comment, Comment.manual_comment)
         }
         by_hand = Grade.needs_manual_grade | Grade.manual_score.is_not(None)
-        for student, notebook, cell, points in cell_rows(book, classroom, Grade, Grade.manual_score).filter(by_hand):
+        for student, notebook, cell, points in cell_rows(book, assignment, Grade, Grade.manual_score).filter(by_hand):
             if (question := asked.get((notebook, cell))) is None or student in left:
                 continue
             if (student, notebook) not in notebooks:
@@ -125,15 +123,13 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
 
 def sheet(answers: list[WrittenAnswer], columns: tuple[str, ...] = COLUMNS) -> bytes:
     """Return the contents of the table's file, including known points and comments."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(columns)
+    rows = []
     for answer in answers:
         points, most = "" if answer.points is None else f"{answer.points:g}", f"{answer.question.max_points:g}"
         known = (answer.code, answer.question.cell, most, answer.text, points, answer.comment)
         row = dict(zip(COLUMNS, known, strict=True))
-        table.writerow([harmless_cell(row.get(name, "")) for name in columns])
-    return b"\xef\xbb\xbf" + text.getvalue().encode()  # begins with a byte order mark, for spreadsheets
+        rows.append([row.get(name, "") for name in columns])
+    return spreadsheet(columns, rows)
 
 
 def read_sheet(
@@ -198,8 +194,7 @@ def _mark(
     written = row[comment].strip() if comment is not None else ""
     if unknown := [word for word in SHORT.findall(written) if word not in short]:
         raise TableError(f"{table.name}, row {number}: no comment is called #{unknown[0]}. Add it to comments.csv")
-    plain = written[1:] if written.startswith("'") and written[1:2] in "=+-@" else written
-    return Mark(points, SHORT.sub(lambda match: short[match[1]], plain))
+    return Mark(points, SHORT.sub(lambda match: short[match[1]], plain_cell(written)))
 
 
 FOLDER, ANSWERS, SECOND, STATE, COMMENTS = "reading", "answers.csv", "second_reading.csv", "state.json", "comments.csv"

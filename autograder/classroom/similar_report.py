@@ -18,9 +18,8 @@ import jinja2
 from copydetect.utils import filter_code, get_document_fingerprints
 
 from autograder.classroom.report.grading_records import TestedCell, graded_notebook, tested_cells
-from autograder.classroom.report.wrong_answers import without_comments
+from autograder.classroom.report.wrong_answers import author_exercises, without_comments
 from autograder.classroom.submission_record import read_record
-from autograder.course.author_cells import AuthorError, exercises
 from autograder.course.canonical import read
 from autograder.errors import InputError, printable
 from autograder.grade.batch.classroom import Classroom, open_class
@@ -34,13 +33,6 @@ FEW = 2  # code that two students wrote is never common, however small the class
 LEAST_BITS = 8.0
 LEAST_SHARE = 0.6
 LEAST_LINES = 3
-
-
-@dataclass(frozen=True)
-class Fingerprints:
-    """The fingerprints of one answer, each with the number of its line."""
-
-    lines: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -70,31 +62,29 @@ def similar_pairs(answers: Mapping[str, Sequence[str]], handed_out: Sequence[str
         answers: each student's code for each exercise, without comments; lines are numbered in `whole` of it.
         handed_out: code that does not count, because everybody has it or may write it: the stub, the model answers.
     """
-    known = {mark for code in handed_out for mark in fingerprints([code]).lines}
+    known = {mark for code in handed_out for mark in fingerprints([code])}
     prints = {student: fingerprints(parts) for student, parts in answers.items()}
-    counted = Counter(mark for student_prints in prints.values() for mark in student_prints.lines)
+    counted = Counter(mark for student_prints in prints.values() for mark in student_prints)
     most = max(FEW, min(COMMON * len(prints), MANY))
     bits = {
         mark: math.log2(len(prints) / count) for mark, count in counted.items() if count <= most and mark not in known
     }
     holders: dict[int, list[str]] = defaultdict(list)
     for student, student_prints in prints.items():
-        for mark in student_prints.lines.keys() & bits.keys():
+        for mark in student_prints.keys() & bits.keys():
             holders[mark].append(student)
     shared: dict[tuple[str, str], list[int]] = defaultdict(list)
     for mark, students in holders.items():
         for pair in itertools.combinations(sorted(students), 2):
             shared[pair].append(mark)
-    weights = {student: sum(bits[mark] for mark in known.lines.keys() & bits) for student, known in prints.items()}
+    weights = {student: sum(bits[mark] for mark in known.keys() & bits) for student, known in prints.items()}
     pairs = [_pair(pair, marks, bits, weights, prints, counted) for pair, marks in shared.items()]
     kept = [
-        pair for pair in pairs if pair.bits >= LEAST_BITS and pair.share >= LEAST_SHARE and _lines(pair) >= LEAST_LINES
+        pair
+        for pair in pairs
+        if pair.bits >= LEAST_BITS and pair.share >= LEAST_SHARE and min(map(len, pair.lines)) >= LEAST_LINES
     ]
     return sorted(kept, key=lambda pair: (-pair.bits, pair.students))
-
-
-def _lines(pair: SimilarPair) -> int:
-    return min(map(len, pair.lines))
 
 
 def whole(parts: Sequence[str]) -> str:
@@ -102,8 +92,8 @@ def whole(parts: Sequence[str]) -> str:
     return "\n\n".join(parts)
 
 
-def fingerprints(parts: Sequence[str]) -> Fingerprints:
-    """Return the fingerprints of some answers in Python; a fingerprint does not extend into the next answer."""
+def fingerprints(parts: Sequence[str]) -> dict[int, int]:
+    """Return the fingerprints of some answers in Python, each with its line; none extends into the next answer."""
     lines: dict[int, int] = {}
     begin = 0
     for code in parts:
@@ -112,7 +102,7 @@ def fingerprints(parts: Sequence[str]) -> Fingerprints:
             _, places = get_document_fingerprints(tokens, LENGTH, WINDOW)
             lines |= {mark: begin + _line(code, offsets, int(at[0])) for mark, at in places.items()}
         begin += code.count("\n") + 2
-    return Fingerprints(lines)
+    return lines
 
 
 def _line(code: str, offsets: Sequence[Sequence[int]], at: int) -> int:
@@ -130,13 +120,12 @@ def _pair(
     marks: list[int],
     bits: Mapping[int, float],
     weights: Mapping[str, float],
-    prints: Mapping[str, Fingerprints],
+    prints: Mapping[str, Mapping[int, int]],
     counted: Mapping[int, int],
 ) -> SimilarPair:
-    together = sum(
-        bits[mark] for mark in marks
-    )  # neighbors overlap: every LENGTH consecutive marks count as one statement
-    first, second = (frozenset(prints[student].lines[mark] for mark in marks) for student in students)
+    # Neighbors overlap: every LENGTH consecutive marks count as one statement.
+    together = sum(bits[mark] for mark in marks)
+    first, second = (frozenset(prints[student][mark] for mark in marks) for student in students)
     smaller = min(weights[student] for student in students)
     return SimilarPair(
         students,
@@ -211,12 +200,9 @@ def _answers(classroom: Classroom, student: str, cells: list[TestedCell]) -> lis
 def _handed_out(classroom: Classroom) -> list[str]:
     """Return the code that everybody was given, and the answers in the source, which several students may write independently."""
     sources: list[str] = []
-    for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
+    for path in classroom.notebooks():
         sources += [cell.source for cell in read(path).cells if cell.cell_type == "code"]
-        try:
-            sources += [answer.source for exercise in exercises(path) for answer in exercise.answers]
-        except AuthorError:
-            continue  # a course without such cells may use the tags for another purpose
+        sources += [answer.source for exercise in author_exercises(path) for answer in exercise.answers]
     return [without_comments(code) for code in sources]
 
 

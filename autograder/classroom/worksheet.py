@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import io
-import re
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from autograder.classroom.collect.submission_files import like_name
@@ -33,14 +32,14 @@ def feedback_pages(classroom: Classroom, student: str) -> dict[str, bytes]:
     return pages
 
 
-def zip_of(files: Mapping[str, bytes]) -> bytes:
-    """Return a zip of these files, whose names are UTF-8."""
+def zip_of(files: Mapping[str, bytes], programs: Collection[str] = ()) -> bytes:
+    """Return a zip of these files, whose names are UTF-8; `programs` are the names of executable files."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
             info = zipfile.ZipInfo(name, WHEN)
             info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = 0o644 << 16
+            info.external_attr = (0o755 if name in programs else 0o644) << 16
             archive.writestr(info, files[name])
     return data.getvalue()
 
@@ -123,11 +122,6 @@ def choose_column(table: TableFile, titles: dict[int, str], assignment: str, wan
     )
 
 
-def without_id(header: str, pattern: str) -> str:
-    """Return a column's title without the suffix that the platform adds."""
-    return re.sub(pattern, "", header).strip()
-
-
 TITLES = ("grade", "points", "score")
 
 
@@ -138,8 +132,4 @@ def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> Grad
     return GradeColumn(number, table.header[number])
 
 
-def _feedback_name(student: str, known: dict[str, str], name: str, upload_name: str) -> str:
-    return f"{student}/"
-
-
-PLAIN_FORM = WorksheetForm("csv", _grade_column, _feedback_name)
+PLAIN_FORM = WorksheetForm("csv", _grade_column, lambda student, *_: f"{student}/")

@@ -9,7 +9,6 @@ import unicodedata
 import zoneinfo
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -67,15 +66,6 @@ def course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
     return zoneinfo.ZoneInfo(policy.timezone)
 
 
-@dataclass(frozen=True)
-class TimeWords:
-    """The words of all languages: the numbers of months and weekdays; a word may have different numbers in two languages."""
-
-    months: dict[str, set[int]]
-    days: dict[str, set[int]]
-    afternoon: dict[str, set[int]]  # 12 for the afternoon, 0 for the morning: hours to add
-
-
 def parse_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datetime | None:
     """Return the time in a text, in `zone` if the text contains none; None without a time, or if the text contains another zone."""
     if (time := read_time(text, zone)) is not None:
@@ -95,8 +85,7 @@ def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
     clock, year = CLOCK.search(text), YEAR.search(text)
     if clock is None or year is None:
         return None
-    rest, known = f"{text[: clock.start()]} {text[clock.end() :]}", _time_words()
-    tables = (known.months, known.days, known.afternoon)
+    rest, tables = f"{text[: clock.start()]} {text[clock.end() :]}", _time_words()
     numbers, words = [int(number) for number in re.findall(r"\d+", rest)], _words(rest)
     fillers = {word for word in words if not any(word in table for table in tables)}
     if any(len(word) > LONGEST_FILLER for word in fillers) or fillers & set(_words(text[clock.end() :])):
@@ -115,19 +104,27 @@ def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
 
 
 @cache
-def _time_words() -> TimeWords:
-    """Return the names of months and days in the Unicode Consortium's tables (CLDR, read by Babel)."""
+def _time_words() -> tuple[dict[str, set[int]], dict[str, set[int]], dict[str, set[int]]]:
+    """Return the words of all languages in the Unicode Consortium's tables (CLDR, read by Babel).
+
+    The tables give the numbers of months, those of weekdays, and the hours to add: 12 for the afternoon, 0 for the
+    morning. A word may have different numbers in two languages.
+    """
     from babel import Locale, localedata
 
-    words = TimeWords(defaultdict(set), defaultdict(set), defaultdict(set))
+    months, days, afternoon = (
+        defaultdict[str, set[int]](set),
+        defaultdict[str, set[int]](set),
+        defaultdict[str, set[int]](set),
+    )
     for language in filter(re.compile("[a-z]{2}").fullmatch, localedata.locale_identifiers()):
         locale = Locale.parse(language)
         for form in ("format", "stand-alone"):
-            _add(words.months, locale.months[form]["wide"].items())
-            _add(words.days, locale.days[form]["wide"].items())
+            _add(months, locale.months[form]["wide"].items())
+            _add(days, locale.days[form]["wide"].items())
         halves = locale.day_periods.get("format", {}).get("wide", {})
-        _add(words.afternoon, [(hours, halves[half]) for half, hours in (("am", 0), ("pm", 12)) if half in halves])
-    return words
+        _add(afternoon, [(hours, halves[half]) for half, hours in (("am", 0), ("pm", 12)) if half in halves])
+    return months, days, afternoon
 
 
 def _add(table: dict[str, set[int]], named: Iterable[tuple[int, str]]) -> None:

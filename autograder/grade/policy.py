@@ -198,8 +198,8 @@ def _check(policy: CoursePolicy) -> None:
     for group in policy.drop_lowest:
         if not 0 <= group.count < (total := len(set(group.assignments))):
             raise ValueError(f"drop_lowest: count = {group.count} of {total} assignments leaves none, or is negative")
-    for name, one in policy.assignments.items():
-        for student, given in one.extensions.items():
+    for name, assignment in policy.assignments.items():
+        for student, given in assignment.extensions.items():
             if not isinstance(given, datetime.datetime) and not (isinstance(given, str) and SPAN.fullmatch(given)):
                 raise ValueError(
                     f"assignments.{name}.extensions.{student}: {str(given)!r} is neither a time nor a span such as '3 days'"

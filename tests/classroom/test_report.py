@@ -185,7 +185,7 @@ def test_a_notebook_shows_the_page_in_a_frame(simulated):
     shown = notebook_report("simul", folder)
     frame = BeautifulSoup(shown._repr_html_(), "html.parser").iframe
     assert not frame["sandbox"]
-    assert shown.whole.as_html() == frame["srcdoc"]
+    assert shown.as_html() == frame["srcdoc"]
     first, second, *_ = repr(shown).splitlines()
     assert first.startswith("simulated: 400 students, mean")
     assert second.split(maxsplit=1) == [str(whole.named[0].students), whole.named[0].belief]

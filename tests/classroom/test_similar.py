@@ -72,17 +72,17 @@ def test_lines_are_those_that_are_shared():
 @pytest.mark.parametrize("code", ["", "x", "not python ((", "é" * 100, "\n" * 50])
 def test_any_text_has_fingerprints(code):
     """Empty, short, and invalid code gives no fingerprints and raises no error."""
-    assert {} == fingerprints([code, code]).lines
+    assert {} == fingerprints([code, code])
 
 
 def test_fingerprints_lead_to_lines_of_the_code():
     """Each fingerprint has the index of a line; the second copy of an answer adds no fingerprints."""
     code = independent(random.Random(7))
-    lines = fingerprints([code]).lines
+    lines = fingerprints([code])
     assert set(lines.values()) <= set(range(len(code.splitlines())))
     assert len(lines) > 5
-    assert lines.keys() == fingerprints([code, code]).lines.keys()
-    later = fingerprints(["first = 1", code]).lines  # two lines below: one of the first answer, and an empty one
+    assert lines.keys() == fingerprints([code, code]).keys()
+    later = fingerprints(["first = 1", code])  # two lines below: one of the first answer, and an empty one
     assert {mark: line + 2 for mark, line in lines.items()} == later
 
 

@@ -135,43 +135,40 @@ def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str
         works = [readable(downloaded, shapes, answers.notebooks) for downloaded in downloads]
         _check_assignment(works, download, assignment)
         submissions, questions = attribute_submissions(works, roster, answers)
-        desk = _Desk(classroom, chosen.name, record, folder, answers, zone)
-        desk.check_times(submissions)
+        collector = _Collector(classroom, chosen.name, record, answers, zone)
+        for submission in (submission for listed in submissions.values() for submission in listed):
+            collector.time(submission)  # a time without a zone stops the command before anything is written
         classroom.steps["submitted"].mkdir(parents=True, exist_ok=True)
-        lines = [desk.settle(student, attributed) for student, attributed in sorted(submissions.items())]
+        lines = [collector.settle(student, attributed) for student, attributed in sorted(submissions.items())]
     write_record(classroom.folder, assignment, record)
     keep_students(classroom.folder, {person.student: person.name for person in roster.people})
-    questions += desk.questions
+    questions += collector.questions
     table = write_questions(folder, questions, answers, {work.downloaded.key for work in works})
     absent = [person for person in roster.people if person.student not in submissions]
     before = record.keys() | set(classroom.students())
     earlier = [person for person in absent if person.student in before]
     missing = [person for person in absent if person.student not in before]
     open_questions = [question for question in questions if not _is_answered(question, answers)]
-    notes = [*files.notes, *_unread(desk.unread_times)]
+    notes = [*files.notes, *_unread(collector.unread_times)]
     return Collection(chosen.name, lines, missing, earlier, open_questions, table, notes, str(zone))
 
 
-class _Desk:
+class _Collector:
+    """Places the submissions of one download, and notes them in the record."""
+
     def __init__(
         self,
         classroom: Classroom,
         platform: str,
         record: dict[str, CollectedSubmission],
-        folder: Path,
         answers: Answers,
         zone: datetime.tzinfo,
     ) -> None:
-        self.classroom, self.platform, self.record, self.folder = classroom, platform, record, folder
+        self.classroom, self.platform, self.record = classroom, platform, record
         self.answers, self.zone = answers, zone
         self.policy = read_policy(classroom.folder)[0] or CoursePolicy()
         self.questions: list[MatchQuestion] = []
         self.unread_times: set[str] = set()
-
-    def check_times(self, submissions: dict[str, list[AttributedSubmission]]) -> None:
-        """Raise ZoneError if a time has no zone."""
-        for submission in (submission for listed in submissions.values() for submission in listed):
-            self._time(submission)
 
     def settle(self, student: str, submissions: list[AttributedSubmission]) -> CollectedLine:
         """Place the latest of a student's submissions, store the others, and return the student's line."""
@@ -210,7 +207,7 @@ class _Desk:
 
     def _order(self, student: str, submission: AttributedSubmission) -> tuple[bool, datetime.datetime, int]:
         """Return a key by which the greatest of a student's submissions counts."""
-        downloaded, time = submission.work.downloaded, self._time(submission)
+        downloaded, time = submission.work.downloaded, self.time(submission)
         return self._is_in_time(student, time, downloaded.late), time or START, downloaded.sequence
 
     def _is_in_time(self, student: str, time: datetime.datetime | None, late: bool) -> bool:
@@ -219,7 +216,8 @@ class _Desk:
             return True
         return self.policy.is_in_time(self.classroom.assignment, student, time) if time else not late
 
-    def _time(self, submission: AttributedSubmission) -> datetime.datetime | None:
+    def time(self, submission: AttributedSubmission) -> datetime.datetime | None:
+        """Return the time of a submission in UTC, None if it is unknown; raise ZoneError if it has no zone."""
         downloaded = submission.work.downloaded
         stated, listed = (
             self.answers.time(downloaded.key, _number(submission)) or downloaded.handed_in,
@@ -336,10 +334,7 @@ def _lines(collection: Collection, command: str) -> list[str]:
     lines += [printable(note) for note in collection.notes[:LONGEST_LIST]]
     if len(collection.notes) > LONGEST_LIST:
         lines.append(f"{len(collection.notes) - LONGEST_LIST} more files were left out")
-    lines += [
-        _question(question.hand_in, question.person, question.file, question.why)
-        for question in collection.questions[:LONGEST_LIST]
-    ]
+    lines += map(_question, collection.questions[:LONGEST_LIST])
     if collection.table:
         count = len(collection.questions)
         open_questions = f"{count} open question{'' if count == 1 else 's'}"
@@ -349,8 +344,9 @@ def _lines(collection: Collection, command: str) -> list[str]:
     return lines
 
 
-def _question(key: str, person: str, file: str, why: str) -> str:
-    return "? " + ", ".join(printable(part) for part in (person, key if key != person else "", file, why) if part)
+def _question(question: MatchQuestion) -> str:
+    key = question.hand_in if question.hand_in != question.person else ""
+    return "? " + ", ".join(printable(part) for part in (question.person, key, question.file, question.why) if part)
 
 
 def _listed(names: list[str]) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
-import io
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from autograder.classroom.table_file import TableError, read_table
 from autograder.classroom.written_time import parse_time
 from autograder.course.paths import replace_file
 from autograder.errors import printable
-from autograder.grade.batch.csv_export import harmless_cell
+from autograder.grade.batch.csv_export import plain_cell, spreadsheet
 
 FILE = "to_match.csv"
 COLUMNS = ("hand_in", "file", "person", "why", "student", "notebook", "handed_in", "submission")
@@ -76,7 +74,9 @@ def read_answers(folder: Path, zone: datetime.tzinfo) -> Answers:
     if missing := [name for name in COLUMNS[:-1] if table.column(name) is None]:
         raise TableError(f"{printable(str(path))} has no column {missing[0]!r}. Move it away, and collect again")
     places = {name: place for name in COLUMNS if (place := table.column(name)) is not None}
-    rows = [MatchQuestion(**{name: _plain(row[place]) for name, place in places.items()}) for row in table.rows]
+    rows = [
+        MatchQuestion(**{name: plain_cell(row[place]).strip() for name, place in places.items()}) for row in table.rows
+    ]
     times = {(row.hand_in, row.submission): _time(row, path, zone) for row in rows if row.handed_in}
     return Answers(
         {row.hand_in: row.student for row in rows if row.student},
@@ -100,17 +100,8 @@ def write_questions(folder: Path, questions: list[MatchQuestion], answers: Answe
     if not rows:
         path.unlink(missing_ok=True)
         return None
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(COLUMNS)
-    table.writerows([harmless_cell(getattr(row, column)) for column in COLUMNS] for row in rows)
-    replace_file(path, b"\xef\xbb\xbf" + text.getvalue().encode())  # begins with a byte order mark, for spreadsheets
+    replace_file(path, spreadsheet(COLUMNS, ([getattr(row, column) for column in COLUMNS] for row in rows)))
     return path if questions else None
-
-
-def _plain(text: str) -> str:
-    """Return the text without the apostrophe that prevents its evaluation as a formula."""
-    return text[1:].strip() if text.startswith("'") and text[1:2] in "=+-@" else text.strip()
 
 
 def _time(row: MatchQuestion, path: Path, zone: datetime.tzinfo) -> datetime.datetime:

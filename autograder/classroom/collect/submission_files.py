@@ -267,8 +267,8 @@ def _flat(files: Mapping[str, DownloadedFile], notes: list[str]) -> dict[str, Do
             continue
         inside = unpacked(file, BUDGET)
         notes.extend(inside.notes)
-        for one in _without_common_folder(inside.files):
-            found.setdefault(one.path, DownloadedFile(f"{file.path}/{one.path}", one.read))
+        for packed in _without_common_folder(inside.files):
+            found.setdefault(packed.path, DownloadedFile(f"{file.path}/{packed.path}", packed.read))
     return found
 
 

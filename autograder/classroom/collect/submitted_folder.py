@@ -5,14 +5,15 @@ from __future__ import annotations
 import datetime
 import errno
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from autograder.classroom.submission_record import CollectedSubmission
+from autograder.course.paths import write_files
 from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.student_submission import replace_folder
 from autograder.grade.submission.submitted_files import (
     LARGEST_NOTEBOOK,
     UnreadableSubmission,
@@ -24,7 +25,6 @@ from autograder.grade.submission.submitted_files import (
 )
 from autograder.grade.wire.limits import Limits
 
-WRITING = ".autograder-collecting"
 TIMESTAMP = "timestamp.txt"
 LIMITS = Limits()
 
@@ -124,9 +124,8 @@ def _age(
             return "newer" if new > old else "older"  # type: ignore[operator]
     if known is None:
         return "unknown"
-    return (
-        "changed" if known.digest != present.digest else "newer"
-    )  # the same submission; more of its files are recognized now
+    # If the digests agree, it is the same submission, of which more files are recognized now.
+    return "changed" if known.digest != present.digest else "newer"
 
 
 def is_kept(classroom: Classroom, student: str, work: SubmissionFiles) -> bool:
@@ -151,20 +150,12 @@ def _present(classroom: Classroom, student: str, known: CollectedSubmission | No
 
 def _write(folder: Path, work: SubmissionFiles) -> None:
     """Write a folder completely or not at all."""
-    fresh = folder.with_name(WRITING)
-    if fresh.exists():
-        shutil.rmtree(fresh)
-    try:
-        for name, data in work.files.items():
-            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
-            (fresh / name).write_bytes(data)
-        fresh.mkdir(parents=True, exist_ok=True)
+
+    def write(fresh: Path) -> None:
+        write_files(fresh, work.files)
         _stamp(fresh, work.handed_in)
-        if folder.exists():
-            shutil.rmtree(folder)
-        fresh.replace(folder)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+
+    replace_folder(folder, write)
 
 
 def _stamp(folder: Path, handed_in: datetime.datetime | None) -> None:

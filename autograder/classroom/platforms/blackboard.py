@@ -24,7 +24,7 @@ from autograder.classroom.collect.download import (
     Platform,
 )
 from autograder.classroom.table_file import TableError, TableFile
-from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column, without_id
+from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column
 
 COLUMN = re.compile(r"^(?P<title>.*?)\s*(?:\[Total Pts:(?P<kind>[^\]]*)\]\s*(?:\|\d+)?|\|\d+)$")
 
@@ -34,7 +34,7 @@ def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> Grad
         raise TableError(f"{table.name} is not Blackboard's grade file: it has no column Username. Download it again")
     columns = {number: match for number, name in enumerate(table.header) if (match := COLUMN.match(name))}
     titles = {
-        number: without_id(match["title"], r"\s*\[.*$")
+        number: re.sub(r"\s*\[.*$", "", match["title"]).strip()
         for number, match in columns.items()
         if not re.search(r"\bup to\b", match["kind"] or "")  # a total, which Blackboard computes
     }
@@ -43,11 +43,9 @@ def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> Grad
     return GradeColumn(number, titles[number], points[0] if points else "")
 
 
-def _feedback_name(student: str, known: dict[str, str], name: str, upload_name: str) -> str:
-    return f"{known.get('login') or student}/"
-
-
-BLACKBOARD_FORM = WorksheetForm("blackboard", _grade_column, _feedback_name)
+BLACKBOARD_FORM = WorksheetForm(
+    "blackboard", _grade_column, lambda student, known, *_: f"{known.get('login') or student}/"
+)
 
 
 NAME = re.compile(r"(?P<before>.+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<file>.+)|\.txt)")

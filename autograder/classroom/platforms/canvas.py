@@ -21,7 +21,7 @@ from collections import defaultdict
 
 from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedSubmission, Platform
 from autograder.classroom.table_file import TableError, TableFile
-from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column, without_id
+from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column
 
 TITLE = r"\s*\(\d+\)$"
 TOTALS = re.compile(r"(Current|Final|Override|Unposted) (Score|Points|Grade)")
@@ -32,7 +32,7 @@ def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> Grad
     if table.column("ID") is None or table.column("Section", "SIS Login ID") is None:
         raise TableError(f"{table.name} is not Canvas' gradebook: it has no columns ID and Section. Export it again")
     titles = {
-        number: without_id(name, TITLE)
+        number: re.sub(TITLE, "", name).strip()
         for number, name in enumerate(table.header)
         if re.search(TITLE, name) and not TOTALS.search(name)
     }
@@ -45,11 +45,7 @@ def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> Grad
     return GradeColumn(number, titles[number], points.strip(), KEEP, "EX")
 
 
-def _feedback_name(student: str, known: dict[str, str], name: str, upload_name: str) -> str:
-    return f"{upload_name}_" if upload_name else ""
-
-
-CANVAS_FORM = WorksheetForm("canvas", _grade_column, _feedback_name)
+CANVAS_FORM = WorksheetForm("canvas", _grade_column, lambda *about: f"{about[-1]}_" if about[-1] else "")
 
 
 NAME = re.compile(

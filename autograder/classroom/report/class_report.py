@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -23,9 +23,9 @@ from autograder.classroom.report.grading_records import (
 from autograder.classroom.report.wrong_answers import (
     GivenAnswer,
     WrongAnswers,
+    author_exercises,
     group_wrong_answers,
-    handed_out,
-    named_forms,
+    normal_form,
     wrong,
 )
 from autograder.classroom.submission_record import read_record
@@ -209,9 +209,11 @@ class _Notebooks:
         self.classroom = classroom
         self.named: dict[str, dict[str, str]] = {}
         self.stubs: dict[str, str] = {}
-        for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
-            self.named |= named_forms(path)
-            self.stubs |= handed_out(path)
+        for path in classroom.notebooks():
+            for exercise in author_exercises(path):
+                wrong_answers = exercise.of_kind("wrong")
+                self.named[exercise.id] = {normal_form(answer.source): answer.name for answer in wrong_answers}
+                self.stubs[exercise.id] = exercise.stub
         self.others = classroom.other_variants()
         self._answers: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
 
@@ -313,13 +315,11 @@ def _worth(report: ExerciseReport) -> float:
 
 def _behind(records: ClassRecords, classroom: Classroom) -> list[FarBehind]:
     names = {student: row.name for student, row in read_record(classroom.folder, classroom.assignment).items()}
-    return sorted(_far_behind(records, names), key=lambda student: (student.share, student.student))
-
-
-def _far_behind(records: ClassRecords, names: Mapping[str, str]) -> Iterator[FarBehind]:
+    behind = []
     for student, row in records.rows.items():
         share = records.scores[student].total / records.max_points if records.max_points else 1.0
         if share < FAR_BEHIND:
             grades = [grade for cells in row.cells.values() for grade in cells.values()]
             attempted = sum(grade.status not in ("not attempted", "not run") for grade in grades)
-            yield FarBehind(student, names.get(student, ""), share, attempted)
+            behind.append(FarBehind(student, names.get(student, ""), share, attempted))
+    return sorted(behind, key=lambda student: (student.share, student.student))

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 from nbgrader.utils import is_grade, is_solution
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.classroom.class_grades import NotGradedError, read_cell_points, read_class_grades
 from autograder.course.canonical import read
-from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.gradebook import Score
 from autograder.grade.submission.notebook_grade import CellGrade
 
@@ -73,14 +73,11 @@ def read_records(classroom: Classroom) -> ClassRecords:
     """
     grades = read_class_grades(classroom)
     query = "SELECT student, cells FROM autograder_grade WHERE assignment = :a ORDER BY student"
-    engine = create_engine(classroom.gradebook)
-    try:
-        with engine.connect() as connection:
-            stored = connection.execute(text(query), {"a": classroom.assignment}).all()
-    except SQLAlchemyError:
-        stored = []
-    finally:
-        engine.dispose()
+    with opened_gradebook(classroom) as book:
+        try:
+            stored = book.db.execute(text(query), {"a": classroom.assignment}).all()
+        except SQLAlchemyError:
+            stored = []
     rows = {
         row.student: msgspec.json.decode(row.cells, type=RecordedRow) for row in stored if row.student in grades.scores
     }
@@ -95,7 +92,7 @@ def read_records(classroom: Classroom) -> ClassRecords:
 def tested_cells(classroom: Classroom) -> list[TestedCell]:
     """Return the graded cells of an assignment's sources, in order."""
     cells: list[TestedCell] = []
-    for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
+    for path in classroom.notebooks():
         answers: list[str] = []
         for cell in read(path).cells:
             if is_solution(cell):

@@ -32,6 +32,7 @@ from autograder.course.paths import CLASS, replace_file
 from autograder.errors import InputError, html_with_code, printable
 from autograder.grade.batch.classroom import Classroom, course_folder, open_class
 from autograder.grade.batch.course_config import read_course
+from autograder.grade.batch.feedback_page import code_styles
 from autograder.locale.languages import language
 from autograder.locale.translations import translated, translated_templates
 
@@ -79,8 +80,7 @@ def report_html(report: ClassReport, change: AssignmentChange | None = None, cou
         questions=[_question(exercises[name]) for name in report.questions],
         exercises=[_exercise(exercise) for exercise in report.exercises],
         language=language(),
-        code_light=Markup(HtmlFormatter(style="friendly").get_style_defs(".code")),
-        code_dark=Markup(HtmlFormatter(style="github-dark").get_style_defs(".code")),
+        **code_styles(),
     )
 
 
@@ -145,22 +145,30 @@ def _code(source: str) -> Markup:
 FRAME = '<iframe sandbox srcdoc="{page}" title="{title}" style="width: 100%; height: 85vh; border: 0"></iframe>'
 
 
+@dataclass(frozen=True, repr=False)
 class ReportOnClass:
     """A report that a notebook shows as its page, and a terminal as a few lines.
 
     Attributes:
-        whole: the data of the report.
+        report: the report on an assignment.
+        change: the change since the previous one; None for the first one.
+        course: a line for each student over all assignments; empty in a report on one assignment.
     """
 
-    def __init__(self, whole: WholeReport) -> None:
-        self.whole = whole
+    report: ClassReport
+    change: AssignmentChange | None
+    course: list[CourseLine]
+
+    def as_html(self) -> str:
+        """Return the page, which does not use the network."""
+        return report_html(self.report, self.change, self.course)
 
     def save(self, path: str | Path) -> None:
-        """Write the page, which does not use the network."""
-        Path(path).write_text(self.whole.as_html(), "utf-8")
+        """Write the page."""
+        Path(path).write_text(self.as_html(), "utf-8")
 
     def __repr__(self) -> str:
-        about = self.whole.report
+        about = self.report
         lines = [
             f"{about.assignment}: {len(about.scores)} students, mean {about.mean:.3g} of {about.max_points:g} points"
         ]
@@ -171,7 +179,7 @@ class ReportOnClass:
 
     def _repr_html_(self) -> str:
         # A frame isolates the styles of the page and the notebook, and prevents scripts in the page.
-        return FRAME.format(page=escape(self.whole.as_html()), title=escape(self.whole.report.assignment))
+        return FRAME.format(page=escape(self.as_html()), title=escape(self.report.assignment))
 
 
 def report(assignment: str, course: str | Path | None = None) -> ReportOnClass:
@@ -185,7 +193,7 @@ def report(assignment: str, course: str | Path | None = None) -> ReportOnClass:
         ClassError: the course or the assignment does not exist.
         NotGradedError: the assignment has not been graded yet.
     """
-    return ReportOnClass(whole_report(assignment, Path(course) if course else CLASS))
+    return whole_report(assignment, Path(course) if course else CLASS)
 
 
 ALL = "all"
@@ -195,20 +203,7 @@ class ReportError(InputError):
     """The page cannot be written."""
 
 
-@dataclass(frozen=True)
-class WholeReport:
-    """The report on an assignment, the change since the previous one, and with `all` a line for each student."""
-
-    report: ClassReport
-    change: AssignmentChange | None
-    course: list[CourseLine]
-
-    def as_html(self) -> str:
-        """Return the page."""
-        return report_html(self.report, self.change, self.course)
-
-
-def whole_report(assignment: str, course: Path) -> WholeReport:
+def whole_report(assignment: str, course: Path) -> ReportOnClass:
     """Return the report on an assignment; for "all", on the last one, with the whole course.
 
     Args:
@@ -223,7 +218,7 @@ def whole_report(assignment: str, course: Path) -> WholeReport:
     name = names[0] if len(names) == 1 else assignment
     classroom = _last(course) if assignment == ALL else open_class(course, name, without_submissions=True)
     report = class_report(classroom)
-    return WholeReport(report, change_since(classroom, report), course_lines(classroom) if assignment == ALL else [])
+    return ReportOnClass(report, change_since(classroom, report), course_lines(classroom) if assignment == ALL else [])
 
 
 def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bool) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.course.author_cells import AuthorError, exercises
+from autograder.course.author_cells import AuthorError, AuthorExercise, exercises
 from autograder.grade.submission.notebook_grade import CellGrade
 
 
@@ -118,24 +118,12 @@ class WrongAnswers(msgspec.Struct, frozen=True):
     shown_by: str = ""
 
 
-def named_forms(source: Path) -> dict[str, dict[str, str]]:
-    """Return, for each exercise of a source notebook, the normal form of every named wrong answer, with its name."""
+def author_exercises(source: Path) -> list[AuthorExercise]:
+    """Return the exercises of a source notebook; empty for a course that uses the author's tags for another purpose."""
     try:
-        known = exercises(source)
+        return exercises(source)
     except AuthorError:
-        return {}  # a course without such cells may use the tags for another purpose
-    return {
-        exercise.id: {normal_form(answer.source): answer.name for answer in exercise.of_kind("wrong")}
-        for exercise in known
-    }
-
-
-def handed_out(source: Path) -> dict[str, str]:
-    """Return the stub of each exercise of a source notebook."""
-    try:
-        return {exercise.id: exercise.stub for exercise in exercises(source)}
-    except AuthorError:
-        return {}
+        return []
 
 
 def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str], stub: str = "") -> list[WrongAnswers]:

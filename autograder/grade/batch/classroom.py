@@ -17,6 +17,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 from traitlets.config import Config
 
+from autograder.course.author_cells import is_authors
 from autograder.course.canonical import NotebookError, read
 from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT
@@ -38,7 +39,6 @@ from autograder.grade.sandbox.isolation import IsolationLevel
 from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.release_steps import excluded_files
 from autograder.grade.submission.teacher.source import AssignmentSource, files_beside
-from autograder.grade.submission.teacher.source_cells import is_authors
 from autograder.grade.submission_time import read_time
 from autograder.grade.wire.limits import Limits
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+from collections.abc import Iterable
 from typing import Any
 
 from nbgrader.api import Assignment, Gradebook, MissingEntry, Student
@@ -61,6 +63,20 @@ def _row(gradebook: Gradebook, assignment: Assignment, student: Student) -> dict
         "late_submission_penalty": penalty,
         "score": max(0.0, submission.score - penalty),
     }
+
+
+def spreadsheet(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> bytes:
+    """Return a CSV file that begins with a byte order mark, by which spreadsheets recognize UTF-8."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(columns)
+    table.writerows([harmless_cell(value) for value in row] for row in rows)
+    return b"\xef\xbb\xbf" + text.getvalue().encode()
+
+
+def plain_cell(text: str) -> str:
+    """Return the text of a cell without the apostrophe that prevents its evaluation as a formula."""
+    return text[1:] if text.startswith("'") and text[1:2] in "=+-@" else text
 
 
 def harmless_cell(value: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import multiprocessing
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -84,24 +84,29 @@ def _write(classroom: Classroom, students: list[str], level: str) -> dict[str, s
     cover = CoverHiddenTests(config=config)
     zone = (read_policy(classroom.folder)[0] or CoursePolicy()).zone
     with opened_gradebook(classroom) as book:
-        problems = {student: _write_pages(classroom, student, book, cover, zone) for student in students}
+
+        def page(path: Path, student: str) -> str:
+            notebook = nbformat.read(path, 4)
+            grades = add_grades(notebook, book.find_submission_notebook(path.stem, classroom.assignment, student))
+            notebook, _ = cover.preprocess(notebook, {})
+            return page_html(notebook, {"notebook": path.stem, **grades}, str(path.parent), zone)
+
+        problems = {student: _write_pages(classroom, student, page) for student in students}
     return {student: f"there is no feedback page ({problem})" for student, problem in problems.items() if problem}
 
 
-def _write_pages(
-    classroom: Classroom, student: str, book: Gradebook, cover: CoverHiddenTests, zone: datetime.tzinfo
-) -> str | None:
+def _write_pages(classroom: Classroom, student: str, page: Callable[[Path, str], str]) -> str | None:
     """Write a student's pages; return the reason if they could not be written, otherwise None."""
     try:
         with time_limit(PAGE_SECONDS):
             paths = sorted(classroom.autograded(student).glob("*.ipynb"))
-            pages = {f"{path.stem}.html": _page(path, classroom, student, book, cover, zone) for path in paths}
+            pages = {f"{path.stem}.html": page(path, student) for path in paths}
             if not pages:
                 return "there is no graded notebook"
 
             def write(folder: Path) -> None:
-                for name, page in pages.items():
-                    write_file(folder / name, page.encode(), 0o644)  # the mode that nbgrader sets
+                for name, html in pages.items():
+                    write_file(folder / name, html.encode(), 0o644)  # the mode that nbgrader sets
 
             replace_folder(classroom.feedback(student), write)
     except TimeUp:
@@ -121,15 +126,6 @@ def marks_of_page(path: Path) -> str:
     except OSError:
         return ""
     return marks[1].decode() if marks else ""
-
-
-def _page(
-    path: Path, classroom: Classroom, student: str, book: Gradebook, cover: CoverHiddenTests, zone: datetime.tzinfo
-) -> str:
-    notebook = nbformat.read(path, 4)
-    grades = add_grades(notebook, book.find_submission_notebook(path.stem, classroom.assignment, student))
-    notebook, _ = cover.preprocess(notebook, {})
-    return page_html(notebook, {"notebook": path.stem, **grades}, str(path.parent), zone)
 
 
 def hidden_test_text(level: str, name: str, message: str) -> str:

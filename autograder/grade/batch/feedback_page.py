@@ -43,6 +43,12 @@ OUR_FRAME = re.compile(r"(\x1b\[[0-9;]*m)*File (\x1b\[[0-9;]*m)*(…/)?autograde
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
+def code_styles() -> dict[str, Markup]:
+    """Return the styles of highlighted code for light and dark pages, by the names of the templates."""
+    styles = {"code_light": "friendly", "code_dark": "github-dark"}
+    return {name: Markup(HtmlFormatter(style=style).get_style_defs(".code")) for name, style in styles.items()}
+
+
 @lru_cache(maxsize=2048)  # most cells are the same for all students
 def code_html(source: str) -> str:
     """Return Python code as HTML with syntax highlighting, by classes of pygments."""
@@ -229,23 +235,15 @@ SECONDS_OF_A_PART = 2.0
 TOO_LONG_TO_SHOW = translatable("(what this cell showed takes too long to display)")
 TEMPLATES = Path(__file__).parent / "template"
 SIGNS = {
-    "correct": "✓",
-    "completed": "✓",
-    "partly": "◐",
-    "incorrect": "○",
-    "not attempted": "–",
-    "not run": "–",
-    "waiting": "…",
+    "correct": ("✓", translatable("correct")),
+    "completed": ("✓", translatable("counted, as any prediction")),
+    "partly": ("◐", translatable("partly correct")),
+    "incorrect": ("○", translatable("not correct yet")),
+    "not attempted": ("–", translatable("not attempted")),
+    "not run": ("–", translatable("not run")),
+    "waiting": ("…", translatable("a person will grade this")),
 }
-WORDS = {
-    "correct": translatable("correct"),
-    "completed": translatable("counted, as any prediction"),
-    "partly": translatable("partly correct"),
-    "incorrect": translatable("not correct yet"),
-    "not attempted": translatable("not attempted"),
-    "not run": translatable("not run"),
-    "waiting": translatable("a person will grade this"),
-}
+"""The sign and the words for each result."""
 
 
 KINDS = {
@@ -282,8 +280,7 @@ def page_html(
             unreadable=about.get("unreadable", False),
             exercises=[_shown(number, exercise, budget) for number, exercise in enumerate(exercises, 1)],
             cells=[_cell(cell, budget, folder) for cell in notebook.cells],
-            code_light=Markup(HtmlFormatter(style="friendly").get_style_defs(".code")),
-            code_dark=Markup(HtmlFormatter(style="github-dark").get_style_defs(".code")),
+            **code_styles(),
         )
 
 
@@ -311,12 +308,13 @@ def _template() -> jinja2.Template:
 
 
 def _shown(number: int, exercise: GradedExercise, budget: RenderBudget) -> dict[str, Any]:
+    sign, words = SIGNS[exercise.status]
     return {
         "anchor": f"exercise-{number}",
         "name": exercise.name,
         "status": exercise.status.replace(" ", "-"),
-        "sign": SIGNS[exercise.status],
-        "words": translated(WORDS[exercise.status]),
+        "sign": sign,
+        "words": translated(words),
         "points": exercise.points,
         "max_points": exercise.max_points,
         "comments": [translated(text) if text == NO_ANSWER else text for text in exercise.comments],

@@ -9,12 +9,22 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from nbgrader.api import Assignment, Grade, Gradebook, SubmittedAssignment, SubmittedNotebook
-from sqlalchemy import Column, Integer, MetaData, Table, Text, and_, bindparam, case, create_engine, func, text
+from nbgrader.api import (
+    Assignment,
+    BaseCell,
+    Comment,
+    Grade,
+    Gradebook,
+    Notebook,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
+from sqlalchemy import Column, Integer, MetaData, Table, Text, and_, bindparam, case, create_engine, func, null, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -44,14 +54,6 @@ GRADES = _table(
 )  # fmt: skip
 SOURCE_REPORTS = _table("autograder_rehearsal", ("assignment", "notebook"), "source", "found", "rehearsed")
 POLICIES = _table("autograder_policy", ("assignment", "student"), "policy", "applied")
-
-
-# The rest of a query of cells of the submissions to an assignment `:a`, in a table `g` of nbgrader.
-OF_CELLS = (
-    "g JOIN base_cell c ON c.id = g.cell_id JOIN submitted_notebook sn ON sn.id = g.notebook_id "
-    "JOIN notebook n ON n.id = sn.notebook_id JOIN submitted_assignment s ON s.id = sn.assignment_id "
-    "JOIN assignment a ON a.id = s.assignment_id WHERE a.name = :a"
-)
 
 
 class StoppedError(UnfinishedError):
@@ -228,27 +230,22 @@ class GradingRecords:
 
     def automatic_points(self) -> dict[str, dict[tuple[str, str], float | None]]:
         """Return each student's automatic points by notebook and cell, as they are in the gradebook now."""
-        rows = self._rows(
-            f"SELECT s.student_id, n.name AS notebook, c.name AS cell, g.auto_score FROM grade {OF_CELLS}"
-        )
         points: dict[str, dict[tuple[str, str], float | None]] = {}
-        for row in rows:
-            points.setdefault(row.student_id, {})[row.notebook, row.cell] = row.auto_score
+        with self._reading():
+            for student, notebook, cell, score in cell_rows(self._book, self._assignment, Grade, Grade.auto_score):
+                points.setdefault(student, {})[notebook, cell] = score
         return points
 
     def digests_of_marks(self) -> dict[tuple[str, str], str]:
         """Return a hash of what a person gave each notebook, by student and notebook, as `digest_of_marks` computes it."""
-        place = "SELECT s.student_id, n.name AS notebook, c.name AS cell"
-        grades = self._rows(
-            f"{place}, g.manual_score, g.extra_credit, NULL FROM grade {OF_CELLS} "
-            "AND (g.manual_score IS NOT NULL OR g.extra_credit IS NOT NULL)"
-        )
-        comments = self._rows(
-            f"{place}, NULL, NULL, g.manual_comment FROM comment {OF_CELLS} AND g.manual_comment IS NOT NULL"
-        )
+        by_hand = Grade.manual_score.is_not(None) | Grade.extra_credit.is_not(None)
         marks_by_notebook: dict[tuple[str, str], list[Any]] = {}
-        for student, notebook, *mark in (*grades, *comments):
-            marks_by_notebook.setdefault((student, notebook), []).append(tuple(mark))
+        with self._reading():
+            rows = partial(cell_rows, self._book, self._assignment)
+            grades = rows(Grade, Grade.manual_score, Grade.extra_credit, null()).filter(by_hand)
+            comments = rows(Comment, null(), null(), Comment.manual_comment).filter(Comment.manual_comment.is_not(None))
+            for student, notebook, *mark in (*grades, *comments):
+                marks_by_notebook.setdefault((student, notebook), []).append(tuple(mark))
         return {place: digest_of_marks(marks) for place, marks in marks_by_notebook.items()}
 
     def source_report(self, notebook: str, source: str) -> str | None:
@@ -297,6 +294,19 @@ def read_scores(book: Gradebook, assignment: str) -> dict[str, Score]:
     graded = _sums(book, assignment, func.coalesce(func.sum(Grade.score), 0.0), waiting)
     by_cell = graded.join(Grade, Grade.notebook_id == SubmittedNotebook.id)
     return {student: Score(points, penalty[student], count) for student, points, count in by_cell}
+
+
+def cell_rows(book: Gradebook, assignment: str, kind: type[Grade] | type[Comment], *columns: Any) -> Any:
+    """Return a query of an assignment's grades or comments: student, notebook, cell, and the given columns of each."""
+    return (
+        book.db.query(SubmittedAssignment.student_id, Notebook.name, BaseCell.name, *columns)
+        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .join(kind, kind.notebook_id == SubmittedNotebook.id)
+        .join(BaseCell, BaseCell.id == kind.cell_id)
+        .filter(Assignment.name == assignment)
+    )
 
 
 def _sums(book: Gradebook, assignment: str, *sums: Any) -> Any:
