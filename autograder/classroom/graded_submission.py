@@ -16,7 +16,7 @@ from typing import Any
 from autograder.classroom.collect.download import DownloadedSubmission, open_download
 from autograder.classroom.collect.submission_files import readable, shapes_in
 from autograder.classroom.harness_zip import HarnessTerms, read_terms
-from autograder.course.paths import replace_file
+from autograder.course.paths import replace_file, write_files
 from autograder.errors import AutograderError
 from autograder.grade.backends.grading_job import GradingTerms, Job
 from autograder.grade.backends.local_processes import LocalBackend
@@ -156,10 +156,7 @@ def _place(submission: Path, classroom: Classroom) -> list[str]:
         contents = work.read()
         folder = classroom.submitted(STUDENT)
         folder.mkdir(parents=True)
-        for name, data in contents.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+        write_files(folder, contents)
         taken = [
             f"{match.path} was graded as {name}.ipynb." for name, match in work.notebooks.found.items() if match.how
         ]
@@ -174,8 +171,8 @@ def _graded(classroom: Classroom, terms: HarnessTerms, level: IsolationLevel, re
         Job(STUDENT, name, data, work.files, terms.plans[name], pictures=True) for name, data in work.notebooks.items()
     ]
     grading = GradingTerms(sources, level, terms.limits, secrets.randbits(63))
-    with LocalBackend(level, 1) as backend, backend.graders(grading) as processes:
-        for result in processes.grade(jobs):
+    with LocalBackend(grading, 1) as backend:
+        for result in backend.grade(jobs):
             grade = result.grade or unreadable(sources[result.notebook], result.failure)
             work.grades[result.notebook] = grade
     return results_of(sources, work.grades, terms, [*work.notes, *remarks])

@@ -10,10 +10,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.cli.run_command import count, positive
+from autograder.cli.run_command import add_course, count, course_of, positive
 from autograder.errors import InputError, SetupError
 from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 from autograder.grade.wire.limits import limit_fields
@@ -21,7 +22,7 @@ from autograder.locale.translations import translated
 from autograder.requirements import CLONE, loading, require
 
 if TYPE_CHECKING:
-    from autograder.grade.backends.grading_job import Backend
+    from autograder.grade.backends.grading_job import OpenBackend
     from autograder.grade.batch.assignment import Options, Shown
     from autograder.grade.batch.classroom import Classroom
     from autograder.grade.batch.student_rows import BatchProgress
@@ -103,12 +104,7 @@ def add_validate_source(verbs: Any) -> None:
         help=translated("grade a source's model answers, and report how each test is judged"),
     )
     validate.add_argument("assignment", help="a lesson's name")
-    validate.add_argument(
-        "--course",
-        type=Path,
-        metavar="DIR",
-        help="course folder with source/ASSIGNMENT (default: class/ in a clone, else here)",
-    )
+    add_course(validate, "course folder with source/ASSIGNMENT")
     validate.add_argument(
         "--jobs", type=count, default=0, help="number of notebooks to grade in parallel (default: one per core)"
     )
@@ -131,14 +127,13 @@ def add_validate_source(verbs: Any) -> None:
 
 
 def _validate(chosen: argparse.Namespace) -> int:
-    from autograder.course.paths import CLASS
     from autograder.grade.batch.assignment import validate_assignment
     from autograder.grade.validation.validate import print_report, shown_steps
 
     with shown_steps() as on_step:
         reports = validate_assignment(
             chosen.assignment,
-            chosen.course or CLASS,
+            course_of(chosen),
             chosen.isolation,
             chosen.jobs,
             two_processes=chosen.two_processes,
@@ -158,12 +153,7 @@ def add_to(verbs: Any) -> None:
     """Add the command and its options to the parser."""
     grade = verbs.add_parser("grade", help=translated("grade a class in isolation, and write nbgrader's gradebook"))
     grade.add_argument("assignment", help="a lesson's name")
-    grade.add_argument(
-        "--course",
-        type=Path,
-        metavar="DIR",
-        help="course folder with submitted/STUDENT/ASSIGNMENT (default: class/ in a clone, else here)",
-    )
+    add_course(grade, "course folder with submitted/STUDENT/ASSIGNMENT")
     grade.add_argument(
         "--jobs",
         type=positive(int),
@@ -244,13 +234,12 @@ def _is_pending(submitted: Path) -> bool:
 
 
 def _grade(chosen: argparse.Namespace) -> int:
-    from autograder.course.paths import CLASS
     from autograder.grade.sandbox.isolation import require_level
     from autograder.grade.sandbox.launch import HostProcess, parallel_jobs
 
     if chosen.python:
         continue_in(chosen.python, chosen.words)
-    course = chosen.course or CLASS
+    course = course_of(chosen)
     if chosen.cluster is not None:
         return _grade_on_cluster(chosen, course)
     if chosen.certificates:
@@ -262,7 +251,7 @@ def _grade(chosen: argparse.Namespace) -> int:
         _known_class(course, chosen.assignment)
         from autograder.grade.backends.local_processes import LocalBackend
 
-        return _grade_class(chosen, course, LocalBackend(level, parallel_jobs(chosen.jobs), host))
+        return _grade_class(chosen, course, partial(LocalBackend, count=parallel_jobs(chosen.jobs), host=host))
 
 
 def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
@@ -276,7 +265,7 @@ def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     with contextlib.nullcontext() if chosen.dry_run else only_client(classroom.gradebook, chosen.assignment):
         pass
     with choose_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs) as cluster:
-        return _grade_class(chosen, course, cluster)
+        return _grade_class(chosen, course, cluster.prepared)
 
 
 def _known_class(course: Path, assignment: str) -> Classroom:
@@ -313,7 +302,7 @@ def _shown(announced: list[str]) -> Iterator[Shown]:
         yield Shown(lambda done: draw[0](done), announce, steps.enter_context(shown_steps()))
 
 
-def _grade_class(chosen: argparse.Namespace, course: Path, backend: Backend) -> int:
+def _grade_class(chosen: argparse.Namespace, course: Path, open_backend: OpenBackend) -> int:
     with loading():
         from autograder.classroom.policy_names import fill_names, listed_students, untimed_students
         from autograder.grade.batch.assignment import grade_assignment
@@ -325,33 +314,23 @@ def _grade_class(chosen: argparse.Namespace, course: Path, backend: Backend) -> 
     options = _options(chosen)
     if chosen.dry_run:
         with _shown(announced) as shown:
-            moved = dry_run(chosen.assignment, course, options, shown, backend)
+            moved = dry_run(chosen.assignment, course, options, shown, open_backend)
         print(moved_as_json(moved)) if chosen.json else print_moved(moved)
         return 1 if moved else 0
     classroom = open_class(course, chosen.assignment)
     people = listed_students(classroom)  # a list that cannot be read stops the command before it grades
     with _shown(announced) as shown:
-        rows = grade_assignment(chosen.assignment, course, options, shown, backend)
+        rows = grade_assignment(chosen.assignment, course, options, shown, open_backend)
     rows = with_names(rows, fill_names(classroom, people), untimed_students(classroom))
     print(as_json(rows)) if chosen.json else print_report(rows, everyone=chosen.all)
     return 1 if announced or any(row.problems for row in rows) else 0
 
 
 def _options(chosen: argparse.Namespace) -> Options:
+    import msgspec
+
     from autograder.grade.batch.assignment import Options
 
-    return Options(
-        jobs=chosen.jobs,
-        isolation=chosen.isolation,
-        resume=chosen.resume and not chosen.dry_run,
-        force=chosen.force,
-        accept_source=chosen.accept_source,
-        one_process=chosen.one_process,
-        two_processes=chosen.two_processes,
-        feedback=chosen.feedback,
-        chosen_limits=_chosen_limits(chosen),
-    )
-
-
-def _chosen_limits(chosen: argparse.Namespace) -> dict[str, float]:
-    return {name: value for name in LIMIT_OPTIONS if (value := getattr(chosen, name)) is not None}
+    limits = {name: value for name in LIMIT_OPTIONS if (value := getattr(chosen, name)) is not None}
+    options = msgspec.convert(vars(chosen), Options)  # the options have the same names
+    return msgspec.structs.replace(options, resume=chosen.resume and not chosen.dry_run, chosen_limits=limits)

@@ -24,7 +24,7 @@ import nbformat
 from jupyter_client.manager import start_new_kernel
 from nbgrader.validator import Validator
 
-from autograder.course.author_cells import exercises, setup
+from autograder.course.author_cells import exercises, setup_of
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from tests.lessons.solving import answered, right_answers
@@ -87,7 +87,7 @@ def one_kernel() -> dict[str, Timed]:
     refused = f"try:\n{indent(known.check, '    ')}\nexcept AssertionError:\n    pass"
     kernel = Kernel()
     try:
-        found = {"imports of the lesson": kernel.run(setup(LESSON))}
+        found = {"imports of the lesson": kernel.run(setup_of(read(LESSON)))}
         kernel.run(known.of_kind("answer")[0].source)
         found["first right answer"] = kernel.run(known.check)
         found["later right answer"] = kernel.run(known.check)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from autograder.grade.backends.grading_job import Graders, GradingTerms, Job, JobResult
+from autograder.grade.backends.grading_job import Backend, GradingTerms, Job, JobResult
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 
 
@@ -14,16 +14,16 @@ class FakeBackend:
     def __init__(self, together: int) -> None:
         self._together = together
 
-    def graders(self, terms: GradingTerms) -> _StandInGraders:
-        """Return the graders for these terms; a context manager."""
-        return _StandInGraders(terms, self._together)
+    def __call__(self, terms: GradingTerms) -> _OpenedBackend:
+        """Return the backend for these terms; a context manager."""
+        return _OpenedBackend(terms, self._together)
 
 
-class _StandInGraders(Graders):
+class _OpenedBackend(Backend):
     def __init__(self, terms: GradingTerms, together: int) -> None:
         self._terms, self._together = terms, together
 
-    def __enter__(self) -> _StandInGraders:
+    def __enter__(self) -> _OpenedBackend:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""The distribution of jobs: a real scheduler and workers in this process, with a stub for the graders."""
+"""The distribution of jobs: a real scheduler and workers in this process, with a stub for the grading."""
 
 import asyncio
 import contextlib
@@ -53,7 +53,7 @@ WRONG_ANSWERS = {
 }
 
 
-class StubGraders:
+class StubBackend:
     """Gives full points immediately. A poisoned job ends its worker; the first worker gives `wrong` answers."""
 
     def __init__(self, wrong):
@@ -82,8 +82,8 @@ class StubPlugin(GradingPlugin):
     def _problem(self, address):
         return None
 
-    def _graders(self):
-        return StubGraders(self.wrong)
+    def _backend(self):
+        return StubBackend(self.wrong)
 
 
 @contextlib.contextmanager
@@ -116,9 +116,9 @@ def jobs(count, special=None):
 @pytest.mark.usefixtures("stub")
 def test_a_job_that_ends_its_workers_costs_no_other_job_its_grade():
     """One of 20 jobs ends every worker that runs it: it gets a reason instead of a grade, and all others get their grades."""
-    with cluster(6) as there, there.graders(TERMS) as graders:
+    with cluster(6) as there, there.prepared(TERMS) as backend:
         there._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
-        results = list(graders.grade(jobs(20, {3: POISON})))
+        results = list(backend.grade(jobs(20, {3: POISON})))
     assert sorted(job.student for job in jobs(20)) == sorted(result.student for result in results)
     [failed] = [result for result in results if result.grade is None]
     assert ("student 3", results[-1]) == (failed.student, failed)
@@ -128,8 +128,8 @@ def test_a_job_that_ends_its_workers_costs_no_other_job_its_grade():
 @pytest.mark.usefixtures("stub")
 def test_jobs_that_fail_everywhere_are_not_the_workers_fault():
     """Jobs that no worker can grade have a reason each; the workers go on, however many such jobs run alone in a row."""
-    with cluster(2) as there, there.graders(TERMS) as graders:
-        results = list(graders.grade(jobs(60, dict.fromkeys(range(0, 60, 10), BAD))))
+    with cluster(2) as there, there.prepared(TERMS) as backend:
+        results = list(backend.grade(jobs(60, dict.fromkeys(range(0, 60, 10), BAD))))
     assert sorted(job.student for job in jobs(60)) == sorted(result.student for result in results)
     failed = {result.student: result.failure for result in results if result.grade is None}
     assert dict.fromkeys([f"student {number}" for number in range(0, 60, 10)], FAILURE) == failed
@@ -138,8 +138,8 @@ def test_jobs_that_fail_everywhere_are_not_the_workers_fault():
 @pytest.mark.usefixtures("stub")
 def test_a_worker_that_joins_late_gets_jobs_at_once():
     """While the only worker is busy with one job, a second worker starts and grades all further jobs."""
-    with cluster(1) as there, there.graders(TERMS) as graders:
-        results = graders.grade(jobs(30, {0: SLOW}))
+    with cluster(1) as there, there.prepared(TERMS) as backend:
+        results = backend.grade(jobs(30, {0: SLOW}))
         threading.Thread(target=lambda: BEGUN.wait(300) and there._client.cluster.scale(2)).start()
         first = [next(results) for _ in range(28)]  # the busy worker has one more in reserve
         RELEASED.set()
@@ -152,8 +152,8 @@ def test_a_worker_that_joins_late_gets_jobs_at_once():
 @pytest.mark.usefixtures("stub")
 def test_the_jobs_of_the_only_worker_go_to_its_successor():
     """The only worker is lost with its jobs, and another one starts: each job has exactly one result."""
-    with cluster(1) as there, there.graders(TERMS) as graders:
-        results = graders.grade(jobs(10, {4: SLOW}))
+    with cluster(1) as there, there.prepared(TERMS) as backend:
+        results = backend.grade(jobs(10, {4: SLOW}))
         found = [next(results) for _ in range(3)]
         BEGUN.wait(300)
         there._client.cluster.scale(0)
@@ -168,8 +168,8 @@ def test_the_jobs_of_the_only_worker_go_to_its_successor():
 def test_a_worker_whose_answers_cannot_be_right_is_left_out(stub, wrong, capsys):
     """Whatever one of three workers answers instead of a grade, every job gets its points from another worker."""
     stub.wrong = wrong
-    with cluster(3) as there, there.graders(TERMS) as graders:
-        results = list(graders.grade(jobs(60)))
+    with cluster(3) as there, there.prepared(TERMS) as backend:
+        results = list(backend.grade(jobs(60)))
     assert sorted(job.student for job in jobs(60)) == sorted(result.student for result in results)
     assert {1.0} == {result.grade.points for result in results}
     assert {f"1 on {platform.node()}", f"2 on {platform.node()}"} == {result.worker for result in results}
@@ -191,7 +191,7 @@ def test_a_worker_that_must_not_grade_gets_no_job(monkeypatch, capsys, module, n
     with (
         cluster(1) as there,
         pytest.raises(UnfinishedError, match=f"no worker of the cluster can grade: 0 on .* {said}.*--resume"),
-        there.graders(TERMS),
+        there.prepared(TERMS),
     ):
         pass
     assert re.search(f"worker 0 on .* gets no submission: it .*{said}", capsys.readouterr().err)
@@ -201,8 +201,8 @@ def test_a_worker_that_must_not_grade_gets_no_job(monkeypatch, capsys, module, n
 def test_a_scheduler_that_is_lost_ends_the_run():
     """The run ends immediately with advice on how to continue; earlier results were yielded."""
     brief = dask.config.set({"distributed.comm.timeouts.connect": "1s"})
-    with brief, cluster(1) as there, there.graders(TERMS) as graders:
-        results = graders.grade(jobs(10, {4: SLOW}))
+    with brief, cluster(1) as there, there.prepared(TERMS) as backend:
+        results = backend.grade(jobs(10, {4: SLOW}))
         assert 3 == len([next(results) for _ in range(3)])
         BEGUN.wait(300)
         there._client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.loop.add_callback(dask_scheduler.close))
@@ -214,12 +214,12 @@ def test_a_scheduler_that_is_lost_ends_the_run():
 @pytest.mark.usefixtures("stub")
 def test_plain_data_crosses_and_no_name_of_a_student(monkeypatch):
     """Text and bytes are sent and come back; neither they nor the keys, which the dashboard shows, contain a student's name."""
-    with cluster(1) as there, there.graders(TERMS) as graders:
+    with cluster(1) as there, there.prepared(TERMS) as backend:
         sent, submit = [], there._client.submit
         monkeypatch.setattr(
             there._client, "submit", lambda *words, **how: sent.append((words, how)) or submit(*words, **how)
         )
-        assert 3 == len(list(graders.grade(jobs(3))))
+        assert 3 == len(list(backend.grade(jobs(3))))
     assert 3 == len(sent)
     for (function, *words), how in sent:
         assert dask_cluster.grade_on_worker is function

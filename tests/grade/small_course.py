@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import nbformat
+from traitlets.config import Config
 
 from autograder.grade.submission.notebook_grade import NotebookGrade
+from autograder.grade.submission.teacher.release_steps import CourseRules, bundle_of
 from autograder.grade.submission.teacher.source import AssignmentSource
 
 KNOWN = {"grade": False, "solution": False, "locked": False, "schema_version": 3, "task": False}
@@ -29,7 +31,17 @@ def graded_cell(name: str, text: str, points: float = 1, **metadata: object) -> 
 
 def source(*cells: nbformat.NotebookNode, files: dict[str, bytes] | None = None) -> AssignmentSource:
     """Return a source of these cells, with these files in its folder."""
-    return AssignmentSource("small", nbformat.v4.new_notebook(cells=list(cells)), files)
+    return source_of("small", nbformat.v4.new_notebook(cells=list(cells)), files)
+
+
+def source_of(
+    name: str,
+    notebook: nbformat.NotebookNode,
+    files: dict[str, bytes] | None = None,
+    settings: Config | None = None,
+) -> AssignmentSource:
+    """Return the source of a notebook outside of a course's folder; `settings` are nbgrader's."""
+    return AssignmentSource(bundle_of(name, notebook, files or {}, rules=CourseRules(settings or Config())))
 
 
 def hand_in(of: AssignmentSource, answers: dict[str, str] | None = None) -> bytes:

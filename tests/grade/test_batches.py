@@ -35,7 +35,7 @@ def known(tmp_path_factory):
     folder = make_class(tmp_path_factory.mktemp("known") / "class", 10)
     nobody = shutil.move(folder / "submitted", folder / "later")
     shutil.copytree(folder / "later" / "student0000", folder / "submitted" / "student0000")
-    grade_assignment("small", folder, Options(), backend=FakeBackend(1))
+    grade_assignment("small", folder, Options(), open_backend=FakeBackend(1))
     shutil.rmtree(folder / "submitted")
     shutil.move(nobody, folder / "submitted")
     return folder
@@ -50,7 +50,7 @@ def scores(folder):
 def graded(known, folder, together):
     """Return the rows of the class and of the gradebook, for this number of results at once."""
     shutil.copytree(known, folder)
-    rows = grade_assignment("small", folder, Options(), backend=FakeBackend(together))
+    rows = grade_assignment("small", folder, Options(), open_backend=FakeBackend(together))
     return [row.student for row in rows], scores(folder)
 
 
@@ -73,15 +73,15 @@ def test_points_that_another_program_wrote_are_restored_and_named(known, tmp_pat
     """Unlike a person's points and extra credit, they are not kept: the next run names the cells, the run after it none."""
     folder = tmp_path / "class"
     shutil.copytree(known, folder)
-    grade_assignment("small", folder, Options(), backend=FakeBackend(10))
+    grade_assignment("small", folder, Options(), open_backend=FakeBackend(10))
     change_grades(folder, "extra_credit = 0.5")
     change_grades(folder, "auto_score = 0 WHERE auto_score = 2")
-    [moved, *_] = dry_run("small", folder, Options(), backend=FakeBackend(10))
+    [moved, *_] = dry_run("small", folder, Options(), open_backend=FakeBackend(10))
     note = "another program had changed the points of t, which are restored"
     assert (2.0, 4.0, (note,)) == (moved.before, moved.after, moved.reasons)
-    rows = grade_assignment("small", folder, Options(), backend=FakeBackend(10))
+    rows = grade_assignment("small", folder, Options(), open_backend=FakeBackend(10))
     assert [(4.0, (note,))] * 10 == [(row.score, row.notes) for row in rows]
-    again = grade_assignment("small", folder, Options(), backend=FakeBackend(10))
+    again = grade_assignment("small", folder, Options(), open_backend=FakeBackend(10))
     assert [(4.0, (), True)] * 10 == [(row.score, row.notes, row.unchanged) for row in again]
 
 
@@ -89,10 +89,10 @@ def test_a_cell_that_a_person_graded_does_not_wait(known, tmp_path):
     """Also if a program has marked it again as one that a person has to grade, and after every submission is graded again."""
     folder = tmp_path / "class"
     shutil.copytree(known, folder)
-    grade_assignment("small", folder, Options(), backend=FakeBackend(10))
+    grade_assignment("small", folder, Options(), open_backend=FakeBackend(10))
     change_grades(folder, "manual_score = 1, needs_manual_grade = 1")
     for force in (False, True):
-        rows = grade_assignment("small", folder, Options(force=force), backend=FakeBackend(10))
+        rows = grade_assignment("small", folder, Options(force=force), open_backend=FakeBackend(10))
         assert [(2.0, 0)] * 10 == [(row.score, row.waiting) for row in rows]
 
 
@@ -100,7 +100,7 @@ def test_names_of_the_classs_list_reach_the_gradebook(known, tmp_path):
     """A student without a name gets name and address of roster.csv or of `collect`; a name that is there already stays."""
     folder = tmp_path / "class"
     shutil.copytree(known, folder)
-    grade_assignment("small", folder, Options(), backend=FakeBackend(10))
+    grade_assignment("small", folder, Options(), open_backend=FakeBackend(10))
     with closing(sqlite3.connect(folder / "gradebook.db")) as book, book:
         book.execute("UPDATE student SET last_name = 'Own', first_name = 'Name' WHERE id = 'student0002'")
     rows = [
@@ -125,14 +125,14 @@ def test_the_report_has_what_changed_and_a_summary(known, tmp_path, capsys):
     """A row for each graded submission, changed penalty, problem and untimed late one; the summary counts all; `--all` prints all."""
     folder = tmp_path / "class"
     shutil.copytree(known, folder)
-    rows = grade_assignment("small", folder, Options(), backend=FakeBackend(10))
+    rows = grade_assignment("small", folder, Options(), open_backend=FakeBackend(10))
     print_report(rows)
     first = capsys.readouterr().out
     assert 9 == first.count("student000")
     assert "9 graded, 1 unchanged, mean 3.0 of 3\n" in first
     (folder / "submitted" / "student0001" / "small" / "timestamp.txt").write_text("2026-10-03 12:00:00 UTC")
     (folder / "policy.toml").write_text("late.percent_a_day = 10\n[assignments.small]\ndue = 2026-10-02T13:00:00Z\n")
-    rows = grade_assignment("small", folder, Options(), backend=FakeBackend(10))
+    rows = grade_assignment("small", folder, Options(), open_backend=FakeBackend(10))
     rows = with_names(rows, {}, {"student0002"})
     print_report(rows)
     said = capsys.readouterr().out
@@ -157,9 +157,9 @@ def test_a_full_disk_keeps_what_came_before_in_the_batch(known, tmp_path, monkey
 
     monkeypatch.setattr(StudentSubmission, "write_folder", full)
     with pytest.raises(StoppedError, match="No space left"):
-        grade_assignment("small", folder, Options(force=True), backend=FakeBackend(10))
+        grade_assignment("small", folder, Options(force=True), open_backend=FakeBackend(10))
     assert written == sorted({student for student, *_ in scores(folder)})
     monkeypatch.undo()
-    rows = grade_assignment("small", folder, Options(resume=True), backend=FakeBackend(10))
+    rows = grade_assignment("small", folder, Options(resume=True), open_backend=FakeBackend(10))
     assert written == [row.student for row in rows if row.unchanged]
     assert 20 == len(scores(folder))

@@ -30,8 +30,8 @@ from distributed.comm.core import connect
 
 from autograder.errors import InputError, UnfinishedError
 from autograder.grade.backends.grading_job import (
+    Backend,
     CourseBundle,
-    Graders,
     GradingTerms,
     Job,
     JobResult,
@@ -60,7 +60,7 @@ class GradingPlugin(WorkerPlugin):
         """Check whether this worker may grade. This method never raises; the client asks for the report."""
         slots = min(self._jobs or worker.state.nthreads, worker.state.nthreads)
         self._started = contextlib.ExitStack()
-        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # of Graders; None for those not started yet
+        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # of backends; None for those not started yet
         for _ in range(slots):
             self._free.put(None)
         problem = await asyncio.to_thread(self._problem, worker.address)
@@ -72,23 +72,22 @@ class GradingPlugin(WorkerPlugin):
 
     def grade(self, job: bytes) -> bytes:
         """Return the encoded result of an encoded job; the first job starts the processes that grade."""
-        graders = self._free.get()
+        backend = self._free.get()
         try:
-            graders = graders or self._graders()
-            [result] = graders.grade([msgspec.msgpack.decode(job, type=Job)])
+            backend = backend or self._backend()
+            [result] = backend.grade([msgspec.msgpack.decode(job, type=Job)])
         except BaseException:
-            graders = None  # the next job starts new graders
+            backend = None  # the next job starts a new one
             raise
         finally:
-            self._free.put(graders)
+            self._free.put(backend)
         return msgspec.msgpack.encode(result)
 
-    def _graders(self) -> Any:
+    def _backend(self) -> Any:
         from autograder.grade.backends.local_processes import LocalBackend
 
         terms = msgspec.msgpack.decode(self._course, type=CourseBundle).terms()
-        backend = self._started.enter_context(LocalBackend(terms.level, 1))
-        return self._started.enter_context(backend.graders(terms))
+        return self._started.enter_context(LocalBackend(terms, 1))
 
     def _problem(self, address: str) -> str | None:
         if is_exposed(address):
@@ -253,14 +252,14 @@ class _Attempt:
     workers: set[str] = field(default_factory=set)
 
 
-class DaskCluster(Graders):
+class DaskCluster(Backend):
     """A cluster that grades a class. `patience` is the time in seconds for which it waits for a worker."""
 
     def __init__(self, client: Client, jobs: int, patience: float) -> None:
         self._client, self._jobs, self._patience, self._next_look = client, jobs, patience, 0.0
 
     @contextlib.contextmanager
-    def graders(self, terms: GradingTerms) -> Iterator[DaskCluster]:
+    def prepared(self, terms: GradingTerms) -> Iterator[DaskCluster]:
         """Yield the cluster, prepared to grade by these terms. It raises the same errors as `batches`."""
         course = CourseBundle.of(terms)
         self._terms, self._plugin = terms, f"autograder-{course.name}"

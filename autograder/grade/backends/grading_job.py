@@ -10,12 +10,12 @@ import platform
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -108,12 +108,12 @@ class CourseBundle(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, terms: GradingTerms) -> CourseBundle:
         """Return the bundle of these terms."""
-        sources = tuple(source.bundle() for source in terms.sources.values())
+        sources = tuple(source.bundle for source in terms.sources.values())
         return cls(sources, terms.level.name, terms.limits, terms.seed)
 
     def terms(self) -> GradingTerms:
         """Return the terms of the bundle; the digests of the sources are unchanged."""
-        sources = {bundled.name: AssignmentSource.from_bundle(bundled) for bundled in self.sources}
+        sources = {bundled.name: AssignmentSource(bundled) for bundled in self.sources}
         return GradingTerms(sources, known_level(self.level), self.limits, self.seed)
 
     @property
@@ -249,15 +249,15 @@ class GradingTerms:
     seed: int
 
 
-class Graders(ABC):
-    """A backend that grades one job after another by the same terms."""
+class Backend(ABC):
+    """A place where one job after another is graded by the same terms: this machine, or a cluster."""
 
     @abstractmethod
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
         """Yield the results of all jobs, each list within a second of its first result.
 
         The longer a caller takes for one list, the longer is the next one, so a caller can write the results of a list
-        together. Jobs are taken from the iterable only when a grader can begin them, or keep them in reserve.
+        together. Jobs are taken from the iterable only when the backend can begin them, or keep them in reserve.
 
         Raises:
             IsolationError: submissions cannot be isolated as the terms require.
@@ -269,8 +269,5 @@ class Graders(ABC):
             yield from results
 
 
-class Backend(Protocol):
-    """A place where a class is graded: this machine, or a cluster."""
-
-    def graders(self, terms: GradingTerms) -> AbstractContextManager[Graders]:
-        """Return a context manager with the graders for these terms."""
+OpenBackend = Callable[[GradingTerms], AbstractContextManager[Backend]]
+"""Returns a backend that grades by these terms, as a context manager."""

@@ -7,7 +7,6 @@ import math
 import multiprocessing.connection
 import platform
 import socket
-import struct
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ import msgspec
 import psutil
 
 from autograder.grade.backends.grading_job import (
+    Backend,
     CourseBundle,
-    Graders,
     GradingTerms,
     Job,
     JobResult,
@@ -25,9 +24,9 @@ from autograder.grade.backends.grading_job import (
     machine_kind,
     validated,
 )
-from autograder.grade.sandbox.isolation import LEVELS, IsolationError, IsolationLevel
+from autograder.grade.sandbox.isolation import LEVELS, IsolationError
 from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, ProcessGroup, processor_shares
-from autograder.grade.submission.server_client import greeting, process_group
+from autograder.grade.submission.server_client import greeting, process_group, sender_of
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import LONGEST_WAIT
@@ -39,30 +38,6 @@ LARGEST_RESULT = 1 << 28  # bytes
 FITS_SOCKET = 100_000  # bytes; the buffer of a local socket on Linux has twice as many (net.core.wmem_default)
 TOGETHER_SECONDS = 0.25  # results that arrive within this time are written to the gradebook together
 TRIES = 2
-_CREDENTIALS = struct.Struct("3i")  # of a process: its id, user and group; unix(7)
-
-
-class LocalBackend:
-    """A warm host on this machine, before and after the terms of grading are known; a context manager.
-
-    Args:
-        level: isolation of the submissions.
-        count: number of submissions that are graded at once.
-        host: a host that may have been started already; None creates a new one.
-    """
-
-    def __init__(self, level: IsolationLevel, count: int, host: HostProcess | None = None) -> None:
-        self._count, self._host = count, host or HostProcess(level)
-
-    def __enter__(self) -> LocalBackend:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._host.close()
-
-    def graders(self, terms: GradingTerms) -> Lanes:
-        """Return the lanes that grade by these terms; a context manager."""
-        return Lanes(terms, self._count, self._host)
 
 
 @dataclass
@@ -119,9 +94,7 @@ class _Lane:
         """Return whether the readable byte is the greeting of a new lane, which identifies its process."""
         if self.process is not None:
             return False
-        _, ancillary, _, _ = self.connection.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
-        credentials = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
-        number = _CREDENTIALS.unpack(credentials[0])[0] if credentials else 0
+        number = sender_of(self.connection)
         with contextlib.suppress(psutil.Error):
             self.process = psutil.Process(number) if number else None
         return self.process is not None
@@ -148,24 +121,25 @@ class _Lane:
             group.remove()
 
 
-class Lanes(Graders):
-    """The lanes that grade; a context manager. Lanes are started when they are needed, and are reused for later jobs.
+class LocalBackend(Backend):
+    """The lanes on this machine; a context manager. Lanes are started when they are needed, and are reused for later jobs.
 
     Args:
         terms: settings that are the same for every job.
         count: number of submissions that are graded at once.
-        host: host from which the lanes are forked.
+        host: host from which the lanes are forked, which the caller closes; None creates one.
     """
 
-    def __init__(self, terms: GradingTerms, count: int, host: HostProcess) -> None:
-        self._terms, self._count, self._host = terms, count, host
+    def __init__(self, terms: GradingTerms, count: int, host: HostProcess | None = None) -> None:
+        self._terms, self._count, self._host = terms, count, host or HostProcess(terms.level)
+        self._own_host = None if host else self._host
         self._shares = processor_shares(count)
         self._busy: list[_Lane] = []
         self._free: list[_Lane] = []
         self._planner: socket.socket | None = None
         self._outer: HostProcess | None = None
 
-    def __enter__(self) -> Lanes:
+    def __enter__(self) -> LocalBackend:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -175,6 +149,8 @@ class Lanes(Graders):
             self._planner.close()
         if self._outer is not None:
             self._outer.close(CLOSE_SECONDS)
+        if self._own_host is not None:
+            self._own_host.close()
 
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
         """Yield the results of all jobs, a few at a time; each lane has at most one further job in reserve.

@@ -5,13 +5,13 @@ Also contains `validate-source ASSIGNMENT`, which checks only the sources.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import itertools
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +23,14 @@ from autograder.course.canonical import read
 from autograder.course.variants.variant import carried_seed
 from autograder.course.variants.variant_record import other_owners
 from autograder.errors import printable
-from autograder.grade.backends.grading_job import Backend, Graders, GradingTerms, Job, JobResult, deciding_versions
+from autograder.grade.backends.grading_job import (
+    Backend,
+    GradingTerms,
+    Job,
+    JobResult,
+    OpenBackend,
+    deciding_versions,
+)
 from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
@@ -87,7 +94,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def grade_assignment(
-    assignment: str, course: Path, options: Options, shown: Shown = QUIET, backend: Backend | None = None
+    assignment: str, course: Path, options: Options, shown: Shown = QUIET, open_backend: OpenBackend | None = None
 ) -> list[StudentRow]:
     """Grade a class into its gradebook, and return a row for every student with a submission, by name.
 
@@ -96,7 +103,7 @@ def grade_assignment(
         course: folder of the class, with submitted/STUDENT/ASSIGNMENT/*.ipynb.
         options: options of the run.
         shown: functions that are called during the run.
-        backend: where submissions are graded, which the caller closes; None grades on this machine.
+        open_backend: opens the place where submissions are graded; None grades on this machine.
 
     Raises:
         ClassError: the class or the assignment does not exist.
@@ -106,35 +113,35 @@ def grade_assignment(
     """
     classroom = open_class(course, assignment)
     with only_client(classroom.gradebook, assignment):
-        return grade_classroom(classroom, options, shown, backend)
+        return grade_classroom(classroom, options, shown, open_backend)
 
 
-def grade_classroom(classroom: Classroom, options: Options, shown: Shown, backend: Backend | None) -> list[StudentRow]:
+def grade_classroom(
+    classroom: Classroom, options: Options, shown: Shown, open_backend: OpenBackend | None
+) -> list[StudentRow]:
     """Grade a class that is already open, as `grade_assignment` does."""
     # The workers of a cluster check the level themselves.
-    level = known_level(options.isolation) if backend else require_level(options.isolation)
+    level = known_level(options.isolation) if open_backend else require_level(options.isolation)
     check_release(classroom)
     settings = classroom.settings()
     limits = options.limits or limits_of(settings, options.chosen_limits)
     sources = {source.name: source for source in classroom.read_sources(level, limits)}
     register(classroom, list(sources.values()), accept_source=options.accept_source)
     jobs = parallel_jobs(options.jobs)
-    with (
-        GradingRecords(classroom.gradebook, classroom.assignment, settings) as records,
-        contextlib.nullcontext(backend) if backend else LocalBackend(level, jobs) as backend,
-    ):
+    opened = open_backend or partial(LocalBackend, count=jobs)
+    with GradingRecords(classroom.gradebook, classroom.assignment, settings) as records:
         run = records.unfinished() if options.resume else None
         run = run or records.begin(secrets.randbits(63), forced=options.force)
         terms = GradingTerms(sources, level, limits, run.seed)
-        with backend.graders(terms) as processes:
+        with opened(terms) as backend:
             forbid = options.two_processes or forbids_one_process(settings)
             judging = {"forbid_in_process": forbid, "all_in_process": options.one_process}
-            reports = _source_reports(terms, records, processes, shown.step, **judging)
+            reports = _source_reports(terms, records, backend, shown.step, **judging)
             shown.reports(list(reports.values()))
             completed = {"any_prediction": classroom.any_prediction()}
             plans = {name: msgspec.structs.replace(report.plan, **completed) for name, report in reports.items()}
             batch = _Batch(classroom, terms, plans, records, run, shown, may_move=options.may_move)
-            rows = batch.grade(processes)
+            rows = batch.grade(backend)
         if options.feedback != "off":
             new = [row.student for row in rows if row.in_gradebook and not batch.has_feedback(row)]
             problems = write_feedback(classroom, new, options.feedback, jobs)
@@ -185,8 +192,8 @@ class _Batch:
         self.at_work: dict[str, StudentSubmission] = {}
         self.finished: list[StudentRow] = []
 
-    def grade(self, processes: Graders) -> list[StudentRow]:
-        for results in processes.batches(self._jobs()):
+    def grade(self, backend: Backend) -> list[StudentRow]:
+        for results in backend.batches(self._jobs()):
             self._settle([self._noted(result) for result in results])
         times = {row.student: self.classroom.submission_time(row.student) for row in self.finished}
         self.records.renew_penalties({row.student: times[row.student].time for row in self.finished if row.unchanged})
@@ -316,16 +323,13 @@ class _Batch:
         try:
             for work in works:
                 if work.complete and self.at_work.pop(work.key, None) is not None and (best := self._best(work)):
-                    rows.append(self._row(best))
+                    rows.append(self._row_of(best, self._write_folder(best)))
                     graded += [self._graded(best, rows[-1])] if best.has_id else []
         finally:  # if a folder cannot be written, the earlier grades are kept
             self.records.write(graded)
         for row in rows:
             note = self.restored.get(row.student)
             self._finish(msgspec.structs.replace(row, notes=(*row.notes, note)) if note else row)
-
-    def _row(self, work: StudentSubmission) -> StudentRow:
-        return self._row_of(work, self._write_folder(work))
 
     def _row_of(self, work: StudentSubmission, problem: str | None = None) -> StudentRow:
         note = "has no notebook of their own, and is graded by the common one"
@@ -370,7 +374,7 @@ class _Batch:
 
 
 def _source_reports(
-    terms: GradingTerms, records: GradingRecords, graders: Graders, on_step: OnStep, **judging: bool
+    terms: GradingTerms, records: GradingRecords, backend: Backend, on_step: OnStep, **judging: bool
 ) -> dict[str, SourceReport]:
     """Return the report on each source, by notebook name; it is read from the gradebook unless something has changed."""
     reports = {}
@@ -380,7 +384,7 @@ def _source_reports(
         if known := records.source_report(name, key):
             reports[name] = msgspec.json.decode(known, type=SourceReport)
         else:
-            reports[name] = validate_source(source, graders, on_step=on_step, **judging)
+            reports[name] = validate_source(source, backend, on_step=on_step, **judging)
             records.keep_source_report(name, key, msgspec.json.encode(reports[name]).decode())
     return reports
 
@@ -412,17 +416,17 @@ def validate_assignment(
     sources = {source.name: source for source in classroom.read_sources(level, limits)}
     terms = GradingTerms(sources, level, limits, secrets.randbits(63))
     forbid = two_processes or forbids_one_process(settings)
-    with LocalBackend(level, count) as machine, machine.graders(terms) as graders:
+    with LocalBackend(terms, count) as backend:
         reports = [
-            validate_source(source, graders, forbid_in_process=forbid, on_step=on_step) for source in sources.values()
+            validate_source(source, backend, forbid_in_process=forbid, on_step=on_step) for source in sources.values()
         ]
     if not mutants:
         return [(report, None) for report in reports]
     short = dataclasses.replace(terms, limits=short_limits(limits))
     named = {path.stem: named_answers(sources[path.stem], read(path)) for path in classroom.notebooks()}
-    with LocalBackend(level, count) as machine, machine.graders(short) as graders:
+    with LocalBackend(short, count) as backend:
         return [
-            (report, mutation_test(sources[report.notebook], report, graders, mutants, on_step, named[report.notebook]))
+            (report, mutation_test(sources[report.notebook], report, backend, mutants, on_step, named[report.notebook]))
             for report in reports
         ]
 

@@ -12,7 +12,7 @@ import msgspec
 from nbgrader.api import Base
 from sqlalchemy import MetaData, Table, create_engine, inspect
 
-from autograder.grade.backends.grading_job import Backend
+from autograder.grade.backends.grading_job import OpenBackend
 from autograder.grade.batch.assignment import QUIET, Options, Shown, grade_classroom
 from autograder.grade.batch.classroom import Classroom, open_class, opened_gradebook
 from autograder.grade.batch.gradebook import RECORDS, GradingRecords, Score
@@ -28,7 +28,7 @@ class _Records(msgspec.Struct, frozen=True):
 
 
 def dry_run(
-    assignment: str, course: Path, options: Options, shown: Shown = QUIET, backend: Backend | None = None
+    assignment: str, course: Path, options: Options, shown: Shown = QUIET, open_backend: OpenBackend | None = None
 ) -> list[MovedGrade]:
     """Return the students whose points a run of `grade` with these arguments would change. Nothing is written to the course."""
     classroom = open_class(course, assignment)
@@ -36,7 +36,7 @@ def dry_run(
         trial = _copy(classroom, Path(folder))
         before = _records(trial)
         options = msgspec.structs.replace(options, feedback="off", may_move=False)
-        notes = {row.student: row.notes for row in grade_classroom(trial, options, shown, backend)}
+        notes = {row.student: row.notes for row in grade_classroom(trial, options, shown, open_backend)}
         return list(_moved(before, _records(trial), notes))
 
 

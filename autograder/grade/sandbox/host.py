@@ -149,16 +149,12 @@ def _become_worker(
 def _first_process(limits: Limits) -> None:
     """Leave the worker to a child of this process, which is process 1 of the new namespace and ends all others with it."""
     namespaces.hide_the_rest(limits.disk_bytes, package_folders())
-    _leave_to_child()
-    namespaces.show_memory_to_lanes()
-
-
-def _leave_to_child() -> None:
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
     namespaces.end_with_parent()
+    namespaces.show_memory_to_lanes()
 
 
 def _isolate(isolation: _Isolation) -> None:

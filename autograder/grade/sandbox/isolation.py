@@ -14,7 +14,7 @@ import subprocess
 import sys
 import sysconfig
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import ClassVar
@@ -125,47 +125,28 @@ SWITCHES = (
 )
 
 
-def namespace_obstacles(proc: Path = PROC) -> list[str]:
-    """Return a sentence for each fact that may forbid namespaces here."""
-    return [*_filter(proc), *_profile(proc), *_masks(proc), *_switches(proc)]
-
-
-def _filter(proc: Path) -> list[str]:
-    """Check for a filter of system calls (seccomp), which containers have and which denies namespaces unless it is disabled."""
-    if not re.search(r"^Seccomp:\s*2$", _text(proc / "self/status"), re.M):
-        return []
-    lifted = "`seccompProfile: {type: Unconfined}` in a pod, `--security-opt seccomp=unconfined` for Docker"
-    return [f"a filter of system calls is set; {lifted}"]
-
-
-def _profile(proc: Path) -> list[str]:
-    """Check for Docker's and containerd's AppArmor profiles, which deny mounts even in new namespaces."""
+def namespace_obstacles(proc: Path = PROC) -> Iterator[str]:
+    """Yield a sentence for each fact that may forbid namespaces here."""
+    # A filter of system calls (seccomp) denies namespaces unless it is disabled; containers have one.
+    if re.search(r"^Seccomp:\s*2$", _text(proc / "self/status"), re.M):
+        lifted = "`seccompProfile: {type: Unconfined}` in a pod, `--security-opt seccomp=unconfined` for Docker"
+        yield f"a filter of system calls is set; {lifted}"
+    # Docker's and containerd's AppArmor profiles deny mounts even in new namespaces.
     profile = _text(proc / "self/attr/current").strip("\0 \n")
-    if not profile.endswith("(enforce)"):
-        return []
-    lifted = "`appArmorProfile: {type: Unconfined}` in a pod, `--security-opt apparmor=unconfined` for Docker"
-    return [f"the AppArmor profile is {profile.removesuffix('(enforce)').strip()!r}; {lifted}"]
-
-
-def _masks(proc: Path) -> list[str]:
-    """Check for a masked /proc: with only a masked one visible, the kernel denies a new /proc (Linux, `mount_too_revealing`)."""
-    points = re.findall(r"^(?:\S+ ){4}(/proc/\S+) ", _text(proc / "self/mountinfo"), re.M)
-    # exists on any machine with systemd
-    masks = [point for point in points if not point.startswith("/proc/sys/fs/binfmt_misc")]
-    if not masks:
-        return []
-    lifted = (
-        "`procMount: Unmasked` with `hostUsers: false` in a pod, `--security-opt systempaths=unconfined` for Docker"
-    )
-    return [f"parts of /proc are masked ({masks[0]}, for instance); {lifted}"]
-
-
-def _switches(proc: Path) -> list[str]:
-    return [
-        f"{file.replace('/', '.')} is {value}; on the machine itself, or the pod's node: {command}"
-        for file, value, command in SWITCHES
-        if _text(proc / "sys" / file).strip() == value
-    ]
+    if profile.endswith("(enforce)"):
+        lifted = "`appArmorProfile: {type: Unconfined}` in a pod, `--security-opt apparmor=unconfined` for Docker"
+        yield f"the AppArmor profile is {profile.removesuffix('(enforce)').strip()!r}; {lifted}"
+    # With only a masked /proc visible, the kernel denies a new one (Linux, `mount_too_revealing`). Any machine with
+    # systemd has the mount below /proc/sys/fs/binfmt_misc.
+    points = re.findall(r"^(?:\S+ ){4}(/proc/(?!sys/fs/binfmt_misc)\S+) ", _text(proc / "self/mountinfo"), re.M)
+    if points:
+        lifted = (
+            "`procMount: Unmasked` with `hostUsers: false` in a pod, `--security-opt systempaths=unconfined` for Docker"
+        )
+        yield f"parts of /proc are masked ({points[0]}, for instance); {lifted}"
+    for file, value, command in SWITCHES:
+        if _text(proc / "sys" / file).strip() == value:
+            yield f"{file.replace('/', '.')} is {value}; on the machine itself, or the pod's node: {command}"
 
 
 def _text(file: Path) -> str:

@@ -124,7 +124,7 @@ class Judge:
             if description.kind == "absent":
                 self._shell.user_ns.pop(name, None)
             elif description.kind == "function":
-                given[name] = function_proxy(description.description, calls)
+                given[name] = function_proxy(name, description.text, calls)
             elif description.kind == "module" and name in request.modules:
                 given[name] = importlib.import_module(request.modules[name])
             elif description.kind == "data" and description.unsendable is None:

@@ -107,8 +107,10 @@ class HostProcess:
             self._folder = tempfile.mkdtemp(prefix="autograder-")
             os.chmod(self._folder, 0o1777)  # it contains folders of other user ids
             environment["TMPDIR"] = self._folder
+        # Not `-m`: IPython replaces `__main__` by the submission's namespace.
+        host = [sys.executable, "-P", "-c", "from autograder.grade.sandbox.host import main; main()"]
         self._process = subprocess.Popen(
-            self.level.command(_host_command(self.level, theirs.fileno())),
+            self.level.command([*host, str(theirs.fileno()), self.level.name]),
             pass_fds=[theirs.fileno()],
             env=environment,
             cwd="/",
@@ -158,16 +160,3 @@ def processor_shares(count: int) -> list[frozenset[int]]:
     """Return the processors for each of `count` submissions that are graded at the same time: an equal share, at least one."""
     processors = sorted(os.sched_getaffinity(0))
     return [frozenset(processors[place::count] or [processors[place % len(processors)]]) for place in range(count)]
-
-
-def _host_command(level: IsolationLevel, control: int) -> list[str]:
-    """Return the command line of a host whose control socket has this descriptor."""
-    # Not `-m`: IPython replaces `__main__` by the submission's namespace.
-    return [
-        sys.executable,
-        "-P",
-        "-c",
-        "from autograder.grade.sandbox.host import main; main()",
-        str(control),
-        level.name,
-    ]

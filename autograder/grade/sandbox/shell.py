@@ -8,12 +8,10 @@ import io
 import os
 import re
 import signal
-import sys
 import tempfile
-import time
 import types
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -162,7 +160,8 @@ class Shell(InteractiveShell):
     @contextlib.contextmanager
     def _captured(self) -> Iterator[None]:
         # Output of C code and child processes bypasses sys.stdout; it is read from a file after the cell.
-        with _below_python() as written, _python_streams(self.outputs):
+        streams = _Stream(self.outputs, "stdout"), _Stream(self.outputs, "stderr")
+        with _below_python() as written, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
             yield
         for name, text in written:
             self.outputs.stream(name, text)
@@ -179,13 +178,8 @@ def make_shell(output_bytes: int) -> Shell:
     shell = Shell.instance(config=config)
     shell.input_transformer_manager = Transformers()
     shell.outputs = Outputs(output_bytes)
-    shell.time_limit = cell_time_limit
+    shell.time_limit = lambda seconds: time_limit(seconds, lambda: _timed_out(seconds))
     return shell
-
-
-def cell_time_limit(seconds: float, clock: Callable[[], float] = time.monotonic) -> AbstractContextManager[None]:
-    """Return a block that raises CellTimeoutError after `seconds` of this clock; see `time_limit`."""
-    return time_limit(seconds, lambda: _timed_out(seconds), clock=clock)
 
 
 @contextlib.contextmanager
@@ -235,22 +229,10 @@ class _Stream(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def _python_streams(outputs: Outputs) -> Iterator[None]:
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _Stream(outputs, "stdout"), _Stream(outputs, "stderr")  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before
-
-
-@contextlib.contextmanager
 def _below_python() -> Iterator[list[tuple[str, str]]]:
     """Redirect file descriptors 1 and 2 to unnamed files; after the block, the list has the texts written there."""
     texts: list[tuple[str, str]] = []
-    with contextlib.ExitStack() as stack:
-        for number, name in ((1, "stdout"), (2, "stderr")):
-            stack.enter_context(_redirected(number, name, texts))
+    with _redirected(1, "stdout", texts), _redirected(2, "stderr", texts):
         yield texts
 
 

@@ -37,13 +37,6 @@ class StudentError(Exception):
     """A call without a result, or an exception that must be hidden from the test; the message is for the student."""
 
 
-class FunctionDescription(msgspec.Struct, frozen=True):
-    """A student's function; `text` is its definition in the notebook, None if no cell defines it."""
-
-    name: str
-    text: str | None
-
-
 class RaisedError(msgspec.Struct, frozen=True):
     """An exception.
 
@@ -260,31 +253,26 @@ def _exception_class(name: str) -> type[Exception] | None:
     return kind if isinstance(kind, type) and issubclass(kind, Exception) else None
 
 
-def described_function(name: str, text: str | None) -> bytes:
-    """Return a FunctionDescription as msgpack."""
-    return msgspec.msgpack.encode(FunctionDescription(name, text))
-
-
-def function_proxy(description: bytes, calls: Calls) -> Callable[..., Any]:
+def function_proxy(name: str, text: str | None, calls: Calls) -> Callable[..., Any]:
     """Return a function that calls the student's, with its name, signature, docstring and source.
 
     Args:
-        description: a value of `described_function`.
+        name: the function's name.
+        text: its definition in the notebook; None if no cell defines it.
         calls: the calls of the test.
     """
-    function = msgspec.msgpack.decode(description, type=FunctionDescription)
 
     def proxy(*args: Any, **kwargs: Any) -> Any:
-        return calls.call(function.name, args, kwargs)
+        return calls.call(name, args, kwargs)
 
-    proxy.__name__ = proxy.__qualname__ = function.name
+    proxy.__name__ = proxy.__qualname__ = name
     proxy.__module__ = "__main__"
-    file = f"<{function.name} in the submission>"
-    proxy.__code__ = proxy.__code__.replace(co_filename=file, co_firstlineno=1, co_name=function.name)
+    file = f"<{name} in the submission>"
+    proxy.__code__ = proxy.__code__.replace(co_filename=file, co_firstlineno=1, co_name=name)
     linecache.cache.pop(file, None)
-    if function.text is not None:
-        linecache.cache[file] = (len(function.text), None, function.text.splitlines(keepends=True), file)
-        definition = ast.parse(function.text).body[0]
+    if text is not None:
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        definition = ast.parse(text).body[0]
         assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef))
         proxy.__doc__ = ast.get_docstring(definition, clean=sys.version_info >= (3, 13))
         signature = _signature(definition)

@@ -81,7 +81,7 @@ def cell_names(text: str) -> CellNames:
         functions=frozenset(part.name for part in parts if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))),
         classes=frozenset(part.name for part in parts if isinstance(part, ast.ClassDef)),
         inner=frozenset(_bound_anywhere(tree)),
-        changes=frozenset(name for part in _at_once(parts) for name in changed_names(part)),
+        changes=frozenset(name for part in parts for node in _run_at_once(part) for name in changed_names(node)),
         quoted=frozenset(_quoted(tree)),
     )
 
@@ -101,12 +101,8 @@ def _imports(tree: ast.AST) -> tuple[dict[str, str], dict[str, tuple[str, str]]]
     parts: dict[str, tuple[str, str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            modules |= {
-                alias.asname or alias.name.partition(".")[0]: alias.name
-                if alias.asname
-                else alias.name.partition(".")[0]
-                for alias in node.names
-            }
+            known = [(alias.asname, alias.name, alias.name.partition(".")[0]) for alias in node.names]
+            modules |= {name or first: whole if name else first for name, whole, first in known}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             modules |= {alias.asname or alias.name: node.module for alias in node.names if alias.name != "*"}
             parts |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}
@@ -142,20 +138,18 @@ def _run_at_once(node: ast.AST) -> Iterator[ast.AST]:
         yield from _run_at_once(child)
 
 
-def _at_once(parts: list[ast.stmt]) -> Iterator[ast.AST]:
-    for part in parts:
-        yield from _run_at_once(part)
+def assigned(node: ast.AST) -> list[ast.expr]:
+    """Return the targets of an assignment; [] for another node."""
+    if isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+        return [node.target]
+    return node.targets if isinstance(node, ast.Assign) else []
 
 
 def changed_names(node: ast.AST) -> Iterator[str]:
     """Yield the names whose object a node may change in place."""
-    targets: list[ast.expr] = []
-    if isinstance(node, (ast.Assign, ast.Delete)):
-        targets = list(node.targets)
-    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
-        targets = [node.target]
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
+    targets = list(node.targets) if isinstance(node, ast.Delete) else assigned(node)
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         # A plain call, such as `check(x)`, is assumed to change nothing; a method may change its object.
         targets = [node.value.func] if isinstance(node.value.func, ast.Attribute) else []
@@ -259,14 +253,6 @@ def definitions(text: str, without: frozenset[str] = frozenset()) -> str:
     return ast.unparse(ast.Module(kept, []))
 
 
-@dataclass(frozen=True)
-class _StatementNames:
-    """The names that a statement at the top level of a cell may bind, and every name and attribute in it."""
-
-    binds: frozenset[str]
-    words: frozenset[str]
-
-
 class SubmissionText:
     """The text of the cells of a submission that have run."""
 
@@ -292,19 +278,20 @@ class SubmissionText:
 
         If no statement binds it (`exec` or `globals()` may have), return the words of the whole submission.
         """
-        if not any(name in statement.binds for statement in self._statements):
-            return tuple(sorted(set().union(*(statement.words for statement in self._statements))))
+        if not any(name in binds for binds, _ in self._statements):
+            return tuple(sorted(set().union(*(words for _, words in self._statements))))
         seen: set[str] = set()
         names = {name}
         while names - seen:
             seen |= names
-            names = set().union(*(part.words for part in self._statements if part.binds & seen))
+            names = set().union(*(words for binds, words in self._statements if binds & seen))
         return tuple(sorted(names))
 
 
 @functools.lru_cache(maxsize=2000)
-def _statement_names(cell: str) -> tuple[_StatementNames, ...]:
-    return tuple(_StatementNames(frozenset(bound_names(part)), frozenset(words_of(part))) for part in statements(cell))
+def _statement_names(cell: str) -> list[tuple[set[str], set[str]]]:
+    """Return the names that each statement at the top level of a cell may bind, and every name and attribute in it."""
+    return [(bound_names(part), set(words_of(part))) for part in statements(cell)]
 
 
 @functools.lru_cache(maxsize=2000)

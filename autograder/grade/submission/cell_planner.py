@@ -15,9 +15,10 @@ import msgspec
 
 from autograder.check.plan import Plan, Unplannable, planning
 from autograder.check.subject.inputs import use_seed
+from autograder.course.paths import write_files
 from autograder.grade.sandbox.judge import seed_all
 from autograder.grade.sandbox.shell import Shell
-from autograder.grade.submission.teacher.source import AssignmentSource, write_files
+from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
 from autograder.grade.wire.own_modules import path_with, replaced_modules, take_out
@@ -47,11 +48,8 @@ class PlannedCell:
     failure: str | None = None
 
 
-@dataclass(frozen=True)
-class SourcePlans:
-    """The planned cells of a source, by the test's id; cells that cannot be planned are missing."""
-
-    cells: dict[str, PlannedCell]
+SourcePlans = dict[str, PlannedCell]
+"""The planned cells of a source, by the test's id; cells that cannot be planned are missing."""
 
 
 class CellPlanner:
@@ -71,11 +69,11 @@ class CellPlanner:
         if key not in self._known:
             if len(self._known) >= MOST_SOURCES:
                 del self._known[next(iter(self._known))]
-            self._known[key] = SourcePlans(self._plan(source, seed))
+            self._known[key] = self._plan(source, seed)
         return self._known[key]
 
-    def _plan(self, source: AssignmentSource, seed: int) -> dict[str, PlannedCell]:
-        planned: dict[str, PlannedCell] = {}
+    def _plan(self, source: AssignmentSource, seed: int) -> SourcePlans:
+        planned: SourcePlans = {}
         done: set[int] = set()
         failed: dict[int, str] = {}
         self._shell.forget()
@@ -132,7 +130,7 @@ def _in_folder(files: dict[str, bytes]) -> Iterator[None]:
     """Run the block in a folder with the teacher's files, whose modules can be imported."""
     before, paths, modules = os.getcwd(), list(sys.path), replaced_modules(files)
     with tempfile.TemporaryDirectory(prefix="plan-") as folder:
-        write_files(files, Path(folder))
+        write_files(Path(folder), files)
         os.chdir(folder)
         sys.path[:] = path_with(folder, paths)
         hidden = take_out(modules)

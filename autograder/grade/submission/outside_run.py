@@ -18,9 +18,8 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.check.message import NotAttempted, Unsolved
-from autograder.check.subject.call_report import ProgramText
+from autograder.grade.clean.harmless_cells import checked_recording
 from autograder.grade.sandbox.shell import Shell
-from autograder.grade.sandbox.student_functions import described_function
 from autograder.grade.submission.align import cells_with_sources
 from autograder.grade.submission.cell_analysis import SubmissionText, cell_names
 from autograder.grade.submission.cell_planner import PlannedCell, SourcePlans, cell_seed
@@ -32,8 +31,8 @@ from autograder.grade.submission.server_client import (
     WorkerEnded,
     received_outputs,
 )
-from autograder.grade.submission.student_answers import StudentAnswers, Unreachable, checked, decoded, decoded_report
-from autograder.grade.submission.submission_run import SubmissionRun, partly_reason
+from autograder.grade.submission.student_answers import StudentAnswers, Unreachable, decoded_program, decoded_report
+from autograder.grade.submission.submission_run import SubmissionRun, graded_test
 from autograder.grade.submission.teacher.cell_kinds import CellKind
 from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource
@@ -104,7 +103,6 @@ class OutsideRun:
         worker: a new worker.
         shell: collects the output of comparisons.
         judges: returns the server of the judges; called only if there is a plain-data test.
-        begin: the first message to a judge.
     """
 
     def __init__(
@@ -115,10 +113,9 @@ class OutsideRun:
         worker: WorkerClient,
         shell: Shell,
         judges: Callable[[], ServerClient],
-        begin: messages.Begin,
     ) -> None:
         self._work, self._plans, self._run, self._worker, self._shell = work, plans, run, worker, shell
-        self._judges, self._begin = judges, begin
+        self._judges = judges
         self._texts = list(work.own_modules)
         self._submitted = {cell.source.strip() for cell in work.cells if cell.cell_type == "code"}
         self._steps: list[_Step] = []
@@ -177,7 +174,7 @@ class OutsideRun:
         return taken
 
     def _add_declarative(self, cell: NotebookNode, source_cell: SourceCell) -> None:
-        planned = self._plans.cells[source_cell.id]
+        planned = self._plans[source_cell.id]
         if planned.failure is not None:
             self._run.grades[source_cell.id] = _for_a_person(source_cell, planned.failure)
             return
@@ -216,7 +213,7 @@ class OutsideRun:
             recorded = self._worker.ask(request, messages.Recorded).recordings
         except (WorkerEnded, KeyError):
             return False
-        recordings = dict(zip(attempts, checked(recorded), strict=False))
+        recordings = dict(zip(attempts, map(checked_recording, recorded), strict=False))
         for given in answers:
             given.recordings = {attempt: recordings.get(attempt) for attempt in given.attempts}
         return any(recordings.values())
@@ -253,9 +250,11 @@ class OutsideRun:
             return
         try:
             if self._judge is None:
-                self._judge = stack.enter_context(
-                    self._judges().worker(self._work.source.files, self._work.source.late_modules, begin=self._begin)
+                source, seed = self._work.source, cell_seed(self._work.seed, "")
+                worker = self._judges().worker(
+                    source.files, source.late_modules, language=self._work.language, seed=seed
                 )
+                self._judge = stack.enter_context(worker)
             self._run.grades[source_cell.id] = self._judged(self._judge, cell, source_cell, kind, described)
         except (WorkerEnded, KeyError) as error:
             message = Message("test.not_judged|this test could not be judged: {reason}", reason=str(error))
@@ -341,11 +340,10 @@ class OutsideRun:
         try:
             (answer,) = self._worker.answers([request])
             return messages.Replied(msgspec.msgpack.encode(self._with_source(request, answer)))
-        except Unreachable as error:
-            return _refused(str(error))
-        except WorkerEnded as error:
-            self._run.ended = self._run.ended or str(error)
-            return msgspec.structs.replace(_refused(str(error)), has_ended=True)
+        except (Unreachable, WorkerEnded) as error:
+            if isinstance(error, WorkerEnded):
+                self._run.ended = self._run.ended or str(error)
+            return messages.Replied(None, str(error)[:], stored(str(error)))
 
     def _with_source(self, request: Any, answer: messages.Answer) -> messages.Answer:
         """Return the answer with the source of the student's code, which this process reads from the notebook."""
@@ -353,73 +351,34 @@ class OutsideRun:
         if isinstance(answer, messages.NameDescription):
             return self._with_text(request.name, answer)
         if isinstance(answer, messages.CallMade):
-            report = decoded_report(answer.report, request.name)
-            completed = msgspec.structs.replace(report, code=text.code(request.name), words=text.words(request.name))
-            return messages.CallMade(msgspec.msgpack.encode(completed))
+            return messages.CallMade(msgspec.msgpack.encode(decoded_report(answer.report, request.name, text)))
         if isinstance(answer, messages.ProgramRan):
-            program = decoded(answer.program, ProgramText, request.name)
-            completed = msgspec.structs.replace(program, code=text.code(request.name), words=text.words(request.name))
-            return messages.ProgramRan(msgspec.msgpack.encode(completed))
+            return messages.ProgramRan(msgspec.msgpack.encode(decoded_program(answer.program, request.name, text)))
         return answer
 
     def _with_text(self, name: str, description: messages.NameDescription) -> messages.NameDescription:
         """Return a description with the source of a function, which the student's process could forge."""
         if description.kind != "function":
             return description
-        text = SubmissionText(self._texts).definition(name)
-        return msgspec.structs.replace(description, description=described_function(name, text))
-
-
-def _refused(reason: str) -> messages.Replied:
-    return messages.Replied(None, reason[:], stored(reason))
+        return msgspec.structs.replace(description, text=SubmissionText(self._texts).definition(name))
 
 
 def _declared_grade(source_cell: SourceCell, error: Unsolved | None, line: int, seconds: float) -> CellGrade:
-    hidden = source_cell.hides
     if error is None:
-        return CellGrade(
-            status="correct",
-            points=source_cell.points,
-            max_points=source_cell.points,
-            seconds=seconds,
-            hidden=hidden,
-            kind="declarative",
-        )
-    status: Status = "not attempted" if isinstance(error, NotAttempted) else "incorrect"
-    return CellGrade(
-        status=status,
-        points=0.0,
-        max_points=source_cell.points,
-        reason=messages.shortened(str(error)),
-        seconds=seconds,
-        hidden=any(first <= line <= last for first, last in source_cell.hidden_lines),
-        line=line,
-        kind="declarative",
-    )
+        return graded_test(source_cell, "declarative", None, seconds=seconds, hidden=source_cell.hides)
+    hidden = any(first <= line <= last for first, last in source_cell.hidden_lines)
+    failure: Status = "not attempted" if isinstance(error, NotAttempted) else "incorrect"
+    reason = messages.shortened(str(error))
+    return graded_test(source_cell, "declarative", 0.0, reason, failure, seconds=seconds, hidden=hidden, line=line)
 
 
 def _plain_grade(source_cell: SourceCell, result: messages.TestRan, seconds: float) -> CellGrade:
-    most, points, reason = source_cell.points, 0.0, restored(result.reason, result.messages)
+    reason = restored(result.reason, result.messages)
     if result.status == "not judged":
         return _for_a_person(source_cell, reason)
-    status: Status = "incorrect"
-    if result.status == "passed":
-        points = most if result.points is None else max(0.0, min(result.points, most))
-        status = "correct" if points == most else "partly" if points else "incorrect"
-        reason = "" if points == most else reason or partly_reason(points, most)
-    else:
-        status = result.status
-    return CellGrade(
-        status=status,
-        points=points,
-        max_points=most,
-        reason=reason,
-        seconds=seconds,
-        hidden=result.is_hidden,
-        line=result.line or 0,
-        kind="plain data",
-        over_maximum=result.points if result.status == "passed" and (result.points or 0.0) > most else None,
-    )
+    failure = None if result.status == "passed" else result.status
+    about = {"seconds": seconds, "hidden": result.is_hidden, "line": result.line or 0}
+    return graded_test(source_cell, "plain data", result.points, reason, failure, **about)
 
 
 def _for_a_person(source_cell: SourceCell, reason: str) -> CellGrade:

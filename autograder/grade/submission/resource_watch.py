@@ -144,9 +144,7 @@ def _waited(statistic: str) -> float:
 
 def _text(path: str) -> str:
     try:
-        with open(
-            path
-        ) as file:  # Path.read_text takes twice as long, and this is called a hundred times for each submission
+        with open(path) as file:  # Path.read_text takes twice as long, and a submission needs this a hundred times
             return file.read()
     except OSError:
         return ""
@@ -230,13 +228,9 @@ class ResourceWatch:
     def _exceeded(self, passed: float) -> str:
         most = self._limits.processes + 1
         family = descendants(self._server, most + self._holders)
-        if len(family) > most + self._holders:
-            return Message(
-                "grade.processes|it started more than {count} processes or threads", count=self._limits.processes
-            )
         holders, members = self._split(family)
         threads = sum(usage.threads for usage in members.values())
-        if threads > most:
+        if len(family) > most + self._holders or threads > most:
             return Message(
                 "grade.processes|it started more than {count} processes or threads", count=self._limits.processes
             )

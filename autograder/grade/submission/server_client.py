@@ -9,9 +9,8 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import msgspec
 import nbformat
 import psutil
 from nbformat import NotebookNode
@@ -158,6 +157,7 @@ class WorkerClient:
         return WorkerEnded(self.ended)
 
 
+_CREDENTIALS = struct.Struct("3i")  # of a process: its id, user and group; unix(7)
 START_SECONDS = 120  # importing PyTorch from a slow disk
 STOP_SECONDS = 20
 OWN_PROCESSES = 4  # the server, the holders of namespaces, and the worker
@@ -171,7 +171,6 @@ class ServerClient:
         limits: the resources that one submission may use.
         control: the socket to a server that another process has started; None starts a separate host when it is needed.
         role: the role of the server that is started.
-        processors: the processors on which the started server runs; None means all.
     """
 
     def __init__(
@@ -180,9 +179,8 @@ class ServerClient:
         limits: Limits,
         control: socket.socket | None = None,
         role: Role = "server",
-        processors: frozenset[int] | None = None,
     ) -> None:
-        self.level, self.limits, self._role, self._processors = level, limits, role, processors
+        self.level, self.limits, self._role = level, limits, role
         self._control = control
         self._host: HostProcess | None = None
         self._process: psutil.Process | None = None
@@ -216,7 +214,7 @@ class ServerClient:
                 f"the server for submissions does not start at level {self.level.name!r}: {reason}"
             ) from None
         if self._host is not None:
-            self._group = process_group(self._process, self.limits, self._processors)
+            self._group = process_group(self._process, self.limits)
 
     @property
     def starts_anew(self) -> bool:
@@ -239,7 +237,7 @@ class ServerClient:
         files: dict[str, bytes],
         modules: tuple[str, ...] = (),
         seconds: float | None = None,
-        begin: messages.Begin | None = None,
+        **begin: Any,
     ) -> Iterator[WorkerClient]:
         """Yield a new worker with the submission's files in its folder; afterwards, kill it and all its processes.
 
@@ -248,7 +246,7 @@ class ServerClient:
             modules: modules that the notebook will make PyTorch import, so that the server imports them once for all
                 workers.
             seconds: the time limit; None means the whole time of a submission.
-            begin: the first request, without files and limits; None for the default one.
+            begin: further attributes of the first request.
 
         Raises:
             WorkerEnded: its process could not be started.
@@ -269,11 +267,7 @@ class ServerClient:
             with theirs:
                 self._order(Start(limits, modules), theirs.fileno())
             watch = ResourceWatch(self._process, limits, HOLDERS if self._has_namespaces else 0)
-            first = messages.Begin(files, limits.cell_seconds, limits.output_bytes)
-            if begin is not None:
-                first = msgspec.structs.replace(
-                    begin, files=files, cell_seconds=limits.cell_seconds, output_bytes=limits.output_bytes
-                )
+            first = messages.Begin(files, limits.cell_seconds, limits.output_bytes, **begin)
             yield WorkerClient(ours, limits, watch, first)
 
     def close(self) -> None:
@@ -331,17 +325,21 @@ def greeting(control: socket.socket) -> tuple[psutil.Process, bool]:
         ChannelError: the server has ended, or does not become ready.
         OSError: the server has ended.
     """
-    credentials = struct.Struct("3i")
     control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel reports the process at the other end
     _send(control, Greet())
     control.settimeout(START_SECONDS)
-    _, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(credentials.size))
-    found = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
-    process = credentials.unpack(found[0])[0] if found else 0
+    process = sender_of(control)
     if not process:
         raise ChannelError.of("grade.process_ended|its process has ended")
     ready = receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + START_SECONDS)
     return psutil.Process(process), ready.has_namespaces
+
+
+def sender_of(connection: socket.socket) -> int:
+    """Receive a byte, and return the id of the process that sent it, as the kernel reports it; 0 if it does not."""
+    _, ancillary, _, _ = connection.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
+    credentials = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
+    return int(_CREDENTIALS.unpack(credentials[0])[0]) if credentials else 0
 
 
 def process_group(

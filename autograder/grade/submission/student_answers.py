@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from autograder.check.message import Unsolved
-from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
-from autograder.grade.clean.harmless_cells import checked_recording
+from autograder.check.subject.call_report import Call, ProgramText, Report
+from autograder.grade.sandbox.judge import Unreachable
 from autograder.grade.submission.cell_analysis import SubmissionText
 from autograder.grade.submission.server_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
@@ -19,10 +18,6 @@ from autograder.tape.recording.schema import Recording
 
 LONGEST_MESSAGE = 2000
 TIMED_OUT = "CellTimeoutError"
-
-
-class Unreachable(Unsolved):
-    """A name of the student's code cannot be checked; the message gives the reason."""
 
 
 class StudentAnswers:
@@ -42,7 +37,7 @@ class StudentAnswers:
         text: SubmissionText,
         worker: WorkerClient,
     ) -> None:
-        self._requests, self._answers, self._text, self._worker = requests, list(answers), text, worker
+        self._requests, self._answers, self.text, self._worker = requests, list(answers), text, worker
         self.attempts: list[messages.Attempt] = []
         self.recordings: dict[messages.Attempt, Recording | None] = {}
 
@@ -102,14 +97,6 @@ class StudentAnswers:
         """The group of the requests; 0 if they do not have one."""
         return next((getattr(request, "group", 0) for request in self._requests), 0)
 
-    def code(self, name: str) -> str | None:
-        """Return the normal form of the name's definition in the submission's text."""
-        return self._text.code(name)
-
-    def words(self, name: str) -> tuple[str, ...]:
-        """Return the names that the definition in the submission's text uses."""
-        return self._text.words(name)
-
 
 class AnsweredSubject:
     """A student's function or class whose calls have been made; the lane reads its source from the notebook."""
@@ -121,23 +108,16 @@ class AnsweredSubject:
     def call(self, request: Call) -> Report:
         """Return the report of a call."""
         asked = messages.MakeCall(self._name, msgspec.msgpack.encode(request), self._answers.group)
-        report = decoded_report(self._answers.answer(asked, messages.CallMade, self._name).report, self._name)
+        encoded = self._answers.answer(asked, messages.CallMade, self._name).report
+        report = decoded_report(encoded, self._name, self._answers.text)
         self._has_ended = report.problem is None or report.problem.type != TIMED_OUT
-        return msgspec.structs.replace(
-            report, code=self._answers.code(self._name), words=self._answers.words(self._name)
-        )
+        return report
 
     def program(self) -> ProgramText:
         """Return the outcome of the function without arguments, as the student's process reports it."""
         asked = messages.RunProgram(self._name, self._answers.group)
         encoded = self._answers.answer(asked, messages.ProgramRan, self._name).program
-        program = decoded(encoded, ProgramText, self._name)
-        return msgspec.structs.replace(
-            program,
-            code=self._answers.code(self._name),
-            words=self._answers.words(self._name),
-            error=program.error[:LONGEST_MESSAGE],
-        )
+        return decoded_program(encoded, self._name, self._answers.text)
 
     def program_recording(self) -> Recording | None:
         """Return the recording of `program` from the student's process; None if it was not made yet."""
@@ -155,13 +135,13 @@ class AnsweredSubject:
         return False
 
 
-def decoded_report(data: bytes, name: str) -> Report:
-    """Return a report that a student's process sent.
+def decoded_report(data: bytes, name: str, text: SubmissionText) -> Report:
+    """Return a report that a student's process sent, with the source of the student's code, which the process could forge.
 
     Raises:
         Unreachable: it is damaged.
     """
-    report: Report = decoded(data, Report, name)
+    report: Report = _decoded(data, Report, name, text)
     try:
         for arrays in (report.outputs, report.after, report.gradients):
             for values in arrays.values():
@@ -169,28 +149,29 @@ def decoded_report(data: bytes, name: str) -> Report:
                     values.tensor()
     except (ValueError, RuntimeError, MemoryError, OverflowError, TypeError):
         raise _damaged(name) from None
-    return msgspec.structs.replace(report, problem=_short(report.problem))
+    problem = report.problem and msgspec.structs.replace(
+        report.problem,
+        type=report.problem.type[:100],
+        message=report.problem.message[:LONGEST_MESSAGE],
+        text=report.problem.text[:200],
+    )
+    return msgspec.structs.replace(report, problem=problem)
 
 
-def decoded(data: bytes, form: type[Any], name: str) -> Any:
-    """Return a value of this form that a student's process sent; raise Unreachable if it is damaged."""
+def decoded_program(data: bytes, name: str, text: SubmissionText) -> ProgramText:
+    """Return the outcome of a program in the same way as `decoded_report`."""
+    program: ProgramText = _decoded(data, ProgramText, name, text)
+    return msgspec.structs.replace(program, error=program.error[:LONGEST_MESSAGE])
+
+
+def _decoded(data: bytes, form: type[Any], name: str, text: SubmissionText) -> Any:
     try:
-        return msgspec.msgpack.decode(data, type=form)
+        answer = msgspec.msgpack.decode(data, type=form)
     except (msgspec.MsgspecError, RecursionError):
         raise _damaged(name) from None
+    return msgspec.structs.replace(answer, code=text.code(name), words=text.words(name))
 
 
 def _damaged(name: str) -> Unreachable:
     said = messages.OTHER_REQUEST
     return Unreachable(Message("test.uncallable|{name} could not be called: {reason}", name=name, reason=said))
-
-
-def _short(problem: CallProblem | None) -> CallProblem | None:
-    return problem and msgspec.structs.replace(
-        problem, type=problem.type[:100], message=problem.message[:LONGEST_MESSAGE], text=problem.text[:200]
-    )
-
-
-def checked(recordings: Sequence[bytes]) -> list[Recording | None]:
-    """Return the recordings that a student's process sent; None for each that is damaged or too large."""
-    return [checked_recording(data) for data in recordings]

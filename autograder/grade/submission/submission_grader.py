@@ -17,11 +17,11 @@ from nbformat import NotebookNode, v4
 
 from autograder.grade.sandbox.shell import make_shell
 from autograder.grade.submission.align import align, cells_with_sources
-from autograder.grade.submission.cell_planner import CellPlanner, SourcePlans, cell_seed
-from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.grade.submission.cell_planner import CellPlanner
+from autograder.grade.submission.notebook_grade import NotebookGrade, Status
 from autograder.grade.submission.outside_run import OutsideRun, Work
 from autograder.grade.submission.server_client import ServerClient, WorkerClient, WorkerEnded
-from autograder.grade.submission.submission_run import SubmissionRun, partly_reason, unreadable
+from autograder.grade.submission.submission_run import SubmissionRun, graded_test, unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, parse, submitted_language
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_of_source
 from autograder.grade.submission.teacher.source import AssignmentSource
@@ -33,6 +33,8 @@ from autograder.locale.languages import speaking
 from autograder.locale.messages import Message
 from autograder.locale.translations import texts_in, translatable, translated
 
+FAILURES: dict[str, Status] = {"CellTimeoutError": "timed out", "NotAttempted": "not attempted"}
+"""The result of a test that ended with an error of this type."""
 COVERED = translatable("(this test shares its process with hidden tests, so what it printed is not shown)")
 
 
@@ -47,7 +49,10 @@ def run_in_process(run: SubmissionRun, worker: WorkerClient, tests: Collection[s
     texts = [(cell, _text(run.source, cell, source_cell, beside)) for cell, source_cell in cells]
     for (cell, source_cell), answer in zip(cells, run.run_cells(texts, worker), strict=True):
         if source_cell is not None and source_cell.kind == "test" and source_cell.id in tests and answer is not None:
-            run.grades[source_cell.id] = _grade(source_cell, answer, hidden=hidden)
+            kind, message = answer.error or ("", "")
+            failure = FAILURES.get(kind, "incorrect") if kind else None
+            points, reason = answer.points, message or kind
+            run.grades[source_cell.id] = graded_test(source_cell, "in process", points, reason, failure, hidden=hidden)
             if hidden and not source_cell.hides:
                 _cover_outputs(cell)
 
@@ -70,26 +75,6 @@ def _cover_outputs(cell: NotebookNode) -> None:
     if errors:
         reason = Message("test.did_not_pass|This test did not pass.")
         cell.outputs += [v4.new_output("error", ename="TestFailed", evalue=reason, traceback=[reason.text])]
-
-
-def _grade(source_cell: SourceCell, answer: messages.CellRan, *, hidden: bool) -> CellGrade:
-    most = source_cell.points
-    if answer.error is not None:
-        kind, message = answer.error
-        status = {"CellTimeoutError": "timed out", "NotAttempted": "not attempted"}.get(kind, "incorrect")
-        reason = message or kind
-        return CellGrade(status=status, points=0.0, max_points=most, reason=reason, hidden=hidden, kind="in process")  # type: ignore[arg-type]
-    points = most if answer.points is None else min(answer.points, most)
-    status = "correct" if points == most else "partly" if points else "incorrect"
-    return CellGrade(
-        status=status,  # type: ignore[arg-type]
-        points=points,
-        max_points=most,
-        reason="" if points == most else partly_reason(points, most),
-        hidden=hidden,
-        kind="in process",
-        over_maximum=answer.points if (answer.points or 0.0) > most else None,
-    )
 
 
 DECORATOR = "observed"
@@ -196,20 +181,16 @@ class SubmissionGrader:
             return self._in_worker(work, lambda run, worker: run_in_process(run, worker, tests))[0]
         # The outputs of the student's own cells come from a process without hidden tests.
         plans = self._planner.plans(source, work.seed)
-        work = replace(work, plan=work.plan.with_unplanned(source, plans))
-        run, seconds = self._in_worker(work, lambda run, worker: self._outside(work, plans, run, worker))
+        work = replace(work, plan=work.plan.with_unplanned(plans))
+
+        def outside(run: SubmissionRun, worker: WorkerClient) -> None:
+            OutsideRun(work, plans, run, worker, self._shell, lambda: self._judges or self._server.judges).run_cells()
+
+        run, seconds = self._in_worker(work, outside)
         if tests:
             inside, _ = self._in_worker(work, lambda run, worker: run_in_process(run, worker, tests), seconds)
             run.merge_from(inside, tests)
         return run
-
-    def _outside(self, work: Work, plans: SourcePlans, run: SubmissionRun, worker: WorkerClient) -> None:
-        begin = messages.Begin({}, 0.0, 0, language=work.language, seed=cell_seed(work.seed, ""))
-
-        def judge() -> ServerClient:
-            return self._judges or self._server.judges
-
-        OutsideRun(work, plans, run, worker, self._shell, judge, begin).run_cells()
 
     def _in_worker(
         self, work: Work, run_cells: Callable[[SubmissionRun, WorkerClient], None], seconds: float | None = None
@@ -217,9 +198,9 @@ class SubmissionGrader:
         """Return the run of a submission in a new worker, and the rest of the submission's time in seconds."""
         run, left = SubmissionRun(work.source, align(work.source, work.cells)), self._limits.submission_seconds
         left = left if seconds is None else seconds
-        begin = messages.Begin({}, 0.0, 0, self._demonstrations(work.source))
+        recordings = self._demonstrations(work.source)
         try:
-            with self._server.worker(work.files, work.source.late_modules, left, begin) as worker:
+            with self._server.worker(work.files, work.source.late_modules, left, recordings=recordings) as worker:
                 run_cells(run, worker)
                 left = worker.seconds_left
         except WorkerEnded as error:

@@ -15,13 +15,14 @@ from autograder.check.message import Incorrect
 from autograder.grade.clean.harmless_cells import Drawings, harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align, cells_with_sources
 from autograder.grade.submission.cell_analysis import statements
-from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade, Status
 from autograder.grade.submission.server_client import (
     WorkerClient,
     WorkerEnded,
     ended_output,
     received_outputs,
 )
+from autograder.grade.submission.teacher.cell_kinds import Kind
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.wire import messages
 from autograder.locale.languages import METADATA, SOURCE, language
@@ -128,7 +129,7 @@ class SubmissionRun:
             comments={
                 source_cell.id: _comment(cell)
                 for cell, source_cell in cells_with_sources(self.cells)
-                if source_cell and _has_comment(cell)
+                if source_cell and (utils.is_solution(cell) or utils.is_task(cell))
             },
             notebook=_notebook_text(self.source, self.cells, about, known),
             ended=self.ended or "",
@@ -173,9 +174,36 @@ def _is_wrong_prediction(cell: NotebookNode, source_cell: SourceCell) -> bool:
     )
 
 
-def partly_reason(points: float, most: float) -> str:
-    """Return the reason for the grade of a test whose last line gives fewer points than the maximum."""
-    return Message("test.points|the test gave {number} of {most} points", number=f"{points:g}", most=f"{most:g}")
+def graded_test(
+    cell: SourceCell, kind: Kind, points: float | None, reason: str = "", failure: Status | None = None, **about: Any
+) -> CellGrade:
+    """Return the grade of a test that ran.
+
+    Args:
+        cell: the test.
+        kind: the way in which it was judged.
+        points: the number on its last line; None for full points.
+        reason: the reason why points are missing.
+        failure: the result of a test that did not pass.
+        about: further fields of the grade.
+    """
+    most = cell.points
+    if failure is not None:
+        return CellGrade(status=failure, points=0.0, max_points=most, reason=reason, kind=kind, **about)
+    earned = most if points is None else max(0.0, min(points, most))
+    if earned == most:
+        reason = ""
+    elif not reason:
+        reason = Message("test.points|the test gave {number} of {most} points", number=f"{earned:g}", most=f"{most:g}")
+    return CellGrade(
+        status="correct" if earned == most else "partly" if earned else "incorrect",
+        points=earned,
+        max_points=most,
+        reason=reason,
+        kind=kind,
+        over_maximum=points if (points or 0.0) > most else None,
+        **about,
+    )
 
 
 def _not_run(cell: SourceCell, reason: str | None) -> CellGrade:
@@ -193,10 +221,6 @@ def _by_a_person(cell: NotebookNode, source_cell: SourceCell) -> CellGrade:
     points, _ = utils.determine_grade(cell)
     status = "for a person" if points is None else "not attempted"
     return CellGrade(status=status, points=points, max_points=source_cell.points)  # type: ignore[arg-type]
-
-
-def _has_comment(cell: NotebookNode) -> bool:
-    return bool(utils.is_solution(cell) or utils.is_task(cell))
 
 
 def _comment(cell: NotebookNode) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import Template
 
-from autograder.grade.backends.grading_job import Graders
+from autograder.grade.backends.grading_job import Backend
 from autograder.grade.submission.cell_analysis import bound_names, statements
 from autograder.grade.submission.notebook_grade import CellGrade
 from autograder.grade.submission.teacher.source import AssignmentSource
@@ -76,7 +76,7 @@ def short_limits(limits: Limits) -> Limits:
 def mutation_test(
     source: AssignmentSource,
     report: validate.SourceReport,
-    graders: Graders,
+    backend: Backend,
     sample: int,
     on_step: validate.OnStep = validate.ignore_step,
     named: Sequence[NamedAnswer] = (),
@@ -86,7 +86,7 @@ def mutation_test(
     Args:
         source: the teacher's notebook.
         report: report on this source; only tests that give its model answers full points are evaluated.
-        graders: graders for the submissions, with `short_limits`.
+        backend: grades the submissions, with `short_limits`.
         sample: number of mutants to grade.
         on_step: called when the grading of a generated submission begins.
         named: the author's right and wrong answers.
@@ -107,7 +107,7 @@ def mutation_test(
     submissions = {
         name: (validate.with_answers(source, model | changed), report.plan) for name, changed in changes.items()
     }
-    graded = validate.grade_submissions(source, submissions, graders, on_step)
+    graded = validate.grade_submissions(source, submissions, backend, on_step)
     grades = {name: {} if isinstance(grade, str) else grade.cells for name, grade in graded.items()}
     passing = [
         name for name, tests in grades.items() if all(_points(tests, cell.id) == cell.max_points for cell in cells)

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autograder.errors import UnfinishedError, printable
-from autograder.grade.backends.grading_job import Graders, Job
+from autograder.grade.backends.grading_job import Backend, Job
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.cell_kinds import Kind
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process, plan_of_source
@@ -120,7 +120,7 @@ def with_answers(source: AssignmentSource, answers: Mapping[str, str]) -> Notebo
 def grade_submissions(
     source: AssignmentSource,
     submissions: Mapping[str, tuple[NotebookNode, GradingPlan]],
-    graders: Graders,
+    backend: Backend,
     on_step: OnStep = ignore_step,
 ) -> dict[str, NotebookGrade | str]:
     """Return the grade of each submission by its name, or the reason why the grader itself failed.
@@ -135,13 +135,13 @@ def grade_submissions(
             yield Job(name, source.name, nbformat.writes(notebook).encode(), source.student_files, plan)
 
     # in the order in which they finish
-    results = {result.student: result.grade or result.failure for result in graders.grade(jobs())}
+    results = {result.student: result.grade or result.failure for result in backend.grade(jobs())}
     return {name: results[name] for name in submissions}
 
 
 def validate_source(
     source: AssignmentSource,
-    graders: Graders,
+    backend: Backend,
     *,
     forbid_in_process: bool = False,
     all_in_process: bool = False,
@@ -153,7 +153,7 @@ def validate_source(
 
     Args:
         source: the teacher's notebook.
-        graders: graders for the generated submissions.
+        backend: grades the generated submissions.
         forbid_in_process: whether a test that cannot be judged outside the submission's process does not give points.
         all_in_process: whether every test is judged in process.
         on_step: called when the grading of a generated submission begins.
@@ -162,7 +162,7 @@ def validate_source(
         IsolationError: the sandbox does not start.
         ValidationError: the grader failed.
     """
-    grade = partial(_grade, source, graders, on_step)
+    grade = partial(_grade, source, backend, on_step)
     everything = plan_all_in_process(source)
     plan = everything if all_in_process else plan_of_source(source, forbid_in_process=forbid_in_process)
     answers, untouched = model_answers(source), release(source)
@@ -195,12 +195,12 @@ def validate_source(
 
 def _grade(
     source: AssignmentSource,
-    graders: Graders,
+    backend: Backend,
     on_step: OnStep,
     submissions: Mapping[str, tuple[NotebookNode, GradingPlan]],
 ) -> list[NotebookGrade]:
     grades = []
-    for name, grade in grade_submissions(source, submissions, graders, on_step).items():
+    for name, grade in grade_submissions(source, submissions, backend, on_step).items():
         if isinstance(grade, str):
             raise ValidationError(f"the source could not be validated: grading its {name} failed ({grade})")
         grades.append(grade)

@@ -77,9 +77,6 @@ def shortened(reason: str) -> str:
     return reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON]
 
 
-Printed = Annotated[str, msgspec.Meta(max_length=2 * LONGEST_PRINT)]
-
-
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
     """The first request: write these files, given by relative path, and set the limits.
 
@@ -194,7 +191,6 @@ class Replied(msgspec.Struct, frozen=True, tag="replied"):
     answer: bytes | None
     reason: str = ""
     messages: tuple[StoredMessage, ...] = ()
-    has_ended: bool = False
 
 
 class CellRan(msgspec.Struct, frozen=True, tag="ran"):
@@ -211,14 +207,14 @@ class NameDescription(msgspec.Struct, frozen=True, tag="described"):
     Attributes:
         value: value of a data object, as returned by `plain_values.encode`.
         unsendable: the reason why the object has no plain value; None if it has one.
-        description: description of a function in msgpack, as made by `student_functions`.
+        text: definition of a function in the notebook, which the lane adds; None if no cell defines it.
     """
 
     kind: Literal["absent", "function", "class", "module", "data"]
     type_name: Reason = ""
     value: bytes = b""
     unsendable: Reason | None = None
-    description: bytes = b""
+    text: str | None = None
 
 
 class CallMade(msgspec.Struct, frozen=True, tag="reported"):

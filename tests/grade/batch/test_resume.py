@@ -198,7 +198,7 @@ def test_the_order_of_a_class_changes_no_row(bubblewrap):
     """Two lanes, three orders: programs that run out of memory, end themselves or leave a child do not change other rows."""
     terms, rows = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], TIGHT, 7), []
     names = list(CLASS)
-    with LocalBackend(terms.level, 2) as backend, backend.graders(terms) as processes:
+    with LocalBackend(terms, 2) as processes:
         for order in (names, names[::-1], [*names[3:], *names[:3]]):
             rows.append({result.student: row(result) for result in processes.grade(jobs(order))})
     assert {name: float(points) for name, points in POINTS.items()} == {
@@ -222,7 +222,7 @@ def test_a_job_in_reserve_is_graded_after_its_lane_has_ended(bubblewrap, monkeyp
     for largest in (local_processes.FITS_SOCKET, 0):
         monkeypatch.setattr(local_processes, "FITS_SOCKET", largest)
         killed.clear()
-        with LocalBackend(terms.level, 1) as backend, backend.graders(terms) as processes:
+        with LocalBackend(terms, 1) as processes:
             results = list(processes.grade(jobs(["right", "wrong", "right"])))
         assert [("right", 1.0), ("wrong", 0.0), ("right", 1.0)] == [
             (result.student, result.grade.points) for result in results
@@ -246,7 +246,7 @@ def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch, tmp_pat
     monkeypatch.delenv("IPYTHONDIR", raising=False)
     limits = replace(LIMITS, submission_seconds=5)
     terms = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], limits, 7)
-    with LocalBackend(terms.level, 1) as backend, backend.graders(terms) as processes:
+    with LocalBackend(terms, 1) as processes:
         before, late, after = processes.grade(jobs(["right", "wrong", "right"]))
     assert ("wrong", "not run", 0.0) == (late.student, *row(late)["test_f"][:2])
     assert "grading it took more than 5 seconds" == row(late)["test_f"][2]

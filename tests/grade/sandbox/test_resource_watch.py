@@ -176,7 +176,9 @@ def test_who_is_kept_waiting_by_others_has_more_time(bubblewrap):
     """One second of work with three other busy processes takes two to four; the limit is one and a half, on the submission's clock."""
     processor = min(os.sched_getaffinity(0))
     limits = Limits(cell_seconds=30, submission_seconds=1.5)
-    with ServerClient(LEVELS["bubblewrap"], limits, processors=frozenset({processor})) as server:
+    with ServerClient(LEVELS["bubblewrap"], limits) as server:
+        server.start()
+        os.sched_setaffinity(server._process.pid, {processor})
         with server.worker({}) as worker, busy(3, processor):
             start = time.monotonic()
             assert "done\n" == printed(worker, WORK)
@@ -194,7 +196,9 @@ OWN_NEIGHBOURS = "import os, time\nfor _ in range(20):\n    if os.fork() == 0:\n
 @pytest.fixture(scope="module")
 def fair(bubblewrap):
     """A warm server on one processor, whose cells have a second and a half."""
-    with ServerClient(LEVELS["bubblewrap"], FAIR, processors=frozenset({min(os.sched_getaffinity(0))})) as server:
+    with ServerClient(LEVELS["bubblewrap"], FAIR) as server:
+        server.start()
+        os.sched_setaffinity(server._process.pid, {min(os.sched_getaffinity(0))})
         yield server
 
 

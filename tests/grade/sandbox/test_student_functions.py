@@ -21,7 +21,6 @@ from autograder.grade.sandbox.student_functions import (
     RaisedError,
     StudentError,
     call_function,
-    described_function,
     function_proxy,
 )
 from autograder.grade.wire.plain_values import decode, encode
@@ -43,7 +42,7 @@ def proxy_of(text, name="f", writes_back=False):
     exec(text, namespace)
     calls = Calls(called(namespace[name]), writes_back)
     definition = text[text.index("def f") :] if "def f" in text else None
-    return namespace[name], function_proxy(described_function(name, definition), calls), calls
+    return namespace[name], function_proxy(name, definition, calls), calls
 
 
 DOCUMENTED = '''def f(x: int, /, y="a", *rest, z=None, **more) -> "list":
@@ -269,7 +268,7 @@ FORGED = [
 @pytest.mark.parametrize("reply", FORGED)
 def test_a_forged_reply_is_a_student_error(reply):
     """A test that waits for a ValueError does not take it for one of the function's."""
-    proxy = function_proxy(described_function("f", None), Calls(lambda name, arguments: reply))
+    proxy = function_proxy("f", None, Calls(lambda name, arguments: reply))
     with pytest.raises(StudentError, match="reply"):
         proxy([1])
 
@@ -290,7 +289,7 @@ def test_a_forged_reply_is_a_student_error(reply):
 def test_a_forged_exception_is_of_no_class_with_a_meaning_for_the_test(error):
     """A skipped test, an untouched answer, or a function instead of a class."""
     reply = msgspec.msgpack.encode(FunctionReply(error=error))
-    proxy = function_proxy(described_function("f", None), Calls(lambda name, arguments: reply))
+    proxy = function_proxy("f", None, Calls(lambda name, arguments: reply))
     with pytest.raises(Exception, match="m") as raised:  # any of them
         proxy()
     assert type(raised.value).__module__ in ("autograder.grade.sandbox.student_functions", "__main__")
@@ -299,7 +298,7 @@ def test_a_forged_exception_is_of_no_class_with_a_meaning_for_the_test(error):
 def test_changes_of_an_unknown_argument_are_ignored():
     """A forged reply that names a position which the call did not have."""
     reply = msgspec.msgpack.encode(FunctionReply(value=encode(1), changed=[(7, encode(1)), ("k", encode(2))]))
-    proxy = function_proxy(described_function("f", None), Calls(lambda name, arguments: reply, writes_back=True))
+    proxy = function_proxy("f", None, Calls(lambda name, arguments: reply, writes_back=True))
     assert proxy([1]) == 1
 
 
@@ -311,7 +310,7 @@ def test_a_call_decodes_to_the_arguments_of_the_test():
         requests.append((name, decode(arguments)))
         return msgspec.msgpack.encode(FunctionReply(value=encode(None)))
 
-    function_proxy(described_function("f", None), Calls(call))(1, [2], k={3})
+    function_proxy("f", None, Calls(call))(1, [2], k={3})
     assert requests == [("f", ((1, [2]), {"k": {3}}))]
 
 

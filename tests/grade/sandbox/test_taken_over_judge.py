@@ -130,7 +130,7 @@ def lane(request):
     if level.obstacle:
         pytest.skip(level.obstacle)
     terms = GradingTerms({COURSE.name: COURSE}, level, SHORT, 7)
-    with LocalBackend(level, 1) as backend, backend.graders(terms) as lanes:
+    with LocalBackend(terms, 1) as lanes:
         yield Lane(level.name, lanes)
 
 
@@ -320,7 +320,7 @@ def found(request):
     assert {"declared": "declarative", "plain": "plain data"} == plan.kinds
     jobs = [Job(student, course.name, hand_in(course, given), {}, plan) for student, given in submissions.items()]
     terms = GradingTerms({course.name: course}, level, PATIENT, seed)
-    with LocalBackend(level, 1) as backend, backend.graders(terms) as lanes:
+    with LocalBackend(terms, 1) as lanes:
         grades = {result.student: result.grade for result in lanes.grade(jobs)}
     forms = {kind: [marker] for kind, marker in markers.items()} | {"seed": _forms(seed)}
     return level.name, {

@@ -353,6 +353,6 @@ def test_each_fact_has_its_sentence(tmp_path: Path, file, text, said):
     """The kernel's facts on a profile, a filter, masks and switches each give a sentence; those of a plain machine do not."""
     (tmp_path / file).parent.mkdir(parents=True)
     (tmp_path / file).write_text(text)
-    found = namespace_obstacles(tmp_path)
+    found = list(namespace_obstacles(tmp_path))
     assert bool(said) == bool(found)
     assert said in "".join(found)

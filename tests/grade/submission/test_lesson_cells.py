@@ -13,11 +13,10 @@ from autograder import graded as grading
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.grade.submission.submission_grader import SubmissionGrader, recordings_of
-from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.validate import model_answers, release
 from autograder.grade.wire import messages
 from tests.grade.conftest import LIMITS
-from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source, source_of, teacher
 from tests.grade.submission.one_kernel import alone, graded, judged
 
 LESSONS = [path for path in lessons(SOLUTIONS) if path.parent.name != "start"]
@@ -32,7 +31,7 @@ def printed(worker, text):
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_no_cell_of_a_right_hand_in_ends_in_an_error(server, path):
     """Neither the first cell, with all its imports, nor `play` and `can_now`, nor the plots; a prediction is still to be made."""
-    lesson = AssignmentSource(path.stem, read(path))
+    lesson = source_of(path.stem, read(path))
     grade = SubmissionGrader(server, LIMITS).grade(lesson, nbformat.writes(model_answers(lesson)).encode(), {}, 5)
     cells = nbformat.reads(grade.notebook, 4).cells
     others = [cell for cell in cells if not cell.metadata.get("nbgrader", {}).get("grade")]
@@ -44,7 +43,7 @@ def test_no_cell_of_a_right_hand_in_ends_in_an_error(server, path):
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_the_server_has_loaded_what_a_lesson_imports(server, path):
     """Its first cell, which every submission runs, loads no further module of ours: a quarter of a second for each of them."""
-    lesson = AssignmentSource(path.stem, read(path))
+    lesson = source_of(path.stem, read(path))
     first = next(cell.source for cell in release(lesson).cells if cell.cell_type == "code")
     with server.worker({}, lesson.late_modules) as worker:
         before = printed(worker, LOADED)
@@ -55,9 +54,9 @@ def test_the_server_has_loaded_what_a_lesson_imports(server, path):
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_no_demonstration_is_recorded_again(server, path):
     """Recordings of the source's own cells are made once for the class, also for a student who added a cell above them."""
-    lesson = AssignmentSource(path.stem, read(path))
+    lesson = source_of(path.stem, read(path))
     made_once = recordings_of(lesson, server)
-    with server.worker({}, lesson.late_modules, begin=messages.Begin({}, 0.0, 0, made_once)) as worker:
+    with server.worker({}, lesson.late_modules, recordings=made_once) as worker:
         for cell in ["1", *(cell.source for cell in release(lesson).cells if cell.cell_type == "code")]:
             worker.ask(messages.RunCell(cell), messages.CellRan)
         [known] = worker.ask(messages.ListRecordings(), messages.Recorded).recordings

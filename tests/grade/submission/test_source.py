@@ -22,7 +22,7 @@ from autograder.grade.submission.teacher.autotests import AutotestRunner
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceBundle, SourceError
 from tests.grade.conftest import LIMITS
 from tests.grade.plain_course import known
-from tests.grade.small_course import KNOWN, answer, graded_cell, source, teacher
+from tests.grade.small_course import KNOWN, answer, graded_cell, source, source_of, teacher
 
 HIDE = """
 from nbgrader.preprocessors import NbGraderPreprocessor
@@ -167,8 +167,8 @@ def test_a_source_crosses_as_plain_data():
     author = nbformat.v4.new_code_cell("# answer: one\ndef g():\n    return 1", metadata={"tags": ["answer"]})
     vary = nbformat.v4.new_code_cell("w = torch.tensor([1.0, 2.0])", metadata={"tags": ["vary"]})
     of = source(vary, stub, author, *CELLS[3:], files={"data.csv": b"1"})
-    data = msgspec.msgpack.encode(of.bundle())
-    again = AssignmentSource.from_bundle(msgspec.msgpack.decode(data, type=SourceBundle))
+    data = msgspec.msgpack.encode(of.bundle)
+    again = AssignmentSource(msgspec.msgpack.decode(data, type=SourceBundle))
     assert (of.digest, of.cells, of.files) == (again.digest, again.cells, again.files)
     assert "# answer: one\ndef g():\n    return 1" == again.by_id["g"].full
     assert of.variant(7).cells == again.variant(7).cells
@@ -185,11 +185,11 @@ def test_reading_a_source_imports_no_torch(module):
 
 def test_the_bundle_is_read_without_torch(tmp_path):
     """Neither reading a source nor its bundle imports PyTorch; only judging needs it."""
-    (tmp_path / "bundle").write_bytes(msgspec.msgpack.encode(source(*CELLS).bundle()))
+    (tmp_path / "bundle").write_bytes(msgspec.msgpack.encode(source(*CELLS).bundle))
     code = (
         "import sys, msgspec; from autograder.grade.submission.teacher.source import *\n"
         f"data = open({str(tmp_path / 'bundle')!r}, 'rb').read()\n"
-        "source = AssignmentSource.from_bundle(msgspec.msgpack.decode(data, type=SourceBundle))\n"
+        "source = AssignmentSource(msgspec.msgpack.decode(data, type=SourceBundle))\n"
         "print(len(source.cells), len(source.digest), 'torch' in sys.modules, 'nbgrader' in sys.modules)"
     )
     assert f"{len(CELLS)} 64 False False\n" == subprocess.check_output([sys.executable, "-c", code], text=True)
@@ -209,7 +209,7 @@ def test_the_bundle_is_read_without_torch(tmp_path):
 def test_what_nbgrader_would_not_release_is_one_sentence(cells, settings, said):
     """It names the notebook or the cell, and states the reason."""
     with pytest.raises(SourceError, match=said.replace("[", r"\[")):
-        AssignmentSource("n", nbformat.v4.new_notebook(cells=cells), settings=Config(settings))
+        source_of("n", nbformat.v4.new_notebook(cells=cells), settings=Config(settings))
 
 
 def test_a_preprocessor_may_be_any_callable_and_fail():
@@ -226,7 +226,7 @@ def test_a_preprocessor_may_be_any_callable_and_fail():
 
     def read_with(*steps):
         settings = Config(GenerateAssignment={"preprocessors": [*steps, SaveCells]})
-        return AssignmentSource("n", nbformat.v4.new_notebook(cells=[teacher("x")]), settings=settings)
+        return source_of("n", nbformat.v4.new_notebook(cells=[teacher("x")]), settings=settings)
 
     assert "X" == read_with(upper).cells[0].visible
     with pytest.raises(SourceError, match="nbgrader's Broken says \"'gone'\""):

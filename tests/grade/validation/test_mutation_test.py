@@ -10,12 +10,11 @@ from autograder.grade.backends.grading_job import GradingTerms
 from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.assignment import named_answers
 from autograder.grade.sandbox.isolation import LEVELS
-from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.mutants import mutants
 from autograder.grade.validation.mutation_test import MutationReport, made_trivial, mutation_test, trivial_answers
 from autograder.grade.validation.validate import ignore_step, validate_source
 from tests.grade.conftest import LIMITS
-from tests.grade.small_course import answer, graded_cell, teacher
+from tests.grade.small_course import answer, graded_cell, source_of, teacher
 
 MEAN = """
 def mean(values, start=0):
@@ -150,11 +149,11 @@ def test_a_trivial_answer_reads_the_constants_of_visible_tests():
 def mutation_report(*cells, sample=200, on_step=ignore_step):
     """Return the mutation test of a source with these cells."""
     notebook = nbformat.v4.new_notebook(cells=list(cells))
-    source = AssignmentSource("n", notebook)
+    source = source_of("n", notebook)
     terms = GradingTerms({"n": source}, LEVELS["bubblewrap"], LIMITS, 7)
-    with LocalBackend(terms.level, 1) as backend, backend.graders(terms) as graders:
-        report = validate_source(source, graders)
-        return mutation_test(source, report, graders, sample, on_step, named_answers(source, notebook))
+    with LocalBackend(terms, 1) as backend:
+        report = validate_source(source, backend)
+        return mutation_test(source, report, backend, sample, on_step, named_answers(source, notebook))
 
 
 def authors_cell(tag: str, first: str, result: str):

@@ -11,8 +11,8 @@ from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.sandbox.isolation import LEVELS
+from autograder.grade.sandbox.launch import HostProcess
 from autograder.grade.submission.teacher.grading_plan import GradingPlan
-from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.validate import (
     CellReport,
     SourceReport,
@@ -25,7 +25,7 @@ from autograder.grade.validation.validate import (
     with_answers,
 )
 from tests.grade.conftest import LIMITS
-from tests.grade.small_course import KNOWN, answer, graded_cell, teacher
+from tests.grade.small_course import KNOWN, answer, graded_cell, source_of, teacher
 
 OUTSIDE, IN_PROCESS = "plain data", "in process"
 HIDDEN = "\n### BEGIN HIDDEN TESTS\nassert f(4) == 16\n### END HIDDEN TESTS"
@@ -64,8 +64,8 @@ MORE = {
 @pytest.fixture(scope="module")
 def backend(bubblewrap):
     """One warm host for all sources of this file."""
-    with LocalBackend(LEVELS["bubblewrap"], 1) as backend:
-        yield backend
+    with HostProcess(LEVELS["bubblewrap"]) as host:
+        yield lambda source: LocalBackend(terms_of(source), 1, host)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def graded(backend):
     """Return the grades of made-up submissions of a source."""
 
     def grade(source, submissions):
-        with backend.graders(terms_of(source)) as graders:
+        with backend(source) as graders:
             return grade_submissions(source, submissions, graders)
 
     return grade
@@ -84,8 +84,8 @@ def validated(backend):
     """Return the report on a source."""
 
     def validate(cells, on_step=ignore_step, **options):
-        source = AssignmentSource("n", cells)
-        with backend.graders(terms_of(source)) as graders:
+        source = source_of("n", cells)
+        with backend(source) as graders:
             return validate_source(source, graders, on_step=on_step, **options)
 
     return validate
@@ -230,7 +230,7 @@ def test_a_test_is_judged_where_the_names_are_that_its_answer_reads(validated, g
         ]
     )
     plan = validated(source).plan
-    known = AssignmentSource("n", source)
+    known = source_of("n", source)
     grade = graded(known, {"model": (model_answers(known), plan)})["model"]
     assert ["beside", "binds"] == sorted(known.with_binders(plan.in_process(known)))
     assert [1.0, 1.0, 1.0] == [cell.points for cell in grade.cells.values()]
@@ -271,7 +271,7 @@ def test_a_test_without_a_model_answer_shows_no_points_for_it(validated):
 
 def test_made_up_submissions_are_graded_like_others(graded):
     """Any answers, each with its grade."""
-    source = AssignmentSource("n", notebook(TESTS["right"]))
+    source = source_of("n", notebook(TESTS["right"]))
     texts = {"cubes": "def f(x):\n    return x ** 3", "squares": "f = lambda x: x ** 2", "none": "pass"}
     submissions = {name: (with_answers(source, {"a": text}), GradingPlan()) for name, text in texts.items()}
     grades = graded(source, submissions)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from autograder.grade.submission.align import align
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.submitted_files import UnreadableSubmission, parse
-from autograder.grade.submission.teacher.source import AssignmentSource
 from tests.grade.conftest import LIMITS
 from tests.grade.hostile.lesson import POINTS, RIGHT, WRONG, source, submitted
+from tests.grade.small_course import source_of
 
-SOURCE = AssignmentSource("attacked", source())
+SOURCE = source_of("attacked", source())
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

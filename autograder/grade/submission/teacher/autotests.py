@@ -16,7 +16,7 @@ from typing import Any
 from nbformat import NotebookNode
 from traitlets.config import Config
 
-from autograder.course.author_cells import AUTHOR_TAGS
+from autograder.course.author_cells import is_authors
 from autograder.errors import UnfinishedError
 from autograder.grade.nbgrader_adapter import AutotestsBy
 from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
@@ -101,7 +101,7 @@ class AutotestRunner:
         runner = IsolatedAutotests(config=self.settings, log=_SILENT)
         if not any(runner.autotest_delimiter in cell.source for cell in notebook.cells if cell.cell_type == "code"):
             return notebook
-        notebook.cells = [cell for cell in notebook.cells if not set(AUTHOR_TAGS) & set(cell.metadata.get("tags", []))]
+        notebook.cells = [cell for cell in notebook.cells if not is_authors(cell.metadata)]
         modules = late_modules(cell.source for cell in notebook.cells)
         resources = {"metadata": {"path": str(folder)}}
         try:

@@ -20,6 +20,7 @@ from autograder.check.subject.learner_code import words_of
 from autograder.grade.submission.cell_analysis import (
     BUILTINS,
     CellNames,
+    assigned,
     cell_names,
     changed_names,
     root,
@@ -69,6 +70,8 @@ ATTRIBUTES = {
 MODULES = {
     "ctypes", "doctest", "gc", "mock", "multiprocessing", "pickle", "subprocess", "threading", "tracemalloc", "unittest.mock",
 }  # fmt: skip
+ITERATORS = {"iter", "map", "zip", "filter", "open", "StringIO", "BytesIO"}
+"""Functions that return an iterator or a file, which a test cannot pass to another process."""
 HISTORY = {"In", "Out", "_", "__", "___", "_i", "_ih", "_oh", "_dh", "exit", "quit"}
 SEEDS = {"default_rng", "seed", "manual_seed", "set_state", "setstate", "set_rng_state"}
 RANDOM = re.compile(
@@ -131,34 +134,26 @@ def with_dependents(kinds: dict[str, CellKind], tests: Iterable[str]) -> frozens
     return frozenset(names)
 
 
-def with_binders(kinds: dict[str, CellKind], tests: Iterable[str]) -> frozenset[str]:
-    """Return the ids of these tests, and of all that bind a name which one of them uses."""
-    names = set(tests)
-    for name in reversed(kinds):
-        names |= kinds[name].uses_tests if name in names else frozenset()
-    return frozenset(names)
-
-
 class _Source:
     """The cells of a source, and the owners of the names that tests use."""
 
     def __init__(self, cells: Sequence[SourceCell], student_files: frozenset[str]) -> None:
         self.cells = cells
         self.names = [cell_names(_text(cell)) for cell in cells]
-        answers = [names for cell, names in zip(cells, self.names, strict=True) if _is_answer(cell)]
+        answers = [names for cell, names in zip(cells, self.names, strict=True) if cell.is_learners]
         self.answered = frozenset[str]().union(*(names.binds for names in answers))
         self.read_late = frozenset[str]().union(*(names.late for names in answers)) - self.answered
         self.classes = frozenset[str]().union(*(names.classes for names in answers))
         self.given = frozenset[str]().union(
             *(names.binds for cell, names in zip(cells, self.names, strict=True) if cell.kind == "teacher")
         )
-        self.files = student_files | {text for cell in cells if _is_answer(cell) for text in _file_names(cell.full)}
+        self.files = student_files | {text for cell in cells if cell.is_learners for text in _file_names(cell.full)}
 
     def owner(self, name: str, before: int) -> int | None:
         """Return the index of the last earlier cell that binds a name; an answer also owns the objects that it changes."""
         for index in reversed(range(before)):
             names = self.names[index]
-            if name in names.binds or (_is_answer(self.cells[index]) and name in names.changes):
+            if name in names.binds or (self.cells[index].is_learners and name in names.changes):
                 return index
         return None
 
@@ -192,7 +187,7 @@ class _Source:
             index = self.owner(name, before)
             if index is None:
                 students |= set() if name in self.names[before].inner else {name}
-            elif _is_answer(self.cells[index]):
+            elif self.cells[index].is_learners:
                 students.add(name)
             elif self.cells[index].kind == "test":
                 tests.add(self.cells[index].id)
@@ -218,7 +213,7 @@ class _Source:
 
     def _is_students(self, name: str, before: int) -> bool:
         index = self.owner(name, before)
-        return index is not None and _is_answer(self.cells[index])
+        return index is not None and self.cells[index].is_learners
 
     def _changing(self, binds: frozenset[str], after: int, before: int) -> Iterator[int]:
         """Yield the teacher's cells that change an object of these names."""
@@ -276,7 +271,7 @@ class _Source:
         return None
 
     def _draws_randomly(self, before: int) -> bool:
-        texts = [cell.full for cell in self.cells[:before] if _is_answer(cell)]
+        texts = [cell.full for cell in self.cells[:before] if cell.is_learners]
         return any(RANDOM.search(word) for text in texts for part in statements(text) for word in words_of(part))
 
     def _is_function(self, name: str, before: int) -> bool:
@@ -319,15 +314,11 @@ class _Source:
 def _text(cell: SourceCell) -> str:
     if cell.cell.cell_type != "code":
         return ""
-    return cell.full if _is_answer(cell) else cell.text
+    return cell.full if cell.is_learners else cell.text
 
 
 def _is_empty(text: str) -> bool:
     return all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines())
-
-
-def _is_answer(cell: SourceCell) -> bool:
-    return cell.is_learners
 
 
 def _nodes(text: str) -> Iterator[ast.AST]:
@@ -365,8 +356,9 @@ def _changed_results(nodes: list[ast.AST], students: Collection[str]) -> str | N
         if not names:
             break
         results |= names
-    # adding to a number creates a new object: `total += f(x)`
-    changes = [name for node in nodes if not _adds_to_name(node) for name in changed_names(node)]
+    # Adding to a number creates a new object: `total += f(x)`.
+    others = [node for node in nodes if not (isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name))]
+    changes = [name for node in others for name in changed_names(node)]
     return next((name for name in changes if name in results - set(students)), None)
 
 
@@ -382,10 +374,6 @@ def _names_from(node: ast.AST, sources: Collection[str]) -> Iterator[str]:
         return
     if any(isinstance(part, ast.Name) and part.id in sources for part in ast.walk(value)):
         yield from (part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
-
-
-def _adds_to_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
 
 
 def _called(node: ast.Call) -> str:
@@ -406,12 +394,10 @@ def _calls_for_effect(text: str, modules: set[str]) -> bool:
         if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
             if isinstance(part.value.func, ast.Attribute) and root(part.value.func) in modules | {"get_ipython"}:
                 return True
-        elif isinstance(part, (ast.Assign, ast.AugAssign)):
-            targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-            if any(
-                isinstance(target, (ast.Attribute, ast.Subscript)) and root(target) in modules for target in targets
-            ):
-                return True
+        elif any(
+            isinstance(target, (ast.Attribute, ast.Subscript)) and root(target) in modules for target in assigned(part)
+        ):
+            return True
     return False
 
 
@@ -421,15 +407,7 @@ def _not_plain(call: ast.Call, functions: Collection[str]) -> str | None:
         for node in ast.walk(argument):
             if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
                 return "a lambda" if isinstance(node, ast.Lambda) else "a generator"
-            if isinstance(node, ast.Call) and _called(node) in (
-                "iter",
-                "map",
-                "zip",
-                "filter",
-                "open",
-                "StringIO",
-                "BytesIO",
-            ):
+            if isinstance(node, ast.Call) and _called(node) in ITERATORS:
                 return f"the result of `{_called(node)}`"
         if isinstance(argument, ast.Name) and argument.id in functions:
             return f"the function `{argument.id}`"
@@ -452,15 +430,13 @@ def _reason_of(node: ast.AST) -> str | None:
             return "it writes a file"
         if name in CALLS:
             return CALLS[name].format(name=name)
-    if isinstance(node, (ast.Assign, ast.AugAssign)):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        for target in targets:
-            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Call):
-                return "it binds a name dynamically"
-            if isinstance(target, ast.Name) and target.id in ("input", "print", "open"):
-                return f"it replaces `{target.id}`"
-            if isinstance(target, ast.Attribute) and root(target) in ("sys", "builtins", "__builtins__"):
-                return f"it replaces `{root(target)}.{target.attr}`"
+    for target in assigned(node):
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Call):
+            return "it binds a name dynamically"
+        if isinstance(target, ast.Name) and target.id in ("input", "print", "open"):
+            return f"it replaces `{target.id}`"
+        if isinstance(target, ast.Attribute) and root(target) in ("sys", "builtins", "__builtins__"):
+            return f"it replaces `{root(target)}.{target.attr}`"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,7 +10,6 @@ import msgspec
 from autograder.grade.submission.teacher.cell_kinds import Kind
 
 if TYPE_CHECKING:
-    from autograder.grade.submission.cell_planner import SourcePlans
     from autograder.grade.submission.teacher.source import AssignmentSource
 
 
@@ -34,10 +34,10 @@ class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
             if cell.id not in self.nobody and self.kinds.get(cell.id, "in process") == "in process"
         )
 
-    def with_unplanned(self, source: AssignmentSource, plans: SourcePlans) -> GradingPlan:
-        """Return the plan in which each declarative cell that cannot be planned is judged as plain data."""
+    def with_unplanned(self, planned: Collection[str]) -> GradingPlan:
+        """Return the plan in which each declarative cell that is not among the planned ones is judged as plain data."""
         kinds = {
-            name: "plain data" if kind == "declarative" and name not in plans.cells else kind
+            name: "plain data" if kind == "declarative" and name not in planned else kind
             for name, kind in self.kinds.items()
         }
         return msgspec.structs.replace(self, kinds=kinds)

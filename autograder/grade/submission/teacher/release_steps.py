@@ -17,10 +17,11 @@ from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions, Instantiate
 from nbgrader.utils import compute_checksum, is_solution
 from traitlets.config import Config
 
+from autograder.course.author_cells import is_authors
 from autograder.course.nbgrader_release import configure
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges
 from autograder.errors import InputError
-from autograder.grade.submission.teacher.source_cells import BundledCell, SourceBundle, SourceError, is_authors
+from autograder.grade.submission.teacher.source_cells import BundledCell, SourceBundle, SourceError
 
 NUMBER = "autograder_cell"
 """The metadata key that identifies a cell after a preprocessor; it is removed at the end."""

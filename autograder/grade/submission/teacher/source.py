@@ -9,16 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbformat import NotebookNode
-from traitlets.config import Config
-
 from autograder.course.canonical import read
-from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, read_changes
+from autograder.course.variants.declared_changes import NOTHING, read_changes
 from autograder.errors import printable
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
-from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file, reason_of
-from autograder.grade.submission.teacher.cell_kinds import CellKind, cell_kinds, with_binders, with_dependents
+from autograder.grade.submission.submitted_files import UnreadableSubmission, digest, plain_file, reason_of
+from autograder.grade.submission.teacher.cell_kinds import CellKind, cell_kinds, with_dependents
 from autograder.grade.submission.teacher.source_cells import SourceBundle, SourceCell, SourceError, source_cells, varied
 
 IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves
@@ -41,20 +38,6 @@ def files_beside(folder: Path) -> tuple[dict[str, bytes], list[str]]:
     return files, notes
 
 
-def write_files(files: dict[str, bytes], folder: Path) -> None:
-    """Write files to an existing folder."""
-    for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-
-
-def files_digest(files: dict[str, bytes]) -> str:
-    """Return a hash of the files' names and contents."""
-    whole = [(name, hashlib.sha256(data).hexdigest()) for name, data in sorted(files.items())]
-    return hashlib.sha256(repr(whole).encode()).hexdigest()
-
-
 if TYPE_CHECKING:
     from autograder.grade.submission.teacher.autotests import AutotestRunner
 
@@ -65,6 +48,7 @@ class AssignmentSource:
     """A source notebook, and the files next to it.
 
     Attributes:
+        bundle: the source as plain data, to which its settings are already applied.
         name: nbgrader's notebook id, which is the file's name without its suffix.
         metadata: the notebook's metadata.
         files: data files and helper modules next to the notebook, by relative path; they replace a student's.
@@ -74,41 +58,14 @@ class AssignmentSource:
         is_variant: whether the notebook was given only to one student or group.
     """
 
-    def __init__(
-        self,
-        name: str,
-        notebook: NotebookNode,
-        files: dict[str, bytes] | None = None,
-        changes: DeclaredChanges = NOTHING,
-        settings: Config | None = None,
-    ) -> None:
-        """Convert a notebook outside of a course's folder; `settings` are nbgrader's.
-
-        Raises:
-            SourceError: nbgrader would not release it, or a cell cannot be graded.
-        """
-        from autograder.grade.submission.teacher.release_steps import CourseRules, bundle_of
-
-        self._take(bundle_of(name, notebook, files or {}, changes, rules=CourseRules(settings or Config())))
-
-    def _take(self, bundle: SourceBundle) -> None:
-        self._bundle = bundle
+    def __init__(self, bundle: SourceBundle) -> None:
+        """Take a source as plain data; raise SourceError if a cell cannot be graded."""
+        self.bundle = bundle
         self.name, self.is_variant = bundle.name, bundle.is_variant
         self.metadata: dict[str, Any] = bundle.metadata
         self.files, self.student_files = bundle.files, bundle.student_files
         self.cells = list(source_cells(bundle))
         self.by_id = {cell.id: cell for cell in self.cells if cell.id}
-
-    @classmethod
-    def from_bundle(cls, bundle: SourceBundle) -> AssignmentSource:
-        """Return the source from its plain data."""
-        source = cls.__new__(cls)
-        source._take(bundle)
-        return source
-
-    def bundle(self) -> SourceBundle:
-        """Return the source as plain data, to which its settings are already applied."""
-        return self._bundle
 
     @classmethod
     def read(cls, path: Path, autotests: AutotestRunner, files: dict[str, bytes] | None = None) -> AssignmentSource:
@@ -131,11 +88,11 @@ class AssignmentSource:
             folder,
             lambda notebook: autotests.instantiate(notebook, folder, beside),
         )
-        return cls.from_bundle(bundle_of(path.stem, read(path), beside, changes, rules=rules))
+        return cls(bundle_of(path.stem, read(path), beside, changes, rules=rules))
 
     def variant(self, seed: int) -> AssignmentSource:
         """Return the source of the notebook that a student with this seed was given."""
-        return self.from_bundle(varied(self._bundle, seed))
+        return AssignmentSource(varied(self.bundle, seed))
 
     @cached_property
     def digest(self) -> str:
@@ -145,7 +102,7 @@ class AssignmentSource:
             (cell.id, cell.kind, cell.text, cell.visible, cell.full, cell.points, cell.process, cell.counts)
             for cell in self.cells
         ]
-        files = [files_digest(self.files), files_digest(self.student_files)]
+        files = [digest(b"", self.files), digest(b"", self.student_files)]
         return hashlib.sha256(repr([deciding, files]).encode()).hexdigest()
 
     @cached_property
@@ -180,7 +137,10 @@ class AssignmentSource:
 
     def with_binders(self, tests: Iterable[str]) -> frozenset[str]:
         """Return the ids of these tests, and of all that bind a name which one of them uses."""
-        return with_binders(self.kinds, tests)
+        names = set(tests)
+        for name in reversed(self.kinds):
+            names |= self.kinds[name].uses_tests if name in names else frozenset()
+        return frozenset(names)
 
     def has_model(self, test: SourceCell) -> bool:
         """Return whether a test has a model answer: all answer cells between it and the previous test have one."""

@@ -10,7 +10,7 @@ import msgspec
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course.author_cells import AUTHOR_TAGS
+from autograder.course.author_cells import is_authors
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges
 from autograder.errors import InputError
 from autograder.grade.submission.cell_analysis import transformed
@@ -149,11 +149,6 @@ def source_cells(bundle: SourceBundle) -> Iterator[SourceCell]:
         if not is_authors(cell.metadata):
             answer = _authors_answer(bundle.cells[index + 1 :]) if "stub" in cell.metadata.get("tags", []) else ""
             yield _source_cell(cell, answer or cell.full, bundle.hidden_mark)
-
-
-def is_authors(metadata: Mapping[str, Any]) -> bool:
-    """Return whether a cell with these metadata is one of the author's answers, which are not released."""
-    return bool(set(AUTHOR_TAGS) & set(metadata.get("tags", [])))
 
 
 def varied(bundle: SourceBundle, seed: int) -> SourceBundle:
