@@ -22,9 +22,9 @@ from autograder.classroom.collect.questions import COLUMNS, FILE
 from autograder.classroom.worksheet import zip_of
 from autograder.course.author_cells import Answer, AuthorExercise, exercises_of, questions_of
 from autograder.course.canonical import read
-from autograder.course.paths import NOTEBOOKS, SOLUTIONS
+from autograder.course.new_course import new_folder
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS, write_files
 from autograder.course.variants.declared_changes import rename_variables
-from autograder.errors import InputError, printable
 
 LESSON = "02_mutating_a_saved_tensor"
 TITLE = "Mutating a saved tensor (311)"
@@ -120,10 +120,6 @@ source/        the lesson with its answers; here, the written answer gives {poin
 """
 
 
-class DemoError(InputError):
-    """The class cannot be created in this folder."""
-
-
 @dataclass(frozen=True)
 class DemoStudent:
     """A generated student: a name, Canvas' number, and the ability in standard deviations."""
@@ -186,15 +182,9 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
     """Write the course into a folder, which is created if it is missing.
 
     Raises:
-        DemoError: the folder is not empty, or cannot be written.
+        NewCourseError: the folder is not empty, or cannot be written.
     """
-    shown = printable(str(folder))
-    try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise DemoError(f"{shown} is not an empty folder. Choose another name, such as {shown}-2")
-    except OSError as error:
-        raise DemoError(f"{shown} cannot be read ({error.strerror})") from None
-    try:
+    with new_folder(folder):
         source = folder / "source" / LESSON / f"{LESSON}.ipynb"
         shutil.copytree(SOLUTIONS / LESSON, source.parent)
         shutil.copy(SOLUTIONS / "teaching.toml", folder / "source")
@@ -202,27 +192,22 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
         nbformat.write(lesson, source)
         chance = random.Random(seed)
         students = _students(chance)
-        (folder / "download.zip").write_bytes(
-            zip_of(_submissions(students[ABSENT:], _questions(lesson, chance), chance))
-        )
-        (folder / "gradebook.csv").write_text(_gradebook(students, _points(lesson)), "utf-8")
-        times = folder / "collected" / LESSON / FILE
-        times.parent.mkdir(parents=True)
+        submissions = _submissions(students[ABSENT:], _questions(lesson, chance), chance)
         rows = [
             f"{student.number},,{student.first} {student.last},,,,{LATE[student.number]},"
             for student in students
             if student.number in LATE
         ]
-        times.write_text("\n".join([",".join(COLUMNS), *rows, ""]), "utf-8")
-        (folder / "policy.toml").write_text(POLICY, "utf-8")
-        (folder / "nbgrader_config.py").write_text(CONFIG, "utf-8")
-        (folder / "README.txt").write_text(README.format(lesson=LESSON, points=WRITTEN_POINTS), "utf-8")
-    except OSError as error:
-        for part in folder.glob("*"):  # undo everything, so that the user can repeat the command
-            shutil.rmtree(part) if part.is_dir() else part.unlink()
-        # copytree raises a list of errors
-        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
-        raise DemoError(f"the class cannot be written to {shown} ({reason})") from None
+        texts = {
+            "gradebook.csv": _gradebook(students, _points(lesson)),
+            f"collected/{LESSON}/{FILE}": "\n".join([",".join(COLUMNS), *rows, ""]),
+            "policy.toml": POLICY,
+            "nbgrader_config.py": CONFIG,
+            "README.txt": README.format(lesson=LESSON, points=WRITTEN_POINTS),
+        }
+        write_files(
+            folder, {name: text.encode() for name, text in texts.items()} | {"download.zip": zip_of(submissions)}
+        )
 
 
 def _students(chance: random.Random) -> list[DemoStudent]:

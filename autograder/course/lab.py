@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import secrets
@@ -17,6 +16,7 @@ import urllib.error
 import urllib.request
 import webbrowser
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -121,7 +121,8 @@ def _copy_to_work(released: Path, work: Path) -> list[str]:
     for source in lessons(released):
         target, fresh = work / source.relative_to(released), _digest(source)
         name = target.relative_to(WORK).as_posix()
-        if not target.exists() or handed.get(name) in _digests(target):
+        # earlier versions recorded the hash of all bytes
+        if not target.exists() or handed.get(name) in (_digest(target), sha256(target.read_bytes()).hexdigest()):
             target.parent.mkdir(parents=True, exist_ok=True)
             _copy_for_this_kernel(source, target)
             handed[name] = fresh
@@ -156,11 +157,6 @@ def _page(lesson: str | None) -> str:
     return str(matches[0])
 
 
-def _digests(path: Path) -> tuple[str, str]:
-    """Return the hash of a copy, and the one that earlier versions recorded, of all its bytes."""
-    return _digest(path), hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _digest(path: Path) -> str:
     """Return a hash of a notebook, without the metadata that JupyterLab writes if it is only opened and saved."""
     content = path.read_bytes()
@@ -168,7 +164,7 @@ def _digest(path: Path) -> str:
         notebook = json.loads(content)
         notebook["metadata"].pop("language_info", None)
         content = json.dumps(notebook, sort_keys=True).encode()
-    return hashlib.sha256(content).hexdigest()
+    return sha256(content).hexdigest()
 
 
 def _port(wanted: int | None) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
 
 from autograder.course.canonical import KERNEL
+from autograder.course.paths import write_files
 from autograder.errors import InputError, printable
 
 ASSIGNMENT = "first"
@@ -80,6 +84,29 @@ class NewCourseError(InputError):
     """The course cannot be created in this folder."""
 
 
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[None]:
+    """Check that a folder is missing or empty, and remove what was written to it if an error occurs.
+
+    Raises:
+        NewCourseError: the folder is not empty, or cannot be written.
+    """
+    shown = printable(str(folder))
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise NewCourseError(f"{shown} is not an empty folder. Choose another name, such as {shown}-2")
+    except OSError as error:
+        raise NewCourseError(f"{shown} cannot be read ({error.strerror})") from None
+    try:
+        yield
+    except OSError as error:
+        for part in folder.glob("*"):  # undo everything, so that the user can repeat the command
+            shutil.rmtree(part) if part.is_dir() else part.unlink()
+        # copytree raises a list of errors
+        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
+        raise NewCourseError(f"the course cannot be written to {shown} ({reason})") from None
+
+
 def make_course(folder: Path, limits: str = "") -> None:
     """Write a course into a folder, which is created if it is missing.
 
@@ -90,15 +117,8 @@ def make_course(folder: Path, limits: str = "") -> None:
     Raises:
         NewCourseError: the folder is not empty, or cannot be written.
     """
-    shown = printable(str(folder))
-    try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise NewCourseError(f"{shown} is not an empty folder. Choose another name, such as {shown}-2")
-        for name, text in _files(folder, limits).items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, "utf-8")
-    except OSError as error:
-        raise NewCourseError(f"the course cannot be written to {shown} ({error.strerror})") from None
+    with new_folder(folder):
+        write_files(folder, {name: text.encode() for name, text in _files(folder, limits).items()})
 
 
 def _files(folder: Path, limits: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from autograder.course.catalogue import EXPLANATIONS
 from autograder.course.glossary_links import lesson_in_language, with_glossary_links
 from autograder.course.paths import LANGUAGES, NOTEBOOKS, ROOT, SOLUTIONS, VARIANTS, lessons
 from autograder.course.teaching import page as teachers_page
-from autograder.course.variants.declared_changes import NOTHING, read_changes
+from autograder.course.variants.declared_changes import read_changes
 from autograder.course.variants.variant import vary
 from autograder.course.variants.variant_outcomes import check_numbers
 from autograder.errors import UnfinishedError
@@ -45,12 +45,11 @@ def build(destination: Path, source: Path = SOLUTIONS, seed: int | None = None) 
     config.CourseDirectory.root = str(ROOT)
     for lesson in sorted({path.parent.name for path in lessons(source)}):
         release_assignment(lesson, config, source, destination)
-    changes = {} if seed is None else read_changes(source)
     glossary = destination / "start" / "glossary.ipynb"
     for path in lessons(destination):
         released = read(path)
         if seed is not None:
-            declared = changes.get(path.parent.name, NOTHING)
+            declared = read_changes(source, path.parent.name)
             check_numbers(released, seed, declared)
             released = vary(released, seed, declared)
         write(released if path.parent.name == "start" else with_glossary_links(released, glossary), path)
@@ -137,10 +136,9 @@ def drift() -> list[str]:
 
 def _explanations() -> dict[str, str]:
     """Return the explanations in solutions/ as JSON, by the name of their file."""
-    changes = read_changes(SOLUTIONS)
     texts = {}
     for path in lessons(SOLUTIONS):
-        phrases = [phrase for choice in changes.get(path.stem, NOTHING).choices for phrase in choice.replace]
+        phrases = [phrase for choice in read_changes(SOLUTIONS, path.stem).choices for phrase in choice.replace]
         texts[path.stem] = [
             msgspec.structs.replace(explanation, varies=any(phrase in explanation.text for phrase in phrases))
             for explanation in explanations_of(read(path))

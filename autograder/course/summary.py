@@ -64,11 +64,6 @@ class Outcome:
     outcome: Word
     evidence: str
 
-    @property
-    def meaning(self) -> str:
-        """The meaning of the outcome, in the words of the picture."""
-        return meaning(self.outcome)
-
 
 def measure_outcome(lines: tuple[str, ...]) -> Outcome:
     """Run the program on `w = [1, 2]` and return its outcome."""
@@ -133,14 +128,23 @@ class SummaryPage:
 
     def _repr_html_(self) -> str:
         outcomes = [
-            (f"<b>{row.outcome}</b><br>{row.meaning}", _code(*row.lines), escape(row.evidence)) for row in self.outcomes
+            (f"<b>{row.outcome}</b><br>{meaning(row.outcome)}", _code(*row.lines), escape(row.evidence))
+            for row in self.outcomes
         ]
         operations = [
             (translated(words), _chips(self.keeping(*kept))) for kept, words in KEEPS.items() if self.keeping(*kept)
         ]
         aliases = [(_code(alias), _mark(memory), _mark(counter)) for alias, (memory, counter) in self.aliases.items()]
         tables = (
-            _table(translated("The four outcomes"), self._outcome_head(), outcomes),
+            _table(
+                translated("The four outcomes"),
+                (
+                    translated("outcome"),
+                    translated("{start}; then {end}", start="w = [1, 2]", end="loss.backward()"),
+                    translated("what you see"),
+                ),
+                outcomes,
+            ),
             _table(
                 translated("What an operation keeps until backward"),
                 (translated("operations that"), translated("on a and b")),
@@ -153,14 +157,6 @@ class SummaryPage:
             ),
         )
         return f'<div class="autograder-summary sheet">{STYLE}{"".join(tables)}<p>{_questions()}<br>{_measured()}</p></div>'
-
-    @staticmethod
-    def _outcome_head() -> tuple[str, ...]:
-        return (
-            translated("outcome"),
-            translated("{start}; then {end}", start="w = [1, 2]", end="loss.backward()"),
-            translated("what you see"),
-        )
 
 
 def summary() -> None:

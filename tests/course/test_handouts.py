@@ -22,7 +22,6 @@ from autograder.course.variants.variant import vary
 from autograder.course.variants.variant_proof import VariantProof
 from autograder.course.variants.variant_record import FILE, VariantRecord, other_owners, read_record
 
-CHANGES = read_changes(SOLUTIONS)
 SOURCES = {path.parent.name: path for path in lessons(SOLUTIONS) if path.parent.name != "start"}
 EACH = [pytest.param(name, id=name) for name in SOURCES]
 
@@ -45,9 +44,9 @@ def notebook(*cells):
 @pytest.mark.parametrize("lesson", EACH)
 def test_every_lesson_varies_in_names_and_in_more(lesson):
     """Each lesson declares other names, and a choice; all of it fits the lesson as it is now."""
-    assert CHANGES[lesson].names
-    assert CHANGES[lesson].choices
-    check_changes(lesson, read(SOURCES[lesson]), CHANGES[lesson])
+    assert read_changes(SOLUTIONS, lesson).names
+    assert read_changes(SOLUTIONS, lesson).choices
+    check_changes(lesson, read(SOURCES[lesson]), read_changes(SOLUTIONS, lesson))
 
 
 @pytest.mark.parametrize("lesson", EACH)
@@ -57,7 +56,10 @@ def test_a_variant_of_the_release_is_the_release_of_the_variant(lesson):
     same = {cell.id for cell in released.cells} & {cell.id for cell in source.cells}
     texts = [{cell.id: cell.source for cell in one.cells} for one in (source, released)]
     unchanged = {id for id in same if texts[0][id] == texts[1][id]}
-    varied = [{cell.id: cell.source for cell in vary(one, 3, CHANGES[lesson]).cells} for one in (source, released)]
+    varied = [
+        {cell.id: cell.source for cell in vary(one, 3, read_changes(SOLUTIONS, lesson)).cells}
+        for one in (source, released)
+    ]
     assert len(unchanged) > 20
     assert [varied[0][id] for id in unchanged] == [varied[1][id] for id in unchanged]
 
@@ -68,7 +70,11 @@ def test_students_get_different_notebooks(lesson):
     source = read(NOTEBOOKS / lesson / f"{lesson}.ipynb")
 
     def graded(seed):
-        return "".join(cell.source for cell in vary(source, seed, CHANGES[lesson]).cells if "nbgrader" in cell.metadata)
+        return "".join(
+            cell.source
+            for cell in vary(source, seed, read_changes(SOLUTIONS, lesson)).cells
+            if "nbgrader" in cell.metadata
+        )
 
     assert 5 == len({graded(seed) for seed in range(5)})
     assert graded(4) == graded(4)
@@ -80,7 +86,7 @@ def test_students_get_different_notebooks(lesson):
 def test_every_answer_has_its_verdict_in_a_variant(lesson, seed, monkeypatch):
     """Stubs count as not attempted, right answers pass, and each wrong one is refused in the words that belong to the variant."""
     monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
-    proven = VariantProof(lesson, vary(read(SOURCES[lesson]), seed, CHANGES[lesson]), seed).prove()
+    proven = VariantProof(lesson, vary(read(SOURCES[lesson]), seed, read_changes(SOLUTIONS, lesson)), seed).prove()
     assert len(proven.exercises) >= 5
 
 
@@ -158,9 +164,9 @@ def test_a_file_of_another_form_is_named(tmp_path):
     ):
         (tmp_path / "variants.toml").write_text(content)
         with pytest.raises(VariantError, match=problem) as raised:
-            read_changes(tmp_path)
+            read_changes(tmp_path, "first")
         assert "variants.toml" in str(raised.value)
-    assert {} == read_changes(tmp_path / "nowhere")
+    assert DeclaredChanges() == read_changes(tmp_path / "nowhere", "first")
 
 
 def test_an_alternative_that_is_another_exercise_is_refused():

@@ -21,7 +21,7 @@ from autograder.course.learner.hints import SEEDS, another_variant, notebook_of
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
 from autograder.course.short_validation import ShortValidationHandler, short_entries
 from autograder.course.stored_notebook import METADATA, is_for_credit, mark_for_credit
-from autograder.course.variants.declared_changes import NOTHING, chosen_names, read_changes
+from autograder.course.variants.declared_changes import chosen_names, read_changes
 from autograder.course.variants.handout import mark_variant
 from autograder.course.variants.variant import OwnVariant, vary
 from tests.grade import plain_course
@@ -123,7 +123,7 @@ def test_who_saw_the_answer_can_pass_a_twin(store, capsys, monkeypatch):
 def test_nearly_every_exercise_has_a_twin_whose_own_answer_passes(lesson):
     """The twin is one of the class's variants; its check passes with the variant's model answer."""
     source = read(SOLUTIONS / lesson.name / f"{lesson.name}.ipynb")
-    changes = read_changes(SOLUTIONS).get(lesson.name, NOTHING)
+    changes = read_changes(SOLUTIONS, lesson.name)
     exercises = [one.id for one in lesson.exercises]
     twins = {one: another_variant(one, source, changes) for one in exercises}
     assert len(exercises) - 2 <= sum(twin is not None for twin in twins.values())
@@ -140,7 +140,7 @@ def test_nearly_every_exercise_has_a_twin_whose_own_answer_passes(lesson):
 @pytest.fixture
 def handed_out(tmp_path, monkeypatch):
     """The folder of a student whose lesson 02 is a variant, and the variant of the source."""
-    changes = read_changes(SOLUTIONS)["02_mutating_a_saved_tensor"]
+    changes = read_changes(SOLUTIONS, "02_mutating_a_saved_tensor")
     seed = next(one for one in range(50) if "v" == chosen_names(changes, one)["d"])
     path = lesson_notebook(NOTEBOOKS)
     varied = vary(read(path), seed, changes)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import json
 import multiprocessing
 import os
 import posixpath
@@ -29,7 +28,7 @@ from autograder.course.book.lesson_blocks import Block, QuestionBlock
 from autograder.course.book.notebook_recorder import record_notebook
 from autograder.course.book.own_programs import own_page, own_questions
 from autograder.course.catalogue import lessons
-from autograder.course.paths import HOME, NOTEBOOKS, replace_file
+from autograder.course.paths import HOME, NOTEBOOKS, replace_file, write_files
 from autograder.errors import InputError, UnfinishedError, printable
 from autograder.locale.languages import LANGUAGES, SOURCE, language, speaking
 from autograder.locale.translations import known_language, po_files, translated
@@ -107,7 +106,7 @@ def _surroundings(spoken: str) -> bytes:
 MARK = "book.json"
 """The file that marks a folder as a book."""
 
-SIGNED = json.dumps({"made by": "autograder book"})
+SIGNED = b'{"made by": "autograder book"}'
 """The contents of this file; other programs use a `book.json` too."""
 
 
@@ -152,7 +151,7 @@ def _place(folder: Path) -> Path:
 
 def _is_book(folder: Path) -> bool:
     mark = folder / MARK
-    return mark.is_file() and mark.read_bytes() == SIGNED.encode()
+    return mark.is_file() and mark.read_bytes() == SIGNED
 
 
 def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
@@ -171,9 +170,8 @@ def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
     fresh = place.with_name(f".{place.name}.writing")
     try:
         shutil.rmtree(fresh, ignore_errors=True)
-        for path, content in {**files, MARK: SIGNED}.items():
-            (fresh / path).parent.mkdir(parents=True, exist_ok=True)
-            (fresh / path).write_bytes(content if isinstance(content, bytes) else content.encode())
+        contents = {path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()}
+        write_files(fresh, contents | {MARK: SIGNED})
         if place.exists():
             shutil.rmtree(place)
         fresh.replace(place)

@@ -52,8 +52,7 @@ def program_of(exercise: AuthorExercise) -> PlayProgram:
     asked = next(questions_of(exercise.check), None)
     if asked is not None:
         return program_from_function(exercise.id, asked.program)
-    stub = next(_functions(exercise.stub), None)
-    if stub is None:
+    if not any(isinstance(node, ast.FunctionDef) and not node.decorator_list for node in ast.parse(exercise.stub).body):
         raise InputError.of(
             "program.no_lines|{exercise} has no program made of lines. Try one that is a function.",
             exercise=exercise.id,
@@ -117,10 +116,3 @@ def _evaluate(node: ast.expr) -> Any:
 
 def _is_check(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check"
-
-
-def _functions(text: str) -> Iterator[ast.FunctionDef]:
-    """Yield the functions at the top level of a source text."""
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef) and not node.decorator_list:
-            yield node

@@ -151,10 +151,10 @@ def model_answer(exercise: str = "") -> None:
 
 def _offer_another_variant(exercise: str, source: Path) -> None:
     """Put a variant of the exercise, with other names or numbers, into a new cell, if there is such a variant."""
-    from autograder.course.variants.declared_changes import NOTHING, read_changes
+    from autograder.course.variants.declared_changes import read_changes
 
     shell, variant = get_ipython(), own_variant(exercise)
-    changes = read_changes(SOLUTIONS).get(source.stem, NOTHING)
+    changes = read_changes(SOLUTIONS, source.stem)
     offered = another_variant(
         exercise, read_stored(source), changes, () if variant is None else (variant.stubs[exercise],)
     )
@@ -172,9 +172,9 @@ def as_handed_out(source: Path, exercise: str) -> NotebookNode:
     variant, notebook = own_variant(exercise), read_stored(source)
     if variant is None:
         return notebook
-    from autograder.course.variants.declared_changes import NOTHING, read_changes
+    from autograder.course.variants.declared_changes import read_changes
 
-    return vary(notebook, variant.seed, read_changes(SOLUTIONS).get(source.stem, NOTHING))
+    return vary(notebook, variant.seed, read_changes(SOLUTIONS, source.stem))
 
 
 def _lesson_of(exercise: str) -> Lesson | None:

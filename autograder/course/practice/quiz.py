@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from IPython.display import display
+from IPython.display import HTML, display
 
 from autograder.course.catalogue import Lesson, lessons
 from autograder.course.learner.learner_progress import lesson_link
 from autograder.course.learner.learner_progress import store as progress_store
 from autograder.course.practice.practice_store import NEW, Choice, PracticeStore, QuizAnswer, due_topics, next_day
-from autograder.course.practice.question_cards import PracticeItem, practice_items
+from autograder.course.practice.question_cards import PracticeItem, PracticeQuestion, QuestionCards, practice_items
 from autograder.errors import InputError, html_with_code
 from autograder.locale.translations import translated
 from autograder.tape.recording.verdict_types import Outcome
@@ -55,12 +55,8 @@ def quiz(
     answered = store.read().quiz.get(which, {})
     left = [item for item in practice_items() if item.id not in answered]
     if not left:
-        from IPython.display import HTML
-
         display(HTML(summary(store, which)))
         return
-    from autograder.course.practice.question_cards import PracticeQuestion, QuestionCards
-
     questions = [PracticeQuestion(item, item.text(second=which == "after", seed=SEEDS[which])) for item in left]
     display(
         QuestionCards(
@@ -79,7 +75,11 @@ def summary(store: PracticeStore, which: str) -> str:
     wrong = [item for item in items if not answers[item.id].is_right]
     transfer = [item for item in items if item.transfer]
     counts = Counter(item.lesson for item in wrong)
-    rows = "".join(_to_look_at(lesson, counts[lesson.name]) for lesson in lessons() if counts[lesson.name])
+    rows = "".join(
+        f"<li>{translated('{lesson}: {count} to review', lesson=lesson_link(lesson), count=counts[lesson.name])}</li>"
+        for lesson in lessons()
+        if counts[lesson.name]
+    )
     right = translated(
         "{right} of {count} as predicted; of the {larger} larger programs {larger_right}.",
         right=len(items) - len(wrong),
@@ -93,10 +93,6 @@ def summary(store: PracticeStore, which: str) -> str:
         command="<code>quiz(export=&quot;quiz.json&quot;)</code>",
     )
     return f"<p><b>{right}</b></p>{again}<p>{kept}</p>"
-
-
-def _to_look_at(lesson: Lesson, count: int) -> str:
-    return f"<li>{translated('{lesson}: {count} to review', lesson=lesson_link(lesson), count=count)}</li>"
 
 
 def _export(store: PracticeStore, target: Path) -> None:
@@ -142,7 +138,9 @@ def review() -> None:
         day = next_day(topics, practised, today)
         print(translated("Nothing is due today. The next day to review is {day}.", day=day))
     else:
-        _ask(store, [item for topic in due for item in _one_of(topic, items, today)], today)
+        # The choice among the items about an idea depends on the day.
+        about = {topic: [item for item in items if item.belief == topic] for topic in due}
+        _ask(store, [random.Random(f"{today} {topic}").choice(about[topic]) for topic in due], today)
 
 
 def passed_items(passed: set[str]) -> list[PracticeItem]:
@@ -157,15 +155,7 @@ def passed_items(passed: set[str]) -> list[PracticeItem]:
     return sorted((item for item in practice_items() if item.lesson in names), key=lambda item: -wrong[item.lesson])
 
 
-def _one_of(topic: str, items: list[PracticeItem], today: datetime.date) -> list[PracticeItem]:
-    """Return one of the items about an idea; the choice depends on the day."""
-    about = [item for item in items if item.belief == topic]
-    return [random.Random(f"{today} {topic}").choice(about)]
-
-
 def _ask(store: PracticeStore, items: list[PracticeItem], today: datetime.date) -> None:
-    from autograder.course.practice.question_cards import PracticeQuestion, QuestionCards
-
     wrong: list[PracticeItem] = []
 
     def keep(question: PracticeQuestion, answer: Choice, outcome: Outcome) -> None:

@@ -65,8 +65,8 @@ class DeclaredChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 NOTHING = DeclaredChanges()
 
 
-def read_changes(sources: Path) -> dict[str, DeclaredChanges]:
-    """Return the differences for each assignment in a folder of sources; empty without the file.
+def read_changes(sources: Path, assignment: str) -> DeclaredChanges:
+    """Return the differences for an assignment in a folder of sources; `NOTHING` if none are declared.
 
     Raises:
         VariantError: the file is not valid TOML, or does not have this structure.
@@ -76,17 +76,17 @@ def read_changes(sources: Path) -> dict[str, DeclaredChanges]:
         table = tomllib.loads(path.read_text("utf-8"))
         changes = msgspec.convert(table, dict[str, DeclaredChanges])
     except FileNotFoundError:
-        return {}
+        return NOTHING
     except (OSError, ValueError) as error:
         raise VariantError(f"{path} cannot be used: {error}. Correct that line, or remove the file") from None
-    for assignment, declared in changes.items():
+    for name, declared in changes.items():
         for choice in declared.choices:
             if any(len(option) != len(choice.replace) for option in choice.by):
                 raise VariantError(
-                    f"{path}: {assignment}, {choice.exercise}: every list in `by` has to be as long as `replace`, "
+                    f"{path}: {name}, {choice.exercise}: every list in `by` has to be as long as `replace`, "
                     f"which has {len(choice.replace)} texts"
                 )
-    return changes
+    return changes.get(assignment, NOTHING)
 
 
 def choose(notebook: NotebookNode, changes: DeclaredChanges, seed: int) -> None:

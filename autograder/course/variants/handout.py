@@ -141,7 +141,7 @@ def hand_out(
             another verdict than the author declared.
         ReleaseError: nbgrader rejects the source.
     """
-    changes = read_changes(sources).get(assignment, NOTHING)
+    changes = read_changes(sources, assignment)
     notebooks = {path.name: read(path) for path in sorted((sources / assignment).glob("*.ipynb"))}
     _check_that_it_varies(assignment, notebooks, changes)
     record = read_record(course)

@@ -37,27 +37,16 @@ def redraw(source: str, seed: int, *, may_grow: bool = True) -> str:
         seed: determines the numbers and the lengths.
         may_grow: whether lists may become longer, if all lists of the program are rows.
     """
-    module = cst.parse_module(source)
-    shapes = _Shapes()
-    module.visit(shapes)
-    return module.visit(_Redraw(seed, may_grow=may_grow and shapes.all_are_rows)).code
-
-
-class _Shapes(cst.CSTVisitor):
-    """Determines whether every list in a program is a row of decimal numbers; only such lists may become longer."""
-
-    def __init__(self) -> None:
-        self.all_are_rows = True
-
-    def visit_List(self, node: cst.List) -> None:  # noqa: N802 - the name is libcst's
-        self.all_are_rows &= _decimal_row(node) is not None
+    lists = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.List))
+    all_are_rows = all(_decimal_row(node) is not None for node in lists)
+    return cst.parse_module(source).visit(_Redraw(seed, may_grow=may_grow and all_are_rows)).code
 
 
 class _Redraw(cst.CSTTransformer):
     def __init__(self, seed: int, may_grow: bool) -> None:
         self.seed, self.may_grow, self.depth = seed, may_grow, 0
 
-    def visit_Call(self, node: cst.Call) -> None:  # noqa: N802
+    def visit_Call(self, node: cst.Call) -> None:  # noqa: N802 - the name is libcst's
         self.depth += _makes_a_tensor(node)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:  # noqa: N802
@@ -65,7 +54,7 @@ class _Redraw(cst.CSTTransformer):
         return updated_node
 
     def leave_List(self, original_node: cst.List, updated_node: cst.List) -> cst.BaseExpression:  # noqa: N802
-        numbers = _decimal_row(original_node)
+        numbers = _decimal_row(cst.Module([]).code_for_node(original_node))
         if not self.depth or numbers is None:
             return updated_node
         return cst.parse_expression(repr(_redraw_row(numbers, self.seed, self.may_grow)))
@@ -87,10 +76,10 @@ def _redraw_row(numbers: Sequence[float], seed: int, may_grow: bool) -> list[flo
     return row + [round(chance.randint(1, 9) * step, 1) for _ in range(gain)]
 
 
-def _decimal_row(node: cst.List) -> list[float] | None:
+def _decimal_row(code: str | ast.List) -> list[float] | None:
     """Return the numbers of a list that contains only decimal numbers; None for other lists."""
     try:
-        values = ast.literal_eval(cst.Module([]).code_for_node(node))
+        values = ast.literal_eval(code)
     except ValueError:
         return None
     return values if values and all(type(value) is float for value in values) else None

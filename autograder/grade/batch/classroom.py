@@ -21,7 +21,7 @@ from autograder.course.author_cells import is_authors
 from autograder.course.canonical import NotebookError, read
 from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT
-from autograder.course.variants.declared_changes import NOTHING, read_changes
+from autograder.course.variants.declared_changes import read_changes
 from autograder.course.variants.variant import carried_seed
 from autograder.course.variants.variant_record import other_owners, read_record
 from autograder.errors import InputError, printable
@@ -119,8 +119,7 @@ class Classroom:
 
     def variants(self) -> dict[str, int]:
         """Return the seed of each student who received a personal notebook."""
-        changes = read_changes(self.sources).get(self.assignment, NOTHING)
-        return read_record(self.folder).students(self.assignment, changes)
+        return read_record(self.folder).students(self.assignment, read_changes(self.sources, self.assignment))
 
     def former_variants(self) -> dict[str, list[int | None]]:
         """Return the seeds of notebooks that were replaced, by student; None means the notebook without variants."""

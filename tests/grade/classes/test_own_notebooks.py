@@ -61,7 +61,7 @@ def release(course, *options):
 
 def own_source(course, student):
     """Return a student's notebook with the model answer in it."""
-    changes = read_changes(course / "source")[ASSIGNMENT]
+    changes = read_changes(course / "source", ASSIGNMENT)
     seed = read_record(course).students(ASSIGNMENT, changes)[student]
     return vary(read(course / "source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"), seed, changes)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.course.canonical import read
-from autograder.course.variants.declared_changes import NOTHING, read_changes
+from autograder.course.variants.declared_changes import read_changes
 from autograder.errors import printable
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
@@ -81,7 +81,7 @@ class AssignmentSource:
 
         folder = path.parent.absolute()
         beside = files_beside(folder)[0] if files is None else files
-        changes = read_changes(folder.parent).get(folder.name, NOTHING)
+        changes = read_changes(folder.parent, folder.name)
         rules = CourseRules(
             autotests.settings,
             autotests.course,
