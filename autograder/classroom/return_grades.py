@@ -241,7 +241,8 @@ class _Return:
                 f"the platform's maximum is {theirs:g}, and that of the grades {self.maximum:g}: change one of the two, or {change}"
             )
         kept = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
-        yield from _counted(kept, "{} marked {} by the platform, left unchanged", self._texts(kept))
+        texts = sorted({self.table.rows[row][self.column.number].strip() for row in kept})
+        yield from _counted(kept, "{} marked {} by the platform, left unchanged", texts)
         yield from _counted(self.unknown, "{} with a grade but without a row in the worksheet: {}", self.unknown)
         if self.blanks:
             yield from _counted(self.ungraded, "{} with a submission that is not graded yet: {}", self.ungraded)
@@ -258,9 +259,6 @@ class _Return:
         counting = sorted(set(self.rows.values()) & scores.keys() - self.excused)
         waiting = [student for student in counting if scores[student].waiting]
         yield from _counted(waiting, "{} with answers that a person has still to grade: {}", waiting)
-
-    def _texts(self, rows: list[int]) -> list[str]:
-        return sorted({self.table.rows[row][self.column.number].strip() for row in rows})
 
 
 def return_grades(

@@ -11,10 +11,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
-import jinja2
 from copydetect.utils import filter_code, get_document_fingerprints
 
 from autograder.classroom.report.grading_records import TestedCell, graded_notebook, tested_cells
@@ -187,7 +185,8 @@ def similar_report(assignment: str, course: Path) -> SimilarReport:
 
 def similar_html(report: SimilarReport) -> str:
     """Return the page, which does not use the network."""
-    return _template().render(report=report, pairs=[_shown(pair, report) for pair in report.pairs])
+    template = translated_templates(TEMPLATES).get_template("similar.html.j2")
+    return template.render(report=report, pairs=[_shown(pair, report) for pair in report.pairs])
 
 
 def _answers(classroom: Classroom, student: str, cells: list[TestedCell]) -> list[str]:
@@ -216,8 +215,3 @@ def _shown(pair: SimilarPair, report: SimilarReport) -> dict[str, object]:
         for student, lines in zip(pair.students, pair.lines, strict=True)
     ]
     return {"pair": pair, "columns": columns}
-
-
-@cache
-def _template() -> jinja2.Template:
-    return translated_templates(TEMPLATES).get_template("similar.html.j2")

@@ -288,8 +288,8 @@ class DaskCluster(Backend):
         while True:
             # Send new jobs first, because the caller writes the results to disk. Each worker has as many jobs in reserve
             # as it grades at once, so that it does not wait for the network.
-            room = 2 * sum(self._workers[address].slots for address in self._fit) - len(self._at_work)
-            for job in islice(waiting, max(0, room)):
+            free = 2 * sum(self._workers[address].slots for address in self._fit) - len(self._at_work)
+            for job in islice(waiting, max(0, free)):
                 self._send(_Attempt(msgspec.structs.replace(job, student=secrets.token_hex(12)), job.student))
             if results:
                 yield results

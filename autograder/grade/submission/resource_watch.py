@@ -158,8 +158,8 @@ MOST_SOCKETS = 256  # each may use half a megabyte that does not belong to a pro
 class Deadline:
     """The times at which the submission is interrupted, and at which it is killed, on its own clock."""
 
-    told: float
-    ended: float
+    interrupt_at: float
+    kill_at: float
 
 
 class ResourceWatch:
@@ -256,13 +256,13 @@ class ResourceWatch:
 
     def _late(self, family: list[psutil.Process], holders: list[int]) -> str:
         now = self.clock()
-        if now > self._deadline.told:
-            self._deadline = replace(self._deadline, told=math.inf)
+        if now > self._deadline.interrupt_at:
+            self._deadline = replace(self._deadline, interrupt_at=math.inf)
             for process in family:
                 with contextlib.suppress(psutil.Error):
                     if process.ppid() == (holders[-1] if holders else self._server.pid):
                         process.send_signal(TIME_IS_UP)
-        return Message("grade.time_limit|it exceeded its time limit") if now > self._deadline.ended else ""
+        return Message("grade.time_limit|it exceeded its time limit") if now > self._deadline.kill_at else ""
 
     def _split(self, family: list[psutil.Process]) -> tuple[list[int], dict[int, ProcessUsage]]:
         """Return the holders, outermost first, and the usage of each of the other processes."""

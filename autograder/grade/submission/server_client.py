@@ -287,7 +287,8 @@ class ServerClient:
         if self._control is None:
             raise WorkerEnded.of("grade.ended_server|it ended the server that starts submissions, which was restarted")
         try:
-            answer = command(self._control, order, STOP_SECONDS, *descriptors)
+            _send(self._control, order, *descriptors)
+            answer = _received(self._control, STOP_SECONDS)
         except (ChannelError, OSError):
             self.close()
             raise WorkerEnded.of(
@@ -302,20 +303,13 @@ class ServerClient:
                 self._order(Stop())
 
 
-def command(control: socket.socket, order: Greet | Start | Stop, seconds: float, *descriptors: int) -> Ready:
-    """Return a server's answer to an order.
-
-    Raises:
-        ChannelError: the server has ended, or does not answer in time.
-        OSError: the server has ended.
-    """
-    _send(control, order, *descriptors)
-    return receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
-
-
 def _send(control: socket.socket, order: Greet | Start | Stop, *descriptors: int) -> None:
     socket.send_fds(control, [b"s"], list(descriptors))
     send(control, Order(order))
+
+
+def _received(control: socket.socket, seconds: float) -> Ready:
+    return receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
 
 
 def greeting(control: socket.socket) -> tuple[psutil.Process, bool]:
@@ -331,8 +325,7 @@ def greeting(control: socket.socket) -> tuple[psutil.Process, bool]:
     process = sender_of(control)
     if not process:
         raise ChannelError.of("grade.process_ended|its process has ended")
-    ready = receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + START_SECONDS)
-    return psutil.Process(process), ready.has_namespaces
+    return psutil.Process(process), _received(control, START_SECONDS).has_namespaces
 
 
 def sender_of(connection: socket.socket) -> int:

@@ -86,7 +86,6 @@ def send(
     connection: socket.socket,
     message: msgspec.Struct,
     *,
-    deadline: float | None = None,
     watch: Callable[[], None] | None = None,
 ) -> None:
     """Send one message.
@@ -94,18 +93,17 @@ def send(
     Args:
         connection: a stream socket.
         message: the message.
-        deadline: time of `time.monotonic()`, in seconds, after which sending is given up; None waits forever.
         watch: as in `receive`.
 
     Raises:
-        ChannelError: the other side has ended, or the deadline has passed.
+        ChannelError: the other side has ended.
     """
     payload = memoryview(msgspec.msgpack.encode(message))
     header, sent = memoryview(HEADER.pack(len(payload))), 0
     while sent < len(header) + len(payload):
         # one system call for both, so that the other side is not woken for the eight bytes of the length
         rest = [header[sent:], payload[max(0, sent - len(header)) :]]
-        sent += _patiently(connection, partial(connection.sendmsg, rest), deadline, watch)
+        sent += _patiently(connection, partial(connection.sendmsg, rest), None, watch)
 
 
 def receive(
