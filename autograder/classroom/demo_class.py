@@ -184,7 +184,7 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
     Raises:
         NewCourseError: the folder is not empty, or cannot be written.
     """
-    with new_folder(folder):
+    with new_folder(folder, "class"):
         source = folder / "source" / LESSON / f"{LESSON}.ipynb"
         shutil.copytree(SOLUTIONS / LESSON, source.parent)
         shutil.copy(SOLUTIONS / "teaching.toml", folder / "source")

@@ -85,8 +85,12 @@ class NewCourseError(InputError):
 
 
 @contextlib.contextmanager
-def new_folder(folder: Path) -> Iterator[None]:
+def new_folder(folder: Path, kind: str) -> Iterator[None]:
     """Check that a folder is missing or empty, and remove what was written to it if an error occurs.
+
+    Args:
+        folder: the folder.
+        kind: what is written to it, in a word of the message.
 
     Raises:
         NewCourseError: the folder is not empty, or cannot be written.
@@ -104,7 +108,7 @@ def new_folder(folder: Path) -> Iterator[None]:
             shutil.rmtree(part) if part.is_dir() else part.unlink()
         # copytree raises a list of errors
         reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
-        raise NewCourseError(f"the course cannot be written to {shown} ({reason})") from None
+        raise NewCourseError(f"the {kind} cannot be written to {shown} ({reason})") from None
 
 
 def make_course(folder: Path, limits: str = "") -> None:
@@ -117,7 +121,7 @@ def make_course(folder: Path, limits: str = "") -> None:
     Raises:
         NewCourseError: the folder is not empty, or cannot be written.
     """
-    with new_folder(folder):
+    with new_folder(folder, "course"):
         write_files(folder, {name: text.encode() for name, text in _files(folder, limits).items()})
 
 
