@@ -13,7 +13,7 @@ import pytest
 
 from autograder.cli.parser import TESTS
 from tests.stored import compare_outputs
-from tests.units import QUICK, SLOW, THOROUGH, is_slow, part_of, rank, skipped_lines, unit_of
+from tests.units import SLOW, THOROUGH, is_slow, part_of, rank, skipped_lines, unit_of
 
 os.environ["AUTOGRADER_PROGRESS"] = str(Path(tempfile.mkdtemp(prefix="autograder-tests-")) / "progress.json")
 # Small tensors gain nothing from threads; threads of kernels and commands that wait for a busy core cost much.
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         unit = unit_of(item.nodeid)
         elsewhere = ELSEWHERE & set(getattr(item, "fixturenames", ()))
-        if elsewhere or unit in THOROUGH or (unit.startswith("corpus") and unit not in QUICK):
+        if elsewhere or unit in THOROUGH:
             item.add_marker(pytest.mark.thorough)
         if is_slow(item.nodeid):
             item.add_marker(pytest.mark.slow)

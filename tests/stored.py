@@ -35,6 +35,9 @@ CHANGING = re.compile(
 SUFFIXES = (".csv", ".html", ".json", ".md", ".py", ".svg", ".toml", ".txt", ".ipynb")
 """The files that are compared: text."""
 
+MOST_BYTES = 1_000_000
+"""The size of the largest file that is compared."""
+
 MOST_LINES = 16
 """The number of printed lines that are stored; the others are compared by their digest."""
 
@@ -80,6 +83,11 @@ def assert_stored(file: str, name: str, text: str) -> None:
 @contextmanager
 def compare_outputs(request: pytest.FixtureRequest) -> Iterator[None]:
     """Compare the text that a test prints, and the files that it writes to `tmp_path`, with the stored ones."""
+    path, _, name = request.node.nodeid.removeprefix("tests/").partition("::")
+    file = path.replace(".py", ".txt")
+    if not shutil.which("bwrap") or (STORES != "new" and name not in _sections(FOLDER / file)):
+        yield
+        return
     printed: list[str] = []
     folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
     capture = request.getfixturevalue("capsys") if "capsys" in request.fixturenames else None
@@ -91,24 +99,20 @@ def compare_outputs(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
     if capture is not None:
         capture.readouterr()
-    path, _, name = request.node.nodeid.removeprefix("tests/").partition("::")
-    file = path.replace(".py", ".txt")
     lines = steady("\n".join(printed)).strip().splitlines()
     shown = lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"{len(lines)} lines {digest(*lines)}"]
-    text = "\n".join([*shown, *(digests(folder) if folder else ())])
-    if shutil.which("bwrap") and text and (STORES == "new" or name in _sections(FOLDER / file)):
+    if text := "\n".join([*shown, *(digests(folder) if folder else ())]):
         assert_stored(file, name, text)
 
 
 def digests(folder: Path) -> Iterator[str]:
     """Return a line for each folder at most two levels deep, with the number of its texts and their digest."""
-    files = [
-        path.relative_to(folder)
+    texts = [
+        path
         for path in sorted(folder.rglob("*"))
-        if path.suffix in SUFFIXES and not path.is_symlink()
+        if path.suffix in SUFFIXES and path.is_file() and not path.is_symlink()
     ]
-    for place, inside in groupby(
-        (file for file in files if (folder / file).is_file()), lambda file: file.parent.parts[:2]
-    ):
-        texts = [f"{file}\n{(folder / file).read_text('utf-8', 'replace')}" for file in inside]
-        yield f"{Path(*place)}: {len(texts)} {digest(*texts)}"
+    files = [path.relative_to(folder) for path in texts if path.stat().st_size < MOST_BYTES]
+    for place, inside in groupby(files, lambda file: file.parent.parts[:2]):
+        each = [f"{file}\n{(folder / file).read_text('utf-8', 'replace')}" for file in inside]
+        yield f"{Path(*place)}: {len(each)} {digest(*each)}"

@@ -19,9 +19,6 @@ CORPUS = (
 SHARES = 9
 """Into so many parts the corpus is dealt: small enough to even out the workers at the end."""
 
-QUICK = ("corpus 3",)
-"""The shares of the corpus that `test --quick` runs."""
-
 SLOW: dict[str, tuple[str, ...]] = {
     "course/book/test_in_browser.py": (), "browser/test_lesson.py": (), "browser/test_board.py": (),
     "browser/test_hostile_pages.py": (), "browser/test_widget_module.py": (), "browser/test_widget_page.py": (),
@@ -188,9 +185,10 @@ THOROUGH = {
     "grade/submission/test_which_process.py", "grade/validation/test_validate.py", "grade/wire/test_plain_values.py",
     "grade/wire/test_wire.py", "lessons/test_lessons.py", "lessons/test_notebooks.py", "locale/test_translations.py",
     "repair/test_kinds.py", "repair/test_search.py", "tape/atlas/test_atlas.py", "tape/diagnose/test_checked_gradients.py",
-    "tape/diagnose/test_graph_faults.py", "tape/observe/test_threads.py", "tape/run/test_entropy.py", "tape/run/test_explain.py",
-    "tape/run/test_one_meaning.py", "tape/run/test_scratch_folder.py", "test_house.py", "test_prose.py",
-    "watch/test_around_the_engine.py", "watch/test_pytest_plugin.py",
+    "tape/diagnose/test_graph_faults.py", "tape/observe/test_observer_effect.py", "tape/observe/test_threads.py",
+    "tape/run/test_entropy.py", "tape/run/test_explain.py", "tape/run/test_one_meaning.py", "tape/run/test_scratch_folder.py",
+    "test_explain.py", "test_house.py", "test_prose.py", "watch/test_around_the_engine.py", "watch/test_like_explain.py",
+    "watch/test_pytest_plugin.py",
 }  # fmt: skip
 """Files that `test --quick` leaves out."""
 

@@ -257,6 +257,7 @@ def test_a_lecture_is_explained_as_it_is(tmp_path):
     assert "%time a = a + 1\n" in json.loads(path.read_text())["cells"][2]["source"]
 
 
+@pytest.mark.thorough
 def test_a_graph_fault_is_named_with_its_cell(tmp_path):
     """The gradient of `w` is never cleared: a note on the line has its place in the notebook."""
     path = tmp_path / "faulty.ipynb"
