@@ -47,6 +47,7 @@ def test_a_long_run_is_cut_in_the_middle_only_where_asked(recorded):
     whole, cut = view.as_text(recorded("loop")), view.as_text(recorded("loop"), most=10)
     assert "more steps" not in whole
     assert "… 82 more steps …" in cut
+    assert len(view.as_text(recorded("loop"), most=1).splitlines()) < len(cut.splitlines())
     assert whole.splitlines()[:5] == cut.splitlines()[:5]
 
 

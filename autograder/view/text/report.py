@@ -32,7 +32,7 @@ def as_text(recording: Recording, most: int | None = None) -> str:
     steps = _steps(recording)
     if most is not None and len(steps) > most:
         gap = "     " + translated("… {count} more steps …", count=len(steps) - 2 * (most // 2))
-        steps = [*steps[: most // 2], [gap], *steps[-(most // 2) :]]
+        steps = [*steps[: most // 2], [gap], *steps[len(steps) - most // 2 :]]
     lines = [line for step in steps for line in step]
     story = ["", translated("step by step:"), *lines] if lines else []
     return "\n".join([*_head(recording), *_tail(recording), *story]) + "\n"
