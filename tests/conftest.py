@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from autograder.cli.parser import TESTS
-from tests.stored import compare_outputs
+from tests.stored import outputs_are_the_stored_ones  # noqa: F401 - it is used by every test
 from tests.units import SLOW, THOROUGH, is_slow, part_of, rank, skipped_lines, unit_of
 
 os.environ["AUTOGRADER_PROGRESS"] = str(Path(tempfile.mkdtemp(prefix="autograder-tests-")) / "progress.json")
@@ -106,13 +106,6 @@ def no_shell_stays() -> Iterator:
     loaded = sys.modules.get("IPython.core.interactiveshell")
     if loaded is not None and loaded.InteractiveShell.initialized():
         type(loaded.InteractiveShell.instance()).clear_instance()
-
-
-@pytest.fixture(autouse=True)
-def outputs_are_the_stored_ones(request: pytest.FixtureRequest) -> Iterator:
-    """Compare the text that a test prints, and the files that it writes, with the stored ones."""
-    with compare_outputs(request):
-        yield
 
 
 def chromium() -> str | None:

@@ -79,7 +79,7 @@ def _write(path: Path, content: nbformat.NotebookNode | bytes) -> None:
 
 
 def known(
-    cell: nbformat.NotebookNode, name: str, *, solution: bool = False, points: int | None = None
+    cell: nbformat.NotebookNode, name: str, *, solution: bool = False, points: float | None = None
 ) -> nbformat.NotebookNode:
     """Return the cell with nbgrader's metadata (schema 3)."""
     cell.metadata["nbgrader"] = {

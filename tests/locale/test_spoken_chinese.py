@@ -35,6 +35,7 @@ from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.view import as_html, as_screen, as_text
 from autograder.view.assets import read_asset
+from tests.grade import plain_course
 from tests.tape.graph_fault_programs import PROGRAMS, FaultyProgram
 from tests.translations.collect import page_templates
 
@@ -79,16 +80,8 @@ def test_templates_have_no_words_of_their_own(template: Path) -> None:
 
 def test_feedback_follows_the_notebook() -> None:
     """A page is in the language that the notebook names: its heading, the states, what to do next, why the program ended."""
-    known = {
-        "grade_id": "one",
-        "grade": True,
-        "solution": False,
-        "locked": True,
-        "points": 2,
-        "score": 0,
-        "schema_version": 3,
-    }
-    test = new_code_cell("assert f()", metadata={"nbgrader": known, "autograder": {"status": "not run"}})
+    test = plain_course.known(new_code_cell("assert f()"), "one", points=2)
+    test.metadata["autograder"] = {"status": "not run"}
     ended = Message("grade.time_limit|it exceeded its time limit")
     about = {"ended": str(ended), "messages": to_builtins(stored(ended))}
     book = new_notebook(cells=[new_markdown_cell("# 一"), test], metadata={METADATA: "zh-CN", "autograder": about})

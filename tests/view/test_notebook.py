@@ -73,20 +73,14 @@ def test_nbgrader_gets_static_forms_only(kernel, recorded, monkeypatch, mode):
     assert '<div class=""><p><strong>correct' in kernel.outputs[0]["text/html"]
 
 
-def test_a_terminal_gets_text(recorded, monkeypatch, capsys):
-    """Without a kernel, showing prints the whole verdict."""
-    monkeypatch.setattr("IPython.get_ipython", lambda: None)
+@pytest.mark.parametrize(
+    "shell", [lambda: None, lambda: InteractiveShell()], ids=["plain Python", "IPython in a terminal"]
+)
+def test_a_terminal_gets_text(recorded, monkeypatch, capsys, shell):
+    """Without a front end that draws, showing prints the whole verdict."""
+    monkeypatch.setattr("IPython.get_ipython", shell)
     view.show(recorded("views"))
-
     assert view.as_text(recorded("views")) == capsys.readouterr().out
-
-
-def test_a_plain_shell_is_a_terminal(recorded, monkeypatch, capsys):
-    """IPython in a terminal has no front end that draws."""
-    monkeypatch.setattr("IPython.get_ipython", lambda: InteractiveShell())
-    view.show(recorded("correct"))
-
-    assert capsys.readouterr().out.startswith("correct: no write broke backward")
 
 
 def test_drawing_needs_no_torch():

@@ -18,7 +18,6 @@ from autograder.tape import record
 from autograder.tape.recording.schema import RecordingError, from_json, to_json
 from autograder.tape.recording.verdict_types import Gradient
 from autograder.view.draw import plots
-from autograder.view.draw.svg import freeze
 from autograder.view.scene import folding, layout, node_graph
 from autograder.view.scene.composition import Scene, build_scene, draw_gradients
 from autograder.view.scene.layout import place_blocks
@@ -81,19 +80,6 @@ def test_drawings_hold_shapes_and_nothing_else(hostile):
     for tag, attributes, *_ in shapes(build_scene(hostile)):
         assert tag in TAGS
         assert not any(name.startswith("on") or name in ("href", "style") for name in attributes)
-
-
-def test_the_harmed_tensor_changes_its_look(recorded):
-    """After the harmful write, the saved tensor is stale, or silent if the counter did not change."""
-    for name, state in (("raises_backward", "on stale"), ("silently_wrong", "on silent")):
-        recording = recorded(name)
-        scene = build_scene(recording)
-        edge = str(Key("saved", recording.verdict.harms[0].edge))
-
-        assert "on" == freeze(scene, scene.decisive - 1).states[edge]
-        assert state == freeze(scene, scene.decisive).states[edge]
-        assert [(edge, str(Key("line", 9)))] == scene.frames[scene.decisive].links
-        assert state.split()[1] in freeze(scene, len(scene.frames) - 1).states[edge], "not only freed at the end"
 
 
 def test_predicting_stops_before_the_outcome(recording):

@@ -7,6 +7,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from tests.grade.plain_course import known
+
 ASSIGNMENT = "attacked"
 SECRET = 41317
 POINTS = {"scaled": 2.0, "mean_square": 3.0, "number": 3.0}
@@ -52,8 +54,8 @@ def source() -> NotebookNode:
     """Return the teacher's notebook, model answers included."""
     cells = [nbformat.v4.new_code_cell(SETUP)]
     for name, test in (("scaled", CHECK), ("mean_square", TEST), ("number", NUMBER)):
-        cells.append(_cell(RIGHT[name], f"answer_{name}", solution=True))
-        cells.append(_cell(test.strip(), name, points=POINTS[name]))
+        cells.append(known(nbformat.v4.new_code_cell(RIGHT[name]), f"answer_{name}", solution=True))
+        cells.append(known(nbformat.v4.new_code_cell(test.strip()), name, points=POINTS[name]))
     return nbformat.v4.new_notebook(
         cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     )
@@ -63,11 +65,11 @@ def submitted(answers: dict[str, str]) -> NotebookNode:
     """Return a student's notebook with these answers, hidden tests left out."""
     notebook = source()
     for cell in notebook.cells:
-        known = cell.metadata.get("nbgrader", {})
-        name = known.get("grade_id", "").removeprefix("answer_")
-        if known.get("solution"):
+        grading = cell.metadata.get("nbgrader", {})
+        name = grading.get("grade_id", "").removeprefix("answer_")
+        if grading.get("solution"):
             cell.source = answers[name]
-        elif known:
+        elif grading:
             cell.source = cell.source.partition("### BEGIN")[0].strip() or "# hidden tests"
     return notebook
 
@@ -77,17 +79,3 @@ def write_source(folder: Path) -> None:
     target = folder / "source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"
     target.parent.mkdir(parents=True)
     target.write_text(nbformat.writes(source()), "utf-8")
-
-
-def _cell(text: str, name: str, *, solution: bool = False, points: float | None = None) -> NotebookNode:
-    known = {
-        "grade": points is not None,
-        "grade_id": name,
-        "locked": points is not None,
-        "schema_version": 3,
-        "solution": solution,
-        "task": False,
-    }
-    return nbformat.v4.new_code_cell(
-        text, metadata={"nbgrader": known | ({"points": points} if points is not None else {})}
-    )
