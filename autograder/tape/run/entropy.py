@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch import __future__ as future
 from torch.overrides import TorchFunctionMode
 
 Readings = dict[tuple[str, str, str], list[Any]]
@@ -173,6 +174,14 @@ def _calendar(kind: type[datetime.date], readings: Readings) -> type:
 
 SEED = 0
 
+SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    (future.get_swap_module_params_on_conversion, future.set_swap_module_params_on_conversion),
+    (future.get_overwrite_module_params_on_conversion, future.set_overwrite_module_params_on_conversion),
+)
+"""Global settings of PyTorch, read and written by one function each: a run that is ended early does not put them back."""
+
 
 @dataclass(frozen=True)
 class Printed:
@@ -194,7 +203,7 @@ def isolated_globals(seeded: bool = True, readings: Readings | None = None) -> I
     """
     python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
     numpy_state = numpy.random.get_state() if numpy else None
-    dtype, threads, device = torch.get_default_dtype(), torch.get_num_threads(), torch.get_default_device()
+    threads, device, settings = torch.get_num_threads(), torch.get_default_device(), [read() for read, _ in SETTINGS]
     anomaly, checks_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     deterministic = torch.are_deterministic_algorithms_enabled()
     arguments, path, folder = sys.argv, list(sys.path), os.getcwd()
@@ -223,7 +232,8 @@ def isolated_globals(seeded: bool = True, readings: Readings | None = None) -> I
             numpy.random.set_state(numpy_state)
         if torch.get_default_device() != device:
             torch.set_default_device(None if device.type == "cpu" else device)
-        torch.set_default_dtype(dtype)
+        for (_, write), value in zip(SETTINGS, settings, strict=True):
+            write(value)
         torch.autograd.set_detect_anomaly(anomaly, checks_nan)
         if torch.are_deterministic_algorithms_enabled() != deterministic:
             torch.use_deterministic_algorithms(deterministic)  # imports the compiler, which takes a second

@@ -243,19 +243,15 @@ def test_nothing_global_is_left_changed():
 
     source = (
         "import random, sys, torch\ntorch.manual_seed(1)\nrandom.seed(1)\ntorch.set_default_dtype(torch.float64)\n"
-        "torch.set_grad_enabled(False)\nsys.argv.append('x')\nsys.path.append('y')\ntorch.autograd.set_detect_anomaly(True)"
+        "torch.set_grad_enabled(False)\nsys.argv.append('x')\nsys.path.append('y')\ntorch.autograd.set_detect_anomaly(True)\n"
+        "torch.__future__.set_swap_module_params_on_conversion(True)\ntorch.set_float32_matmul_precision('medium')\n"
     )
 
     def world():
-        return (
-            torch.get_rng_state().tolist(),
-            random.getstate(),
-            torch.get_default_dtype(),
-            torch.is_grad_enabled(),
-            torch.is_anomaly_enabled(),
-            sys.argv[:],
-            sys.path[:],
-        )
+        numbers = torch.get_rng_state().tolist(), random.getstate()
+        modes = torch.get_default_dtype(), torch.is_grad_enabled(), torch.is_anomaly_enabled()
+        kept = torch.__future__.get_swap_module_params_on_conversion(), torch.get_float32_matmul_precision()
+        return numbers, modes, kept, sys.argv[:], sys.path[:]
 
     before = world()
 
