@@ -126,7 +126,7 @@ def sheet(answers: list[WrittenAnswer], columns: tuple[str, ...] = COLUMNS) -> b
     rows = []
     for answer in answers:
         points, most = "" if answer.points is None else f"{answer.points:g}", f"{answer.question.max_points:g}"
-        known = (answer.code, answer.question.cell, most, answer.text, points, answer.comment)
+        known = (answer.code, answer.question.cell, most, printable(answer.text), points, answer.comment)
         row = dict(zip(COLUMNS, known, strict=True))
         rows.append([row.get(name, "") for name in columns])
     return spreadsheet(columns, rows)

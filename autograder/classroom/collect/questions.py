@@ -75,7 +75,7 @@ def read_answers(folder: Path, zone: datetime.tzinfo) -> Answers:
         raise TableError(f"{printable(str(path))} has no column {missing[0]!r}. Move it away, and collect again")
     places = {name: place for name in COLUMNS if (place := table.column(name)) is not None}
     rows = [
-        MatchQuestion(**{name: plain_cell(row[place]).strip() for name, place in places.items()}) for row in table.rows
+        MatchQuestion(**{name: plain_cell(row[place].strip()) for name, place in places.items()}) for row in table.rows
     ]
     times = {(row.hand_in, row.submission): _time(row, path, zone) for row in rows if row.handed_in}
     return Answers(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from nbgrader.api import Assignment, Gradebook, MissingEntry, Student
 from nbgrader.plugins import CsvExportPlugin
 from traitlets.config import Config
-
-from autograder.errors import printable
 
 # The columns of CsvExportPlugin (nbgrader/plugins/export.py, 0.9.6).
 COLUMNS = [
@@ -20,7 +19,9 @@ COLUMNS = [
 ]
 # The characters with which a formula may begin in a spreadsheet (OWASP, "CSV Injection"); in some languages also their
 # full-width forms.
-FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+LIKE_FORMULA = re.compile("'*[=+@＝＋－＠-]")
+ESCAPED = re.compile(r"^ | $|\\(?=[xuU])")
+CODE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(00(?:0[0-9a-f]|10)[0-9a-f]{4}))")
 
 
 class QuotedCsvExport(CsvExportPlugin):
@@ -74,16 +75,26 @@ def spreadsheet(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> bytes:
     return b"\xef\xbb\xbf" + text.getvalue().encode()
 
 
-def plain_cell(text: str) -> str:
-    """Return the text of a cell without the apostrophe that prevents its evaluation as a formula."""
-    return text[1:] if text.startswith("'") and text[1:2] in "=+-@" else text
-
-
 def harmless_cell(value: Any) -> Any:
-    """Return a value as text that spreadsheets do not compute, and in which every character is visible."""
-    if value is None or value == "":
-        return ""
+    """Return a value as text that spreadsheets do not compute, in which every character is visible, for one cell.
+
+    A text that begins like a formula, also after apostrophes, gets an apostrophe before it. Spaces at its ends and
+    characters without a form are written as `\\u0020`, and so is a backslash before x, u or U.
+    """
     if not isinstance(value, str):
-        return str(value)
-    shown = printable(value)
-    return f"'{shown}" if shown.startswith(FORMULA) else shown
+        return "" if value is None else str(value)
+    shown = "".join(
+        letter if letter.isprintable() else _escape(letter)
+        for letter in ESCAPED.sub(lambda found: _escape(found[0]), value)
+    )
+    return f"'{shown}" if LIKE_FORMULA.match(shown) else shown
+
+
+def plain_cell(text: str) -> str:
+    """Return the value of a cell that `harmless_cell` wrote: its inverse."""
+    plain = text[1:] if text.startswith("'") and LIKE_FORMULA.match(text) else text
+    return CODE.sub(lambda found: chr(int(found[1] or found[2] or found[3], 16)), plain)
+
+
+def _escape(letter: str) -> str:
+    return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"
