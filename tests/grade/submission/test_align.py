@@ -65,6 +65,13 @@ def test_what_the_teacher_locked_or_grades_is_put_back_in_its_place(gone):
     assert all(item.cell.metadata.autograder.put_back for item in aligned if item.put_back)
 
 
+def test_of_a_cell_that_occurs_twice_the_last_is_the_answer():
+    """As nbgrader's DeduplicateIds (0.9.6) has it; the first is a cell of the student's own."""
+    aligned = align(SOURCE, submission(lambda cells: {"copied": CODE("pass", metadata=cells["a"].metadata), **cells}))
+    assert ["pass", *ORDER] == names(aligned)
+    assert "pass" not in [item.cell.source for item in aligned if item.source]
+
+
 def test_a_test_is_put_back_in_its_section_although_the_release_links_the_next_heading_to_the_glossary():
     """A released text with a link to the glossary is the source's text, so a deleted test stays above the next section.
 
