@@ -34,11 +34,8 @@ CHANGING = re.compile(
     r"|/tmp/[\w.+-]+(?:/[\w.+-]+)*"
     r'|"id": "[0-9a-f]{8}"'  # of a notebook's cell
 )
-SUFFIXES = (".csv", ".html", ".json", ".md", ".py", ".svg", ".toml", ".txt", ".ipynb")
-"""The files that are compared: text."""
-
-MOST_BYTES = 1_000_000
-"""The size of the largest file that is compared."""
+SUFFIXES, MOST_BYTES = (".csv", ".html", ".json", ".md", ".py", ".svg", ".toml", ".txt", ".ipynb"), 1_000_000
+"""The files that are compared: texts of less than this size."""
 
 MOST_LINES = 16
 """The number of printed lines that are stored; the others are compared by their digest."""

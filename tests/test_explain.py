@@ -289,7 +289,7 @@ def test_a_notebook_is_explained_up_to_a_cell(tmp_path):
     cells += [nbformat.v4.new_markdown_cell("The fault"), nbformat.v4.new_code_cell(f"%%time\n{FAULT}", id="fault")]
     path = tmp_path / "lesson.ipynb"
     path.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[*cells, nbformat.v4.new_code_cell("1 / 0")])))
-    for part in ("fault", "3"):
+    for part in ("fault", "3", "4"):
         told = json.loads(explain(f"{path}::{part}", "--json", "--no-repair").stdout)
         assert ("raises-backward", "h += 1") == (told["outcome"], told["harms"][0]["mutated_at"][0]["text"])
     assert "raises-backward" == json.loads(explain(path, "--json", "--no-repair").stdout)["outcome"]

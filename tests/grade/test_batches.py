@@ -125,14 +125,14 @@ def test_the_report_has_what_changed_and_a_summary(known, tmp_path, capsys):
     """A row for each graded submission, changed penalty, problem and untimed late one; the summary counts all; `--all` prints all."""
     folder = tmp_path / "class"
     shutil.copytree(known, folder)
-    rows = grade_assignment("small", folder, Options(), open_backend=FakeBackend(10))
+    rows = grade_assignment("small", folder, Options(feedback="name"), open_backend=FakeBackend(10))
     print_report(rows)
     first = capsys.readouterr().out
     assert 9 == first.count("student000")
     assert "9 graded, 1 unchanged, mean 3.0 of 3\n" in first
     (folder / "submitted" / "student0001" / "small" / "timestamp.txt").write_text("2026-10-03 12:00:00 UTC")
     (folder / "policy.toml").write_text("late.percent_a_day = 10\n[assignments.small]\ndue = 2026-10-02T13:00:00Z\n")
-    rows = grade_assignment("small", folder, Options(), open_backend=FakeBackend(10))
+    rows = grade_assignment("small", folder, Options(feedback="name"), open_backend=FakeBackend(10))
     rows = with_names(rows, {}, {"student0002"})
     print_report(rows)
     said = capsys.readouterr().out

@@ -165,6 +165,12 @@ def test_orders_bind_before_they_read_and_end_in_the_return(unordered):
     assert 1 + 3 + 6 + 6 == len(offered)
 
 
+def test_a_line_that_adds_in_place_stays_below_its_name():
+    """`y += 1` reads `y`: above the line that binds it, Python would raise a NameError."""
+    offered = arrangements(program_from_lines("f", ["return y", "y += 1", "y = w * 2"], "def f(w):"))
+    assert {"", "2 0", "2 1 0"} == {one.key for one in offered}
+
+
 def test_a_table_has_an_end(unordered):
     """Ten lines have millions of orders; asking for 50 returns 50 quickly."""
     many = program_from_lines("many", [f"x{n} = {n}" for n in range(10)] + ["return x0"])
