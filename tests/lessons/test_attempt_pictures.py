@@ -52,8 +52,7 @@ def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys
     told = " ".join(str(raised).split())
     assert 1 == len(shown)
     (recording,) = shown
-    printed = capsys.readouterr().out
-    picture = digest(printed, "" if "torch.empty" in answer.source else as_text(recording))
+    picture = digest(capsys.readouterr().out, "" if "torch.empty" in answer.source else as_text(recording))
     assert_stored("wrong_answers.txt", f"{exercise.id}: {answer.name}", f"{raised}\n{picture}")
     if "read_counters" == exercise.id:  # it returns numbers: the program that they are about is shown
         assert "blind.zero_()" in recording.programs[0].source
