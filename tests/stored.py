@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from difflib import unified_diff
 from functools import cache
@@ -31,7 +32,7 @@ IS_COMPARED = sys.version_info[:2] == (3, 11) and all(
 
 CHANGING = re.compile(
     r"(?<![\w.])-?\d+\.(?:\d+|(?=[,\])]))(?:e[+-]?\d+)?j?(?![\w.])"  # decimal numbers: the last digits depend on the processor
-    r"|/tmp/[\w.+-]+(?:/[\w.+-]+)*"
+    rf"|(?:/tmp|{re.escape(tempfile.gettempdir())})/[\w.+-]+(?:/[\w.+-]+)*"
     r'|"id": "[0-9a-f]{8}"'  # of a notebook's cell
 )
 SUFFIXES, MOST_BYTES = (".csv", ".html", ".json", ".md", ".py", ".svg", ".toml", ".txt", ".ipynb"), 1_000_000
@@ -99,12 +100,8 @@ def outputs_are_the_stored_ones(request: pytest.FixtureRequest) -> Iterator[None
 
 def digests(folder: Path) -> Iterator[str]:
     """Return a line for each folder at most two levels deep, with the number of its texts and their digest."""
-    texts = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.suffix in SUFFIXES and path.is_file() and not path.is_symlink()
-    ]
-    files = [path.relative_to(folder) for path in texts if path.stat().st_size < MOST_BYTES]
+    paths = [path for path in sorted(folder.rglob("*")) if path.suffix in SUFFIXES and not path.is_symlink()]
+    files = [path.relative_to(folder) for path in paths if path.is_file() and path.stat().st_size < MOST_BYTES]
     for place, inside in groupby(files, lambda file: file.parent.parts[:2]):
         each = [f"{file}\n{(folder / file).read_text('utf-8', 'replace')}" for file in inside]
         yield f"{Path(*place)}: {len(each)} {digest(*each)}"
