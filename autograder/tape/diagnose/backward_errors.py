@@ -20,12 +20,19 @@ from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 
-def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the line that created the part of the graph that an earlier call freed."""
-    state, calls, error = evidence.state, evidence.state.flow.calls, message_of(evidence.runs.plain.error)
+def _graph_used_again(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the value or line that brings the graph of an earlier call into a call that raised an error."""
+    error = message_of(evidence.runs.plain.error)
     if MODIFIED in error:
         yield from _modified_graph(evidence)
-    if FREED not in error or len(calls) < 2:
+    elif FREED in error:
+        yield from _freed_graph(evidence)
+
+
+def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the line that created the part of the graph that an earlier call freed."""
+    state, calls = evidence.state, evidence.state.flow.calls
+    if len(calls) < 2:
         return
     last, earlier = calls[-1], calls[:-1]
     again = {node for node in last.nodes if node is not None}
@@ -101,14 +108,15 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place, *, is_modified
     carried = _handed_on(state, shared) or shared
     name = _name_of_node(state, carried)
     known: dict[str, object] = {"name": name, "place": line_of(at, carried.place.file)}
-    sentence = Message(
-        "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the "
-        "backward of {place} has freed its graph.", **known,
-    )  # fmt: skip
     if is_modified:
         sentence = Message(
             "backward.modified_in_loop|{name} is computed here, and a later round of the loop uses it again, after {place} "
             "has modified a tensor that its graph saved.", **known,
+        )  # fmt: skip
+    else:
+        sentence = Message(
+            "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the "
+            "backward of {place} has freed its graph.", **known,
         )  # fmt: skip
     change = Message("backward.compute_in_round|Compute it again in each round, or detach it before the next one.")
     if name.replace(".", "_").isidentifier():
@@ -146,7 +154,7 @@ def _youngest_shared(nodes: list[GraphNode], before: list[set[int]]) -> GraphNod
 
 
 MODIFIED = "modified by an inplace operation"  # in PyTorch's message, 2.6 to 2.15
-FREED_GRAPH = FaultKind("graph used again", _freed_graph)
+FREED_GRAPH = FaultKind("graph used again", _graph_used_again)
 
 
 # Parts of PyTorch's messages, 2.6 to 2.15.

@@ -207,7 +207,8 @@ class OptimizerSteps:
         for module in living:
             if isinstance(module, kinds[1]) and "_parameters" in vars(module):
                 inside = {id(tensor) for tensor in module.parameters()}
-                owned |= inside if inside & owned else set()
+                if inside & owned:
+                    owned |= inside
         self._searched |= {tracked.id for tracked in asked.values()}
         self.unheld |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
 
