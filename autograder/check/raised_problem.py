@@ -12,7 +12,7 @@ from autograder.locale.translations import translatable, translated
 
 
 @dataclass(frozen=True)
-class Meaning:
+class ErrorMeaning:
     """The meaning of an exception; `look_at` is set if the line that raised is not the place to look at."""
 
     verdict: str
@@ -20,31 +20,31 @@ class Meaning:
     look_at: str = ""
 
 
-REFUSED = Meaning(
+REFUSED = ErrorMeaning(
     translatable("backward() raises: a saved tensor was modified"),
     translatable("no saved tensor modified before backward"),
     translatable("the write that comes after the operation that saved it"),
 )
-NO_START = Meaning(
+NO_START = ErrorMeaning(
     translatable("backward has nothing to start from"),
     translatable("a result that is computed, with recording on, from a leaf that requires grad"),
 )
 BY_PHRASE = {
     "modified by an inplace operation": REFUSED,
-    "leaf Variable": Meaning(
+    "leaf Variable": ErrorMeaning(
         translatable("a leaf is modified in place"), translatable("a leaf that is not modified while autograd records")
     ),
     "does not have a grad_fn": NO_START,
-    "returns multiple views": Meaning(
+    "returns multiple views": ErrorMeaning(
         translatable("one of several views is modified in place"),
         translatable("a write to the base, or to a view that was created on its own"),
     ),
-    "is not an nn.Module": Meaning(
+    "is not an nn.Module": ErrorMeaning(
         translatable("the class is not a module"),
         translatable("a class that is a module: class Name(nn.Module)"),
         translatable("the line that begins with class"),
     ),
-    "_forward_unimplemented": Meaning(
+    "_forward_unimplemented": ErrorMeaning(
         translatable("the module has no forward"),
         translatable("a method with the name forward"),
         translatable("the names of the methods, letter by letter"),
@@ -52,7 +52,7 @@ BY_PHRASE = {
 }
 """A part of PyTorch's message → its meaning."""
 
-USED_AGAIN = Meaning(
+USED_AGAIN = ErrorMeaning(
     translatable("a graph is used again after backward has freed it"),
     translatable("a graph whose saved tensors are still there"),
 )
@@ -60,21 +60,23 @@ CALLERS_BACKWARD = replace(
     USED_AGAIN,
     look_at=translatable("a backward inside your own code: the caller runs backward from what the function returns"),
 )
-NO_GRAD = Meaning(
+NO_GRAD = ErrorMeaning(
     translatable("a .grad is None"),
     translatable("the .grad of a leaf that backward has reached; the result of an operation has none"),
 )
-OTHER_ARGUMENTS = Meaning(
+OTHER_ARGUMENTS = ErrorMeaning(
     translatable("its arguments differ from the original's"),
     translatable("a function that can be called as the original is called"),
     translatable("the line that begins with def"),
 )
-IN_BACKWARD = Meaning(
+IN_BACKWARD = ErrorMeaning(
     translatable("backward raises"),
     translatable("a backward that runs"),
     translatable("how the returned values depend on the inputs"),
 )
-OWN_CODE = Meaning(translatable("your own code raises an error"), translatable("a function that runs on these inputs"))
+OWN_CODE = ErrorMeaning(
+    translatable("your own code raises an error"), translatable("a function that runs on these inputs")
+)
 
 CAUSED_ELSEWHERE = (REFUSED, NO_START, NO_GRAD, IN_BACKWARD)
 """Meanings whose cause is seldom the line that raised."""
@@ -105,7 +107,7 @@ def raise_problem(exercise: str, problem: CallProblem, attempt: Attempt) -> NoRe
     )
 
 
-def meaning_of(problem: CallProblem) -> Meaning:
+def meaning_of(problem: CallProblem) -> ErrorMeaning:
     """Return the meaning of an exception."""
     known = next((BY_PHRASE[phrase] for phrase in BY_PHRASE if phrase in problem.message), None)
     if known:

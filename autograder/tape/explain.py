@@ -221,11 +221,11 @@ def _lines(script: str, verdict: Verdict) -> list[int | None]:
 
 def _is_beyond_search(recording: Recording) -> bool:
     """Return whether no change of the modifications can help: the error has another cause, or a gradient without a harm is wrong."""
-    from autograder.tape.repair.search import slopes_answer
+    from autograder.tape.repair.search import derivatives_answer
 
     verdict = recording.verdict
     is_unused = not verdict.harms and any(fault.kind == UNUSED_TARGET.name for fault in verdict.graph_faults)
-    is_of_a_formula = verdict.outcome == "silently-wrong" and slopes_answer(verdict) == "no" and not verdict.harms
+    is_of_a_formula = verdict.outcome == "silently-wrong" and derivatives_answer(verdict) == "no" and not verdict.harms
     return is_unused or is_of_a_formula or is_foreign_error(recording)
 
 

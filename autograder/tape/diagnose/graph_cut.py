@@ -232,11 +232,11 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the calls of `autograd.grad` without create_graph whose result a penalty in the loss was computed from."""
-    for place, (slope, added) in evidence.state.flow.constants.items():
+    for place, (earlier, added) in evidence.state.flow.constants.items():
         message = Message(
             "cut.penalty|it computes {slope} without a graph, so the number that {place} adds to a loss, which is "
             "computed from it, does not change the loss's gradient.",
-            slope=name_of(evidence.state, [slope.gradient], Message("target.gradient|the gradient")),
+            slope=name_of(evidence.state, [earlier.gradient], Message("target.gradient|the gradient")),
             place=line_of(added, place.file),
         )  # fmt: skip
         yield GraphFault(GRAPH_CUT.name, place, message, Message("target.graph|Pass create_graph=True here."))

@@ -19,7 +19,7 @@ from autograder.tape.diagnose.fault_words import (
     tensors_of,
 )
 from autograder.tape.diagnose.graph_cut import NO_HISTORY
-from autograder.tape.observe.gradient_flow import Slope, StartedBackward
+from autograder.tape.observe.gradient_flow import EarlierGradient, StartedBackward
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
@@ -65,7 +65,7 @@ def _unused(
     made = [state.tensors.all[node.tensor] for node in nodes if node.tensor is not None and node.inputs]
     named = (_plain_name(state, tensor) for tensor in (*call.roots, *made))
     root = next(filter(None, named), Message("target.output|the output"))
-    slope = call.of
+    earlier = call.of
     cuts = [cut for cut in state.flow.cuts.values() if cut.joined and target.id in leaves_above(state, cut)]
     if cuts:
         clause, place = how_it_cuts(cuts[-1], state), cuts[-1].place
@@ -75,9 +75,9 @@ def _unused(
         )  # fmt: skip
         return GraphFault(UNUSED_TARGET.name, place, message, change_of(cuts[-1], state))
     is_custom = any(node.is_custom for node in state.graph.nodes)
-    is_second = slope is not None and slope.target is target and slope.call.creates_graph and not is_custom
-    if slope is not None and is_second and (slope.gradient.id in reached or not slope.gradient.requires_grad):
-        return _constant(state, call, slope, target)
+    is_second = earlier is not None and earlier.target is target and earlier.call.creates_graph and not is_custom
+    if earlier is not None and is_second and (earlier.gradient.id in reached or not earlier.gradient.requires_grad):
+        return _constant(state, call, earlier, target)
     base = state.tensors.all[target.base] if target.base is not None else target.origin and target.origin[0]
     if base is not None and base.id in reached and (of := _plain_name(state, base)):
         message = Message(
@@ -98,7 +98,7 @@ def _unused(
     return GraphFault(UNUSED_TARGET.name, call.place, message, change)
 
 
-def _constant(state: RunState, call: StartedBackward, first: Slope, target: TrackedTensor) -> GraphFault:
+def _constant(state: RunState, call: StartedBackward, first: EarlierGradient, target: TrackedTensor) -> GraphFault:
     """Return the fault of a second derivative of something linear."""
     known: dict[str, object] = {
         "slope": name_of(state, [first.gradient], Message("target.gradient|the gradient")),
@@ -118,16 +118,16 @@ def _constant(state: RunState, call: StartedBackward, first: Slope, target: Trac
     return GraphFault(UNUSED_TARGET.name, call.place, message, change)
 
 
-def _without_graph(state: RunState, call: StartedBackward, slope: Slope) -> GraphFault:
+def _without_graph(state: RunState, call: StartedBackward, earlier: EarlierGradient) -> GraphFault:
     known: dict[str, object] = {
-        "slope": name_of(state, [slope.gradient], Message("target.gradient|the gradient")),
-        "later": _of_line(call.place, slope.call.place),
+        "slope": name_of(state, [earlier.gradient], Message("target.gradient|the gradient")),
+        "later": _of_line(call.place, earlier.call.place),
     }
     message = Message(
         "target.no_graph|it computes {slope} without a graph, and {later} differentiates it again.", **known
     )
     return GraphFault(
-        UNUSED_TARGET.name, slope.call.place, message, Message("target.graph|Pass create_graph=True here.")
+        UNUSED_TARGET.name, earlier.call.place, message, Message("target.graph|Pass create_graph=True here.")
     )
 
 

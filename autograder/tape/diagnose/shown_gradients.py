@@ -22,7 +22,7 @@ from autograder.tape.recording.verdict_types import Check, Gradient, note_on_lin
 COPIES, DIFFERENCES = "copies of saved tensors", "finite differences"
 FUNCTIONS = "finite differences of each custom Function"
 WORDS: dict[str, Literal["yes", "no", "not known"]] = {
-    "slope": "yes", "wrong": "no", "choice": "no", "unknown": "not known",
+    "derivative": "yes", "wrong": "no", "choice": "no", "unknown": "not known",
 }  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def checks_of(evidence: Evidence) -> Iterator[Check]:
 
 
 DETAILS = {
-    "slope": "",
+    "derivative": "",
     "wrong": "They differ at the values of this run and near them.",
     "choice": "They differ, but its forward is constant in an input or returns one: that may be intended.",
     "unknown": "It does not run alone in double precision, or has a kink or a jump here.",
@@ -185,7 +185,7 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     """
     effect = evidence.runs.untracked_effect
     is_twice = has_uncompared_derivatives(evidence)
-    odd = {f"{check.name}Backward" for check in effect.own_functions if is_twice or check.found.answer != "slope"}
+    odd = {f"{check.name}Backward" for check in effect.own_functions if is_twice or check.found.answer != "derivative"}
     if not odd or evidence.outcome != "correct" or effect.taken:
         return set()
     stack, seen = [node for node in evidence.state.graph.nodes if node.name in odd], set()

@@ -201,45 +201,30 @@ EMPTYING = ("zero_", "_foreach_zero_")
 
 
 @contextmanager
-def told_of_steps(
-    begins: Callable[[torch.optim.Optimizer], None], ends: Callable[[torch.optim.Optimizer], None]
+def around_optimizer_steps(
+    begins: Callable[[torch.optim.Optimizer], None],
+    ends: Callable[[torch.optim.Optimizer], None],
+    *,
+    with_closures: bool = True,
 ) -> Iterator[None]:
     """Call `begins(optimizer)` before each `optimizer.step()` in the block and, unless it raises, `ends(optimizer)` after it.
 
-    Steps that receive a closure are skipped, because a closure runs a forward and a backward (LBFGS).
+    Without `with_closures`, steps that receive a closure are skipped, because it runs a forward and a backward (LBFGS).
     """
 
-    def has_closure(args: tuple[Any, ...], kwargs: dict[Any, Any]) -> bool:
-        return any(callable(argument) for argument in (*args[1:], *kwargs.values()))
+    def hook(call: Callable[[torch.optim.Optimizer], None]) -> Callable[[Any, Any, Any], None]:
+        def run(optimizer: Any, args: Any, kwargs: Any) -> None:
+            if with_closures or not any(callable(argument) for argument in (*args[1:], *kwargs.values())):
+                call(optimizer)
 
-    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not has_closure(args, kwargs):
-            begins(optimizer)
+        return run
 
-    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not has_closure(args, kwargs):
-            ends(optimizer)
-
-    handles = register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)
+    handles = register_optimizer_step_pre_hook(hook(begins)), register_optimizer_step_post_hook(hook(ends))
     try:
         yield
     finally:
         for handle in handles:
             handle.remove()
-
-
-@contextmanager
-def told_of_optimizers(
-    begins: Callable[[torch.optim.Optimizer], None], ends: Callable[[torch.optim.Optimizer], None]
-) -> Iterator[None]:
-    """Call `begins(optimizer)` before and `ends(optimizer)` after each `optimizer.step()`, with or without a closure."""
-    before = register_optimizer_step_pre_hook(lambda optimizer, _args, _kwargs: begins(optimizer))
-    after = register_optimizer_step_post_hook(lambda optimizer, _args, _kwargs: ends(optimizer))
-    try:
-        yield
-    finally:
-        before.remove()
-        after.remove()
 
 
 @contextmanager

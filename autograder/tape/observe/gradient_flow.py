@@ -69,11 +69,11 @@ class StartedBackward:
     cut: Cut | None
     asked: list[TrackedTensor]
     creates_graph: bool
-    of: Slope | None
+    of: EarlierGradient | None
 
 
 @dataclass(frozen=True)
-class Slope:
+class EarlierGradient:
     """A gradient that the program received: the call that computed it, and the tensor that it belongs to."""
 
     gradient: TrackedTensor
@@ -112,8 +112,10 @@ class GradientFlow:
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         self.last_call: StartedCall | None = None
         # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
-        self.constants: dict[Place, tuple[Slope, Place]] = {}
-        self._of_slope: dict[int, Slope] = {}  # by id of a value, a gradient that it was computed from
+        self.constants: dict[Place, tuple[EarlierGradient, Place]] = {}
+        self._earlier_by_value: dict[
+            int, EarlierGradient
+        ] = {}  # by id of a value, a gradient that it was computed from
         self._spent: dict[int, Place | None] = {}
         self._writes = 0
 
@@ -168,23 +170,25 @@ class GradientFlow:
             targets = sources if len(sources) == 1 else call.asked
             for (_, tracked), target in zip(results, targets, strict=False):
                 known = target if len(targets) == len(results) else None
-                self._of_slope.setdefault(tracked.id, Slope(tracked, call, known))
-        elif torch.is_grad_enabled() and name != "detach" and (slope := self._slope_of(sources)) is not None:
+                self._earlier_by_value.setdefault(tracked.id, EarlierGradient(tracked, call, known))
+        elif torch.is_grad_enabled() and name != "detach" and (earlier := self._earlier_gradient(sources)) is not None:
             # A parameter that a step updates is not a function of its gradient.
-            self._of_slope |= {tracked.id: slope for _, tracked in results if not tracked.leaf}
+            self._earlier_by_value |= {tracked.id: earlier for _, tracked in results if not tracked.leaf}
 
-    def _slope_of(self, sources: Iterable[TrackedTensor]) -> Slope | None:
-        return next((self._of_slope[source.id] for source in sources if source.id in self._of_slope), None)
+    def _earlier_gradient(self, sources: Iterable[TrackedTensor]) -> EarlierGradient | None:
+        return next(
+            (self._earlier_by_value[source.id] for source in sources if source.id in self._earlier_by_value), None
+        )
 
     def _add(self, inputs: list[Any], sources: list[TrackedTensor], here: Place) -> None:
         """Note a number without a graph that was computed from a gradient, if it is added to a tensor with a graph."""
         for tensor, tracked in zip(inputs, sources, strict=True):
-            slope = self._of_slope.get(tracked.id)
+            earlier = self._earlier_by_value.get(tracked.id)
             # A value that was detached on purpose has a cut. The gradient of a number may update it: `w - lr * grad`.
-            if slope is None or tensor.requires_grad or tensor.dim() or tracked.id in self._of_value:
+            if earlier is None or tensor.requires_grad or tensor.dim() or tracked.id in self._of_value:
                 continue
-            if slope.call.asked and not slope.call.creates_graph and slope.gradient.shape:
-                self.constants.setdefault(slope.call.place, (slope, here))
+            if earlier.call.asked and not earlier.call.creates_graph and earlier.gradient.shape:
+                self.constants.setdefault(earlier.call.place, (earlier, here))
 
     def begin_anew(self, leaf: TrackedTensor, here: Place) -> None:
         """Process a tensor without a graph that no function returned. It may be in the storage of a value with a graph."""
@@ -270,7 +274,7 @@ class GradientFlow:
         here: Place,
     ) -> None:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
-        asked, cut, of = targets if call.asked else [], self.origin(roots), self._slope_of(roots)
+        asked, cut, of = targets if call.asked else [], self.origin(roots), self._earlier_gradient(roots)
         recording = torch.is_grad_enabled()
         if not recording:
             self.steps.go_on_without_recording()

@@ -15,10 +15,10 @@ import torch
 from autograder.tape.internals.entry_points import (
     EXPOSING,
     GRADIENT_GIVEN,
+    around_optimizer_steps,
     around_transforms,
     replaced,
     replaced_hooks,
-    told_of_optimizers,
 )
 from autograder.tape.internals.mode_stack import has_scripted_functions, is_tracing
 from autograder.tape.internals.tensor_fields import is_checkpoint, mode_paused, readable_saved_tensors
@@ -112,7 +112,7 @@ class Observer(Listener):
         functions = self._functions = self._here.functions = Functions(self._before, self._after)
         functions.is_asleep = self._is_asleep
         threads, heard = in_new_threads(self._thread), functions.recorded_calls()
-        optimizers = told_of_optimizers(self._optimizer_steps, self._optimizer_has_stepped)
+        optimizers = around_optimizer_steps(self._optimizer_steps, self._optimizer_has_stepped)
         transforms, hooks = around_transforms(self._transform), replaced_hooks(self._packing)
         modes = replaced(torch.nn.Module, "train", self._switching(torch.nn.Module.train))
         recording = replaced(torch.set_grad_enabled, "__init__", self._recording(torch.set_grad_enabled.__init__))

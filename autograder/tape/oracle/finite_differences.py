@@ -35,7 +35,7 @@ def weighted_sum(pairs: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
         return torch.stack([(output * cotangent.conj()).sum().real for output, cotangent in pairs]).sum()
 
 
-Answer = Literal["slope", "choice", "wrong", "unknown"]
+Answer = Literal["derivative", "choice", "wrong", "unknown"]
 
 FINE, COARSE = 1e-6, 1e-4  # step sizes along a direction of norm about 1, in float64
 # Tolerances of torch.autograd.gradcheck (2.13); it is not called, because it imports sympy, which takes 0.4 s.
@@ -47,11 +47,11 @@ POINTS = 2
 
 
 @dataclass(frozen=True)
-class SlopeAnswer:
+class DerivativeAnswer:
     """The result of comparing a function's derivative with finite differences.
 
     Attributes:
-        answer: "slope" if both agree; "choice" if the function is constant or returns its input but defines another
+        answer: "derivative" if both agree; "choice" if the function is constant or returns its input but defines another
             derivative, as straight-through estimators and gradient reversals do; "wrong" if they differ at the point
             and near it; "unknown" if finite differences cannot decide.
         forward: directional derivative along a random direction, by finite differences.
@@ -63,47 +63,47 @@ class SlopeAnswer:
     backward: float = 0.0
 
 
-def examine(function: Callable[..., Any], inputs: Sequence[Tensor]) -> SlopeAnswer:
+def examine(function: Callable[..., Any], inputs: Sequence[Tensor]) -> DerivativeAnswer:
     """Compare the derivative of a function with finite differences. `inputs` are float64 leaves that require grad."""
     try:
         if _agrees(function, inputs):
-            return SlopeAnswer("slope")
+            return DerivativeAnswer("derivative")
         pairs = zip(_outputs(function, inputs), _outputs(function, inputs), strict=True)
         if not all(torch.equal(one, other) for one, other in pairs):
-            return SlopeAnswer("unknown")
-        forward, backward = _slopes(function, inputs, FINE)
-        coarse, _ = _slopes(function, inputs, COARSE)
+            return DerivativeAnswer("unknown")
+        forward, backward = _derivatives(function, inputs, FINE)
+        coarse, _ = _derivatives(function, inputs, COARSE)
         if abs(forward - coarse) > TRUSTED * max(abs(forward), abs(coarse), 1e-6):
-            return SlopeAnswer("unknown")
+            return DerivativeAnswer("unknown")
         if _is_choice(function, inputs):
-            return SlopeAnswer("choice", forward, backward)
+            return DerivativeAnswer("choice", forward, backward)
         if any(_agrees(function, point) for point in _nearby(inputs)):
-            return SlopeAnswer("unknown", forward, backward)
-        return SlopeAnswer("wrong", forward, backward)
+            return DerivativeAnswer("unknown", forward, backward)
+        return DerivativeAnswer("wrong", forward, backward)
     except Exception:  # the function does not support double precision, or cannot run alone
-        return SlopeAnswer("unknown")
+        return DerivativeAnswer("unknown")
 
 
-def examine_twice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> SlopeAnswer:
+def examine_twice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> DerivativeAnswer:
     """Compare the derivative of a function's gradient, as `create_graph=True` computes it, with finite differences."""
     generator = torch.Generator().manual_seed(2)
     try:
         outputs = _outputs(function, inputs)
     except Exception:  # as in `examine`
-        return SlopeAnswer("unknown")
+        return DerivativeAnswer("unknown")
     weights = [_random_like(output, generator).requires_grad_() for output in outputs]
 
     def gradient(*values: Tensor) -> list[Tensor]:
         leaves = [value if value.requires_grad else value.clone().requires_grad_() for value in values]
         points, ways = leaves[: len(inputs)], leaves[len(inputs) :]
         found = torch.autograd.grad(_outputs(function, points), points, ways, create_graph=True, allow_unused=True)
-        return [slope for slope in found if slope is not None]
+        return [derivative for derivative in found if derivative is not None]
 
     return examine(gradient, [*inputs, *weights])
 
 
 def _agrees(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
-    forward, backward = _slopes(function, inputs, FINE)
+    forward, backward = _derivatives(function, inputs, FINE)
     return abs(forward - backward) <= ABSOLUTE + RELATIVE * abs(forward)
 
 
@@ -113,7 +113,7 @@ def _outputs(function: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Ten
     return [output for output in found if output.is_floating_point() and output.requires_grad]
 
 
-def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float) -> tuple[float, float]:
+def _derivatives(function: Callable[..., Any], inputs: Sequence[Tensor], step: float) -> tuple[float, float]:
     """Return a directional derivative of a random linear combination of the outputs, by finite differences and by backward."""
     generator = torch.Generator().manual_seed(0)
     outputs = _outputs(function, inputs)
@@ -147,7 +147,7 @@ def _is_choice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
         def along(value: Tensor, place: int = place, others: list[Tensor] = others) -> Any:
             return function(*(value if at == place else other for at, other in enumerate(others)))
 
-        forward, backward = _slopes(along, [varied], FINE)
+        forward, backward = _derivatives(along, [varied], FINE)
         if abs(forward) < 1e-9 < abs(backward):
             return True
     return False
@@ -312,7 +312,7 @@ class FiniteDifferences:
             raise NotApplicable(Message("run.different_paths|two runs of it take different paths"))
         return replay.losses
 
-    def slopes(self, direction: dict[int, torch.Tensor], step: float = STEP) -> list[float]:
+    def derivatives(self, direction: dict[int, torch.Tensor], step: float = STEP) -> list[float]:
         """Return the directional derivative of each loss when the leaves move along `direction`."""
         above = self._losses({index: tensor * step for index, tensor in direction.items()})
         below = self._losses({index: tensor * -step for index, tensor in direction.items()})
@@ -330,12 +330,14 @@ class FiniteDifferences:
         directions = self._directions()
         compared = {leaf: self._compared(leaf, direction) for leaf, direction in directions.items()}
         pairs_of_calls = zip(*compared.values(), strict=True)
-        largest = [max(abs(slope) for pair in pairs for slope in pair) for pairs in pairs_of_calls]
+        largest = [max(abs(derivative) for pair in pairs for derivative in pair) for pairs in pairs_of_calls]
         found = set()
         for leaf, pairs in compared.items():
             wrong = {call for call, pair in enumerate(pairs) if _differ(*pair, largest[call])}
             if wrong:
-                self._trust([slope for slope, _ in pairs], self.slopes({leaf: directions[leaf]}, 10 * STEP))
+                self._trust(
+                    [derivative for derivative, _ in pairs], self.derivatives({leaf: directions[leaf]}, 10 * STEP)
+                )
             found |= {(call, leaf) for call in wrong if leaf in self.nominal.gradients[call]}
         return found
 
@@ -349,13 +351,15 @@ class FiniteDifferences:
             NotApplicable: if a derivative depends on the step size, as at a kink.
         """
         directions, nominal = self._directions(), self.nominal.gradients
-        slopes = self.slopes(directions)
+        derivatives = self.derivatives(directions)
         claimed = [
             sum(float((gradient * directions[leaf]).sum()) for leaf, gradient in index.items() if leaf in directions)
             for index in nominal
         ]
-        self._trust(slopes, self.slopes(directions, 10 * STEP))
-        wrong = [call for call, slope in enumerate(slopes) if _differ(slope, claimed[call], abs(slope))]
+        self._trust(derivatives, self.derivatives(directions, 10 * STEP))
+        wrong = [
+            call for call, derivative in enumerate(derivatives) if _differ(derivative, claimed[call], abs(derivative))
+        ]
         return {(call, leaf) for call in wrong for leaf in nominal[call]}
 
     def _directions(self) -> dict[int, torch.Tensor]:
@@ -370,10 +374,12 @@ class FiniteDifferences:
     def _compared(self, leaf: int, direction: torch.Tensor) -> list[tuple[float, float]]:
         """Return, for each backward, the directional derivative by finite differences and by the gradients of the graph."""
         claimed = [float((g[leaf] * direction).sum()) if leaf in g else 0.0 for g in self.nominal.gradients]
-        return list(zip(self.slopes({leaf: direction}), claimed, strict=True))
+        return list(zip(self.derivatives({leaf: direction}), claimed, strict=True))
 
-    def _trust(self, slopes: list[float], coarse: list[float]) -> None:
-        if any(abs(one - wide) > 10 * AGREE * max(1e-3, abs(one)) for one, wide in zip(slopes, coarse, strict=True)):
+    def _trust(self, derivatives: list[float], coarse: list[float]) -> None:
+        if any(
+            abs(one - wide) > 10 * AGREE * max(1e-3, abs(one)) for one, wide in zip(derivatives, coarse, strict=True)
+        ):
             raise NotApplicable(Message("differences.kink|its loss has a kink or a jump here"))
 
     def true(self, leaf: int) -> list[torch.Tensor]:
@@ -383,10 +389,10 @@ class FiniteDifferences:
         for index in range(nominal.numel()):
             unit = torch.zeros(nominal.shape, dtype=torch.float64, device=nominal.device)
             unit.view(-1)[index] = 1.0
-            entries.append(self.slopes({leaf: unit}))
-        return [unit.new_tensor(slopes).view(nominal.shape) for slopes in zip(*entries, strict=True)]
+            entries.append(self.derivatives({leaf: unit}))
+        return [unit.new_tensor(derivatives).view(nominal.shape) for derivatives in zip(*entries, strict=True)]
 
 
-def _differ(slope: float, claimed: float, largest: float) -> bool:
+def _differ(derivative: float, claimed: float, largest: float) -> bool:
     # The bias before a batch norm has derivative 0; its gradient is the rounding error of the other gradients.
-    return abs(slope - claimed) > max(1e-3 * max(abs(slope), abs(claimed)), NOISE * max(largest, 1e-4))
+    return abs(derivative - claimed) > max(1e-3 * max(abs(derivative), abs(claimed)), NOISE * max(largest, 1e-4))

@@ -56,10 +56,10 @@ def finite_differences(
         A float64 tensor for each input, of the same shape.
     """
     point = {name: tensor.detach().to(torch.float64) for name, tensor in inputs.items()}
-    return {name: _slopes(function, point, name, step) for name in point}
+    return {name: _derivatives(function, point, name, step) for name in point}
 
 
-def _slopes(
+def _derivatives(
     function: Callable[..., torch.Tensor], point: dict[str, torch.Tensor], name: str, step: float
 ) -> torch.Tensor:
     def value(index: int, distance: float) -> float:
@@ -67,11 +67,11 @@ def _slopes(
         moved[name].view(-1)[index] += distance
         return float(function(**moved))
 
-    slopes = torch.empty_like(point[name], memory_format=torch.contiguous_format)
+    derivatives = torch.empty_like(point[name], memory_format=torch.contiguous_format)
     for index, at in enumerate(point[name].reshape(-1).tolist()):
         distance = step * max(1.0, abs(at))
-        slopes.view(-1)[index] = (value(index, distance) - value(index, -distance)) / (2 * distance)
-    return slopes
+        derivatives.view(-1)[index] = (value(index, distance) - value(index, -distance)) / (2 * distance)
+    return derivatives
 
 
 SAME = 2e-6  # relative: rounding errors of the same operations if sums are computed in another order

@@ -17,8 +17,8 @@ from autograder.tape.internals.entry_points import replaced_apply
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.untracked import Suspect
 from autograder.tape.oracle.finite_differences import (
+    DerivativeAnswer,
     FiniteDifferences,
-    SlopeAnswer,
     WrongOperation,
     examine,
     examine_twice,
@@ -36,7 +36,7 @@ from autograder.tape.run.runner import Runner
 
 CALLS = 8  # of the same Function that are compared, because all calls use the same formulas
 LARGEST = 1 << 16  # largest number of elements in the arguments of a compared call
-WORST = ("wrong", "unknown", "choice", "slope")
+WORST = ("wrong", "unknown", "choice", "derivative")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class CheckedFunction:
 
     name: str
     place: Place
-    found: SlopeAnswer
+    found: DerivativeAnswer
 
     @property
     def is_own(self) -> bool:
@@ -70,7 +70,7 @@ def check_custom_functions(runner: Runner, *, twice: bool = False) -> list[Check
     """
     noted = _CustomCalls()
     runner.run(noted)
-    found: dict[type, SlopeAnswer] = {}
+    found: dict[type, DerivativeAnswer] = {}
     for call in noted.calls:
         answer, before = _examined(call, examine_twice if twice else examine), found.get(call.function)
         if before is None or WORST.index(answer.answer) < WORST.index(before.answer):
@@ -107,7 +107,7 @@ class _CustomCalls(Listener):
         return noted
 
 
-def _examined(call: _Call, examined: Callable[..., SlopeAnswer]) -> SlopeAnswer:
+def _examined(call: _Call, examined: Callable[..., DerivativeAnswer]) -> DerivativeAnswer:
     varied = [place for place, one in enumerate(call.arguments) if isinstance(one, torch.Tensor) and one.requires_grad]
 
     def alone(*values: torch.Tensor) -> Any:
@@ -116,7 +116,7 @@ def _examined(call: _Call, examined: Callable[..., SlopeAnswer]) -> SlopeAnswer:
             arguments[place] = value.clone()  # the forward may modify its argument in place
         return call.function.apply(*arguments)
 
-    return examined(alone, [call.arguments[place] for place in varied]) if varied else SlopeAnswer("slope")
+    return examined(alone, [call.arguments[place] for place in varied]) if varied else DerivativeAnswer("derivative")
 
 
 # Number of elements whose derivatives are computed one by one, with two runs each; larger gradients are not corrected.
@@ -203,7 +203,7 @@ def _apply(effect: UntrackedEffect, asked: bool) -> bool:
     """Return whether to vary the losses: not if a custom backward is deliberately different from the derivative of its forward."""
     answers = {function.found.answer for function in effect.functions}
     inside = bool(effect.suspects) and all(suspect.inside_custom for suspect in effect.suspects)
-    if answers <= {"slope"} or inside or (asked and answers <= {"slope", "wrong"}):
+    if answers <= {"derivative"} or inside or (asked and answers <= {"derivative", "wrong"}):
         return True
     effect.note = CHOICE
     return False
@@ -221,17 +221,17 @@ def _vary(effect: UntrackedEffect, differences: FiniteDifferences, each_leaf: bo
     effect.operations = wrong_operations(differences.runner)
     if effect.operations:
         effect.suspects = []  # PyTorch's wrong derivative explains the difference
-    elif not effect.suspects and all(function.found.answer == "slope" for function in effect.functions):
+    elif not effect.suspects and all(function.found.answer == "derivative" for function in effect.functions):
         twice = check_custom_functions(differences.runner, twice=True) if effect.functions else []
         effect.twice = [check for check in twice if check.found.answer == "wrong"]
         if not effect.twice:
             effect.wrong, effect.note = set(), UNEXPLAINED
 
 
-def _takes_long(differences: FiniteDifferences, slopes: int, effect: UntrackedEffect) -> bool:
+def _takes_long(differences: FiniteDifferences, derivatives: int, effect: UntrackedEffect) -> bool:
     """Return whether this number of derivatives takes more than its share of the remaining time."""
     share = SHARE_OF_WRITES if effect.suspects else SHARE
-    return 2 * slopes * differences.each > share * budget_in_force().left
+    return 2 * derivatives * differences.each > share * budget_in_force().left
 
 
 def _live(observer: Observer, suspects: list[Suspect]) -> frozenset[int]:
@@ -254,7 +254,7 @@ def _correct(effect: UntrackedEffect, differences: FiniteDifferences) -> None:
                 "differences.large_leaves|For larger leaves, the right gradient was not computed entry by entry."
             )
             return
-        slopes = differences.true(leaf)
+        derivatives = differences.true(leaf)
         for call in sorted(call for call, other in effect.wrong if other == leaf):
             position = nominal.targets[call].index(leaf)
-            effect.corrections[call, position] = slopes[call] - nominal.gradients[call][leaf]
+            effect.corrections[call, position] = derivatives[call] - nominal.gradients[call][leaf]

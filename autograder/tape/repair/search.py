@@ -99,7 +99,7 @@ class Search:
             self.scope = replace(self.scope, calls=len(meant.calls))
         if len(plain.calls) == 1:
             return Reference(plain, meant, self.right_gradients())
-        return Reference(plain, meant, contradicted=slopes_answer(self.verdict) == "no")
+        return Reference(plain, meant, contradicted=derivatives_answer(self.verdict) == "no")
 
     def meant(self) -> MeantRun:
         """Return the run, not yet started, that computes the intended results."""
@@ -255,13 +255,13 @@ class Search:
         if self.is_undecided(seen):
             return False
         if len(self.reference.plain.calls) > 1:
-            return slopes_answer(seen) != "no"
+            return derivatives_answer(seen) != "no"
         known = right_derivatives(self.verdict)
         return all(near(right, seen.gradients[name].got) for name, right in known.items() if name in seen.gradients)
 
     def is_undecided(self, seen: Verdict) -> bool:
         """Return whether only finite differences know the correct gradients, and could not decide about a changed program."""
-        return not self.reference.gradients_known and slopes_answer(seen) == "not known"
+        return not self.reference.gradients_known and derivatives_answer(seen) == "not known"
 
     def is_time_to_prove(self) -> bool:
         """Return whether to start the proofs: half of the time has passed, or a proof takes a large share of the remaining time."""
@@ -277,7 +277,7 @@ class Search:
         return budget_in_force().is_spent
 
 
-def slopes_answer(verdict: Verdict) -> str:
+def derivatives_answer(verdict: Verdict) -> str:
     """Return the answer of finite differences: whether each gradient is the derivative of the computed loss."""
     return next((check.answer for check in verdict.checks if check.oracle == DIFFERENCES), "not asked")
 

@@ -140,13 +140,13 @@ class ChildProcesses:
         return Children(forked=True, called_backward=size > 0, pythons=self.pythons)
 
 
-def tell_of_backward(path: str) -> None:
+def report_backward(path: str) -> None:
     """Report a backward call of a child. Do nothing if the run is over and the file removed."""
     with suppress(OSError), open(path, "r+b") as file:
         file.write(b"b")
 
 
-class Told:
+class ReportingRun:
     """The `run` method of a process that does not inherit memory (spawn, forkserver): it wraps the engine again."""
 
     def __init__(self, process: BaseProcess, path: str):
@@ -154,12 +154,12 @@ class Told:
 
     def __call__(self) -> None:
         """Run the process's own `run`."""
-        with replaced_engine(self._telling):
+        with replaced_engine(self._reporting):
             type(self.process).run(self.process)
 
-    def _telling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _reporting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **options: Any) -> Any:
-            tell_of_backward(self.path)
+            report_backward(self.path)
             return original(*args, **options)
 
         return run
@@ -173,7 +173,7 @@ def track_child_processes() -> Iterator[ChildProcesses]:
 
     @wraps(start)
     def started(process: Any) -> None:
-        process.run = Told(process, children.path)
+        process.run = ReportingRun(process, children.path)
         start(process)
         children.processes.append(process)
 

@@ -15,7 +15,7 @@ from autograder.tape.internals.entry_points import replaced_engine
 from autograder.tape.internals.mode_stack import is_tracing, next_sequence_number, sequence_number
 from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.child_processes import ChildProcesses, in_new_threads, tell_of_backward
+from autograder.tape.run.child_processes import ChildProcesses, in_new_threads, report_backward
 from autograder.tape.run.graph_walk import leaves_among, nodes_below
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import fingerprint
@@ -156,7 +156,7 @@ def _only_here(run: Callable[..., Any], original: Callable[..., Any], children: 
     def in_this_process(*args: Any, **options: Any) -> Any:
         if not children.is_child():
             return run(*args, **options)
-        tell_of_backward(children.path)
+        report_backward(children.path)
         return original(*args, **options)
 
     return in_this_process

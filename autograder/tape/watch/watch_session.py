@@ -16,11 +16,11 @@ import torch
 from autograder.errors import InputError, message_of
 from autograder.tape.diagnose.kinds_of_write import UNCOUNTED_WRITE
 from autograder.tape.internals.entry_points import (
+    around_optimizer_steps,
     around_zero_grad,
     replaced_apply,
     replaced_engine,
     replaced_set,
-    told_of_steps,
 )
 from autograder.tape.internals.mode_stack import (
     FIRST,
@@ -228,8 +228,10 @@ class WatchSession:
         enter(replaced_engine(self._engine))
         enter(on_compiled_calls(self._for_this_thread(CallListener.hide), self._for_this_thread(CallListener.show)))
         enter(
-            told_of_steps(
-                self._for_this_thread(CallListener.step_begins), self._for_this_thread(CallListener.step_ends)
+            around_optimizer_steps(
+                self._for_this_thread(CallListener.step_begins),
+                self._for_this_thread(CallListener.step_ends),
+                with_closures=False,
             )
         )
         enter(around_zero_grad(self._aside))

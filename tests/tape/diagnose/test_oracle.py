@@ -117,15 +117,15 @@ class Triple(torch.autograd.Function):
         return 3 * x
     @staticmethod
     def backward(ctx, grad):
-        return {slope} * grad
+        return {factor} * grad
 Triple.apply(w).sum().backward()
 """
 
 
-@pytest.mark.parametrize(("slope", "expected"), [(3, "slope"), (1, "wrong")])
-def test_a_custom_backward_is_held_against_its_forward(slope, expected):
+@pytest.mark.parametrize(("factor", "expected"), [(3, "derivative"), (1, "wrong")])
+def test_a_custom_backward_is_held_against_its_forward(factor, expected):
     """A backward that passes gradients straight through is a choice of the program, and not a derivative."""
-    (checked,) = check_custom_functions(Runner(program(CUSTOM.format(slope=slope)), 10.0))
+    (checked,) = check_custom_functions(Runner(program(CUSTOM.format(factor=factor)), 10.0))
     assert ("Triple", expected) == (checked.name, checked.found.answer)
 
 

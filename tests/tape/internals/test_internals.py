@@ -456,14 +456,14 @@ def test_compiled_calls_are_told_of():
     assert ["in", "out"] * 3 == told
 
 
-def test_steps_of_optimizers_are_told_of():
+def test_steps_of_optimizers_are_reported():
     """A step is reported at both ends; one with a closure is not, and no hook stays."""
-    told, w = [], leaf(1.0)
+    stepped, w = [], leaf(1.0)
     w.grad = torch.ones(1)
     optimizer = torch.optim.SGD([w], lr=1.0)
     with (
-        entry_points.told_of_steps(lambda one: told.append(one), lambda one: told.append(one)),
-        entry_points.around_zero_grad(lambda call: (told.append("zero"), call())),
+        entry_points.around_optimizer_steps(stepped.append, stepped.append, with_closures=False),
+        entry_points.around_zero_grad(lambda call: (stepped.append("zero"), call())),
     ):
         optimizer.step()
         optimizer.step(lambda: w.sum())
@@ -471,7 +471,7 @@ def test_steps_of_optimizers_are_told_of():
         optimizer.zero_grad(set_to_none=False)
     optimizer.step()
     optimizer.zero_grad()
-    assert [optimizer, optimizer, "zero"] == told
+    assert [optimizer, optimizer, "zero"] == stepped
 
 
 def test_set_is_met():
