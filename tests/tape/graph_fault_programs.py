@@ -741,14 +741,14 @@ RIGHT = {
 
         optimizer.step(closure)
         """,
-    "a deep copy that is kept as a target": """
+    "a deep copy that is kept as a target, of a model with an unused layer": """
         import copy
-        net = nn.Linear(2, 1)
+        net = nn.ModuleList([nn.Linear(2, 1), nn.Linear(2, 1)])
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(2):
             target = copy.deepcopy(net)
             optimizer.zero_grad()
-            (net(torch.ones(3, 2)) - target(torch.ones(3, 2)).detach() - 1).pow(2).mean().backward()
+            (net[0](torch.ones(3, 2)) - target[0](torch.ones(3, 2)).detach() - 1).pow(2).mean().backward()
             optimizer.step()
         """,
     "copies whose gradients are given to the model": """
@@ -825,11 +825,11 @@ RIGHT = {
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(2):
             optimizer.zero_grad()
-            net(torch.ones(3, 2)).pow(2).mean().backward()
-            optimizer.step()
+            loss = net(torch.ones(3, 2)).pow(2).mean()
             torch.set_grad_enabled(False)
-            net(torch.ones(3, 2))
+            loss.backward()
             torch.set_grad_enabled(True)
+            optimizer.step()
         torch.set_grad_enabled(False)
         net(torch.ones(3, 2))
         """,
@@ -866,7 +866,7 @@ RIGHT = {
         for _ in range(2):
             loss = net(torch.ones(3, 2)).pow(2).mean()
             net.zero_grad()
-            loss.backward()
+            with torch.no_grad(): loss.backward()
             best = min(best, loss.item()) - 0.0
             scale = 1.0 / (1.0 + float(loss))
         """,

@@ -317,7 +317,8 @@ def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
 
 def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]:
     """Yield the faults of a program that turns recording off without `no_grad`."""
-    places = {call.place for call in evidence.state.flow.calls if not call.recording}
+    calls = [call for call in evidence.state.flow.calls if not call.recording]
+    places = {call.place for call in calls if "inference" in switch or all(node is None for node in call.nodes)}
     change = Message("no_grad.turn_on_before_loss|Turn recording on again before the loss is computed.")
     for place in sorted(places, key=lambda spot: spot.line):
         message = Message("no_grad.backward_while|backward is called while {switch}.", switch=switch)
@@ -334,19 +335,14 @@ def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
         yield from _with_recording_off(evidence, switch)
         return
     for call in evidence.state.flow.calls:
-        if call.recording or call.place in reported:
+        # Backward of a recorded loss computes the same under no_grad, with create_graph, too.
+        if call.recording or call.place in reported or any(node is not None for node in call.nodes):
             continue
         reported.add(call.place)
-        if all(node is None for node in call.nodes):
-            follows = Message(
-                "no_grad.loss_inside|backward is called under no_grad; the loss was also computed there, so it has no "
-                "history and backward raises an error."
-            )
-        else:
-            follows = Message(
-                "no_grad.loss_recorded|backward is called under no_grad; the loss was recorded before, so its "
-                "gradients are as they would be outside; nothing of backward is recorded."
-            )
+        follows = Message(
+            "no_grad.loss_inside|backward is called under no_grad; the loss was also computed there, so it has no "
+            "history and backward raises an error."
+        )
         change = Message(
             "no_grad.only_update_inside|Compute the loss and call backward outside of no_grad; keep only the update inside."
         )

@@ -188,7 +188,8 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     cuts = sorted(reversed(flow.cuts.values()), key=lambda cut: all(cut is not made for made in anew))
     for cut in cuts if without else ():
         kept_from = leaves_above(state, cut) & without
-        if kept_from and (not _only_looks(cut) or any(cut is made for made in anew)) and not is_early_copy(cut):
+        looks = _only_looks(cut) or is_copy(cut)  # copies that no backward reaches take no gradient away
+        if kept_from and (not looks or any(cut is made for made in anew)) and not is_early_copy(cut):
             without -= kept_from
             tensors = [flow.held[number] for number in sorted(kept_from)]
             names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))

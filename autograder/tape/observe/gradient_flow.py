@@ -276,7 +276,7 @@ class GradientFlow:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
         asked, cut, of = targets if call.asked else [], self.origin(roots), self._earlier_gradient(roots)
         recording = torch.is_grad_enabled()
-        if not recording:
+        if not recording and all(node is None for node in nodes):
             self.steps.go_on_without_recording()
         self.calls.append(StartedBackward(here, roots, nodes, recording, cut, asked, call.creates_graph, of))
         self.reached |= {target.id: target for target in targets}

@@ -169,7 +169,7 @@ class OptimizerSteps:
         self._off_at = here if self.calls and not here.text.startswith(("with ", "async with ")) else None
 
     def go_on_without_recording(self) -> None:
-        """Process a backward call while recording is off."""
+        """Process a backward call of a loss that was computed while recording is off."""
         if self._off_at is not None and self._off_at not in self.left_recording:
             self.left_recording.append(self._off_at)
 
