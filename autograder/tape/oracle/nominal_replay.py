@@ -19,7 +19,7 @@ from autograder.tape.internals.entry_points import function_name, own_hooks, rep
 from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener
-from autograder.tape.run.function_mode import CallMode, tensors
+from autograder.tape.run.function_mode import CallMode, input_tensors, tensors
 from autograder.tape.run.graph_walk import standing
 from autograder.tape.run.programs.program import Program
 
@@ -121,7 +121,7 @@ class NominalReplay(CallMode, Listener):
                 kwargs = {key: _in_double(value) for key, value in kwargs.items()}
             if self.unfixed:
                 return func(*args, **kwargs)
-            inputs = [*tensors(args), *tensors(kwargs)]
+            inputs = input_tensors(name, args, kwargs)
             with mode_paused():
                 self._leaves(2 * event, inputs)
             result = func(*args, **kwargs)

@@ -28,6 +28,11 @@ def tensors(value: object, depth: int = 3) -> list[torch.Tensor]:
     return found
 
 
+def input_tensors(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> list[torch.Tensor]:
+    """Return the tensors among the arguments of a call, without the earlier copies, which `copy.deepcopy` passes to each call."""
+    return [*tensors(args[:1] if name == "__deepcopy__" else args), *tensors(options)]
+
+
 class CallMode(TorchFunctionMode):
     """A function mode that can continue to listen inside a call that it handles."""
 
@@ -91,9 +96,7 @@ class Functions(CallMode):
             return func(*args, **options)
         self._handling += 1
         try:
-            inputs = tensors(args)
-            if options:
-                inputs = [*tensors(options.get("out")), *inputs, *tensors(options)]
+            inputs = [*tensors(options.get("out")), *input_tensors(name, args, options)]
             is_ignored = self.before(name, inputs)
             self.heard += not is_ignored
             result = func(*args, **options)

@@ -46,7 +46,8 @@ def nodes_below(roots: tuple[Any, ...], asked: tuple[Any, ...] = ()) -> list[Any
 
 def _leading_to(asked: tuple[Any, ...], nodes: list[Any]) -> list[Any]:
     leads = {tensor.grad_fn for tensor in asked if tensor.grad_fn is not None}
-    leads |= {node for node in nodes if any(getattr(node, "variable", None) is tensor for tensor in asked)}
+    leaves = {id(tensor) for tensor in asked}
+    leads |= {node for node in nodes if id(getattr(node, "variable", None)) in leaves}
     consumers: dict[Any, Any] = {}
     for node in nodes:
         for below, _ in node.next_functions:

@@ -149,6 +149,7 @@ def test_workers_of_a_loader_are_ended_with_the_run(tmp_path):
 PROGRAMS = {
     "a chain": "x = w\nfor i in range({n}):\n    x = x.sin()\nloss = x.sum()",
     "a list": "xs = []\nfor i in range({n}):\n    xs.append(w * i)\nloss = torch.stack(xs).sum()",
+    "a deep copy": "import copy\nxs = copy.deepcopy([torch.ones(8) for i in range({n})])\nloss = (w * torch.stack(xs)).sum()",
     "rows of one buffer": "out = torch.zeros({n}, 8)\nfor i in range({n}):\n    out[i] = w * i\nloss = out.sum()",
 }
 
