@@ -171,6 +171,7 @@ class Tensors:
         del self.of[id(tensor)]
         fresh = self.add(tensor)
         fresh.counter, fresh.made, fresh.node, fresh.name = tracked.counter, tracked.made, tracked.node, tracked.name
+        fresh.name_depth = tracked.name_depth
         return fresh
 
     def at(self, memory: Memory) -> list[TrackedTensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import re
 from collections.abc import Iterator, Sequence
 
 from autograder.locale.translations import join_names, join_sentences, translatable, translated
@@ -41,24 +42,31 @@ def module_paths(nodes: Sequence[Node], layers: dict[int, str]) -> dict[int, tup
 
 
 def _owners(recording: Recording) -> dict[int, str]:
-    """Return each parameter's module; of several names, the first one outside of `self`, in the outermost function."""
+    """Return each parameter's full name; of several, the first one outside of `self`, in the outermost function."""
     owners: dict[int, tuple[bool, int, str]] = {}
     for step in recording.steps:
         for change in step.names:
             module = change.name.rpartition(".")[0]
             if change.tensor is not None and module:
-                new = module.startswith("self"), step.depth, module
+                new = module.startswith("self"), step.depth, change.name
                 owners[change.tensor] = min(owners.get(change.tensor, new), new, key=operator.itemgetter(0, 1))
-    paths = {tensor.id: tensor.path.rpartition(".")[0] for tensor in recording.tensors if isinstance(tensor.path, str)}
-    return {tensor: module for tensor, (_, _, module) in owners.items()} | paths
+    paths = {tensor.id: tensor.path for tensor in recording.tensors if isinstance(tensor.path, str)}
+    return {tensor: name for tensor, (_, _, name) in owners.items()} | paths
 
 
 def _layer(node: Node, nodes: dict[int, Node], owners: dict[int, str]) -> str:
-    """Return the module with all parameters that a node is given, as they are or transposed; "" without one."""
+    """Return the module with all parameters that a node is given, as they are or transposed; "" without one.
+
+    A line that reads the parameter of another module, as `self.table.weight / 2`, is not in that module.
+    """
     if node.name.startswith(TURNS):
         return ""
     leaves = (source.tensor for source in _sources(node, nodes) if source.name.endswith("AccumulateGrad"))
-    paths = [owners[leaf].split(".") for leaf in leaves if leaf in owners]
+    names = [owners[leaf].rpartition(".") for leaf in leaves if leaf in owners]
+    code = node.place.text if node.place is not None else ""
+    if any(re.search(rf"(?<!\bself)\.{re.escape(name)}\b", code) for _, _, name in names):
+        return ""
+    paths = [module.split(".") for module, _, _ in names]
     shared = itertools.takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False))
     return ".".join(parts[0] for parts in shared)
 

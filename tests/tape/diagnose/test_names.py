@@ -112,8 +112,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 1)
-        for layer in (self.first, self.second):
-            nn.init.orthogonal_(layer.weight)
+        for layer in (self.first, self.second): nn.init.orthogonal_(layer.weight)
     def forward(self, x):
         return self.second(torch.relu(self.first(x)))
 class Trainer:
@@ -122,26 +121,26 @@ class Trainer:
         self.x = torch.ones(3, 2, dtype=torch.float64, requires_grad=True).float()
     def train(self):
         loss = self.net(self.x).pow(2).sum()
+        loss = loss + self.net.second.weight.pow(2).sum()
         self.net.second.weight.data.mul_(0.5)
         loss.backward()
-        for p in self.net.parameters():
-            p.data.add_(p.grad, alpha=-0.1)
+        for p in self.net.parameters(): p.data.add_(p.grad, alpha=-0.1)
 torch.manual_seed(0)
 trainer = Trainer()
-for _ in range(2):
-    trainer.train()
+for _ in range(2): trainer.train()
 """
 
 
 def test_harmed_parameter_has_the_name_of_its_gradient():
-    """The sentence on the harm uses the name of `named_parameters()`, the line's own expression, and no loop variable."""
+    """The name is that of `named_parameters()`, and a line that reads the weight is not in the layer."""
     recording = record(HARMED)
     names = [f"trainer.net.{name}" for name in ("first.weight", "first.bias", "second.weight", "second.bias")]
 
     assert {*names, "leaf of trainer.x"} == set(recording.verdict.gradients)
     harm = recording.verdict.harms[0]
     assert ("trainer.net.second.weight", "self.net.second.weight.data") == (harm.tensor, harm.through)
-    assert keeper(harm, recording) == "AddmmBackward0 of trainer.net.second"
+    keepers = {keeper(harm, recording) for harm in recording.verdict.harms}
+    assert {"AddmmBackward0 of trainer.net.second", "PowBackward0 in Trainer.train"} == keepers
 
 
 LISTED = """import torch
@@ -149,18 +148,22 @@ class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = [torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)]
+        self.scale = torch.nn.Parameter(torch.ones(1), requires_grad=False)
     def step(self, x):
         for layer in self.layers:
-            layer(x).sum().backward()
+            loss = (layer(x) * self.scale).sum()
+            self.scale.data = self.scale.data * 2
+            loss.backward()
 net = Net()
-net.step(torch.ones(1, 2))
+for x in torch.ones(2, 1, 2): net.step(x)
 """
 
 
 def test_modules_in_a_list_of_a_module_have_its_path():
-    """Layers that are not registered are named by the list, not by the variable of a loop over it."""
+    """Unregistered layers are named by the list, not by a loop's variable; a buffer keeps its name after `.data =`."""
     names = {f"net.layers[{place}].{name}" for place in (0, 1) for name in ("weight", "bias")}
-    assert names == set(record(LISTED).verdict.gradients)
+    verdict = record(LISTED).verdict
+    assert (names, {"net.scale"}) == (set(verdict.gradients), {harm.tensor for harm in verdict.harms})
 
 
 UNREGISTERED = """import torch
@@ -172,15 +175,13 @@ class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.hidden = Layer()
-    def leaves(self):
-        return [p for p in [self.hidden.weights]]
+    def leaves(self): return [p for p in [self.hidden.weights]]
 def train(net):
     optimizer = torch.optim.SGD(net.leaves(), lr=0.1)
     net.hidden.weights.sum().backward()
     optimizer.step()
 models = [Net(), Net()]
-for one in models:
-    train(one)
+for one in models: train(one)
 """
 
 
