@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autograder.locale.translations import join_names, join_sentences, localized, translatable, translated
 from autograder.tape.atlas.answers import words_on_node
-from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.schema import Recording, SavedEdge
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict, line_of
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import is_wrong, percent, short_values
@@ -198,9 +198,22 @@ def words_on_saves(harm: Harm, recording: Recording) -> str:
     if any(fault.kind == "graph used again" for fault in recording.verdict.graph_faults):
         return translated("{sentence}.", sentence=kept)
     lines = join_names(where_each(harm.mutated_at, recording.programs[0].file))
+    if _precedes_loss(edge, recording):
+        return translated(
+            "{kept}. Save a copy of {tensor} with `.clone()`, or run {lines} first.",
+            kept=kept, tensor=harmed_tensor(harm), lines=lines,
+        )  # fmt: skip
     return translated(
         "{kept}. Call backward() before {lines}, or compute the loss again after it.", kept=kept, lines=lines
     )
+
+
+def _precedes_loss(edge: SavedEdge, recording: Recording) -> bool:
+    """Return whether an operation on the way to the loss modified a saved tensor, as a look-up with max_norm does."""
+    called = next((visit.step for visit in recording.backward if visit.node == edge.node), None)
+    root = next((visit.node for visit in recording.backward if visit.step == called), edge.node)
+    writing = (step for step in recording.steps if any(edge.id in write.harmed for write in step.writes))
+    return any(step.nodes and max(step.nodes) < root for step in writing)
 
 
 def consequence(harm: Harm, verdict: Verdict) -> str:

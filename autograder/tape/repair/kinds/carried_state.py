@@ -109,12 +109,28 @@ def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
         for statement in computing(program.source, last):
             for name in used_names(program.source, statement):
                 if is_used_elsewhere(program.source, name, statement):
+                    yield from computed_again(program.source, name.id, statement)
                     edits = (insert(program.source, name, ".detach()", after=True),)
                     message = Message(
                         "change.second_loss|No gradient flows from the second loss through {name} any more.",
                         name=name.id,
                     )
                     yield Candidate("detach what the other loss trains", edits, message)
+
+
+def computed_again(source: EditableSource, name: str, user: ast.stmt) -> Iterator[Candidate]:
+    """Compute `d = D(z)` again before the second loss uses `d`, from `z.detach()`: that loss still trains D."""
+    for maker in source.block(user):
+        is_maker = isinstance(maker, ast.Assign) and [source.of(target) for target in maker.targets] == [name]
+        value = maker.value if is_maker else None  # type: ignore[attr-defined]
+        if isinstance(value, ast.Call) and not value.keywords and all(isinstance(one, ast.Name) for one in value.args):
+            given = ", ".join(f"{source.of(one)}.detach()" for one in value.args)
+            message = Message(
+                "change.computed_again|{name} is computed again for the second loss, and no gradient of it flows into "
+                "what {name} was computed from.", name=name,
+            )  # fmt: skip
+            text = f"{name} = {source.of(value.func)}({given})"
+            yield Candidate("compute it again, detached", (before(source, user, text),), message)
 
 
 def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:

@@ -14,13 +14,26 @@ LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 
 def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `f = d * w2` with `f = d.clone() * w2`, so that the node saves a copy."""
+    """Replace `f = d * w2` with `f = d.clone() * w2`, so that the node saves a copy; of several tensors all at once, too."""
     for statement, name in program.savers:
         found = operands(program.source, statement)
-        named = [operand for operand in found if program.source.of(trace(operand)[0] or operand) == name]
+        named = [operand for operand in found if reads(program.source, operand, name)]
         for group in [named, *([one] for one in found if one not in named), *([found] if len(found) > 2 else [])]:
             if group:
                 yield Candidate("clone before the save", add_clones(program.source, group))
+
+    for statement in dict.fromkeys(statement for statement, _ in program.savers):
+        names = {name for harm in program.verdict.harms for name in (harm.tensor, harm.through) if name}
+        found = operands(program.source, statement)
+        some = [operand for operand in found if any(reads(program.source, operand, name) for name in names)]
+        if len(some) > 1:
+            yield Candidate("clone before the save", add_clones(program.source, some))
+
+
+def reads(source: EditableSource, operand: ast.expr, name: str) -> bool:
+    """Return whether an operand is a tensor; `self.table.weight` is also the one named `model.table.weight`."""
+    text = source.of(trace(operand)[0] or operand)
+    return text == name or (text.startswith("self.") and name.endswith(text.removeprefix("self")))
 
 
 def clone_result(program: BrokenProgram) -> Iterator[Candidate]:
