@@ -81,7 +81,8 @@ def is_tracing() -> bool:
     """
     if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
         return True
-    return dispatch_modes() and any(torch._C._get_dispatch_mode(key) is not None for key in _TRACERS)
+    in_mode = dispatch_modes() and any(torch._C._get_dispatch_mode(key) is not None for key in _TRACERS)
+    return in_mode or torch.jit.is_tracing()
 
 
 def is_compiling(error: BaseException) -> bool:

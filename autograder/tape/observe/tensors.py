@@ -123,7 +123,7 @@ class Tensors:
         known_base = None if base is None else self.get(base) or self.add(base)
         counter = self._counter(tensor, known_base, source, neighbours, alias)
         tracked = TrackedTensor(
-            len(self.all), self._reference(tensor), memory, start, stop, counter, tuple(tensor.shape),
+            len(self.all), self._reference(tensor), memory, start, stop, counter, tuple(tensor.size()),
             str(tensor.dtype).removeprefix("torch."), by is not None and bool(sources),
             known_base.id if known_base else None, alias, (source, by) if source and by else None,
             isinstance(tensor, torch.nn.Parameter), all(standing(tensor)),

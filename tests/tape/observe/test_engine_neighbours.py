@@ -111,6 +111,8 @@ w, x = torch.randn(3, requires_grad=True), torch.randn(4, 3)
 RIGHT = {
     "a loss": "make_fx(loss_of)(w, x)(w, x).backward()",
     "a step with its gradient": "loss, slope = make_fx(step)(w, x)(w, x)\n(w.exp().sum() * loss.detach()).backward()",
+    "a traced module": "torch.jit.trace(torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.ReLU()), x)(w).sum().backward()",
+    "a parameter that has no shape yet": "torch.nn.LazyLinear(1)(w).sum().backward()",
     "a forward-mode trace": "graph = torch.fx.symbolic_trace(loss_of)\ngraph(w, x).backward()",
 }
 
