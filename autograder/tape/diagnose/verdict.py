@@ -113,8 +113,8 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
         )
     elif not evidence.repeats:
         yield Message(
-            "note.not_deterministic|Two runs with the same seed differ: the program is not deterministic, so the right "
-            "gradient is uncertain."
+            "note.recording_differs|The recorded run gave other gradients, or another error, than the run without "
+            "recording, for example because the program is not deterministic. Its steps may not be those of the outcome."
         )
     if plain.error is None and is_out_of_time(error):
         yield Message(
