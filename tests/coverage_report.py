@@ -4,8 +4,8 @@
 
 The command runs `autograder test` with these arguments, and measures the workers of pytest-xdist, their forks and all
 Python processes that the tests start. A process with an empty environment or a read-only file system records nothing;
-NOT_MEASURED lists such code. Tests of a program's threads, and the test that the command line loads no package, fail here,
-because coverage traces threads and is a package. The exit code is that of the tests.
+NOT_MEASURED lists such code. Tests of a program's threads and of endless recursion fail here, because coverage traces
+them, and the test that the command line loads no package, because coverage is one. The exit code is that of the tests.
 """
 
 from __future__ import annotations

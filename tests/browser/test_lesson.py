@@ -106,22 +106,25 @@ def overlapping(controls) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_a_wrong_answer_shows_its_own_run(page, jupyterlab, theme, request):
-    """The message is above the picture, which opens at the line that the original program does not have."""
-    jupyterlab.write("attempt.ipynb", IMPORTS, ANSWER.strip(), CHECK.strip())
-    jupyterlab.open(page, "attempt.ipynb")
-    jupyterlab.choose(page, "Settings", "Theme", theme)
-    request.addfinalizer(
-        lambda: jupyterlab.choose(page, "Settings", "Theme", "JupyterLab Light")
-    )  # JupyterLab keeps it
+def opened_picture(page, jupyterlab):
+    """Run the notebook, and return the third cell's outputs and their picture, of which every part is shown."""
     jupyterlab.run_all(page)
     output = page.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea")
     picture = output.locator(".autograder").first
     picture.wait_for(timeout=60_000)
     picture.locator(".more > summary").click()
     picture.locator(".below").wait_for()
+    return output, picture
 
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_a_wrong_answer_shows_its_own_run(page, jupyterlab, theme, request):
+    """The message is above the picture, which opens at the line that the original program does not have."""
+    jupyterlab.write("attempt.ipynb", IMPORTS, ANSWER.strip(), CHECK.strip())
+    jupyterlab.open(page, "attempt.ipynb")
+    jupyterlab.choose(page, "Settings", "Theme", theme)
+    request.addfinalizer(lambda: jupyterlab.choose(page, "Settings", "Theme", "JupyterLab Light"))  # it is kept
+    output, picture = opened_picture(page, jupyterlab)
     shown = output.inner_text()
     assert re.search(
         r"product_and_pixels: the gradient of w\d is wrong[\s\S]*look at\s+line 4: shown = d.data[\s\S]*line 5: shown.clamp_\(0, 1\)",
@@ -137,13 +140,7 @@ def test_a_right_answer_shows_its_own_run(page, jupyterlab):
     right = ANSWER.replace("d.data.view(-1)", "d.detach().clone().view(-1)")
     jupyterlab.write("right.ipynb", IMPORTS, right.strip(), CHECK.strip())
     jupyterlab.open(page, "right.ipynb")
-    jupyterlab.run_all(page)
-    output = page.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea")
-    picture = output.locator(".autograder").first
-    picture.wait_for(timeout=60_000)
-    picture.locator(".more > summary").click()
-    picture.locator(".below").wait_for()
-
+    output, picture = opened_picture(page, jupyterlab)
     shown = output.inner_text()
     assert re.match(r"\s*✓ product_and_pixels: correct \(the values; .*the gradients? of ", shown)
     assert shown.index("product_and_pixels") < shown.index("shown.clamp_(0, 1)")

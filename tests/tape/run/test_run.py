@@ -73,8 +73,7 @@ def test_extent_and_fingerprint_are_those_of_the_tensor_alone():
 def test_a_world_is_put_back():
     """Bytes, versions, gradients, containers and random numbers are as they were, in the same objects."""
     w, seen = torch.ones(2, requires_grad=True), {"a": [1, 2]}
-    inner = seen["a"]
-    world, expected = Snapshot((w, seen)), torch.rand(1, generator=torch.Generator().manual_seed(3))
+    inner, expected = seen["a"], torch.rand(1, generator=torch.Generator().manual_seed(3))
     torch.manual_seed(3)
     world = Snapshot((w, seen))
     with torch.no_grad():
@@ -106,8 +105,7 @@ def test_a_view_made_without_gradient_is_no_leaf():
 def test_a_signal_that_comes_while_the_handler_is_put_back_is_let_go(monkeypatch, now):
     """It may arrive inside `signal.signal`, which the end of the context calls: nothing is raised, and the timer is not set again."""
     before, left = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
-    times, put_back = [0.0], signal.signal
-    came = []
+    times, put_back, came = [0.0], signal.signal, []
 
     def interrupted(number, handler):
         if callable(signal.getsignal(number)):
