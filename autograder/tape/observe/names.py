@@ -137,8 +137,10 @@ def names_in(frames: list[FrameType]) -> dict[int, str]:
     found: dict[int, str] = {}
     modules: list[tuple[str, torch.nn.Module]] = []
     for frame in frames:
-        for name, value in _variables(frame):
-            modules += [(path, module) for path, module in _modules(value, name)]
+        reached = [pair for name, value in _variables(frame) for pair in _modules(value, name)]
+        # A variable comes before a path to it through an object, such as `checkpoints.modules['model']`.
+        named = {id(module) for path, module in reached if path.isidentifier() and path not in late_variables(frame)}
+        modules += [(path, module) for path, module in reached if path.isidentifier() or id(module) not in named]
     inner = {id(part) for _, module in modules for part in list(module.modules())[1:]}
     for path, module in modules:
         if id(module) not in inner:
@@ -167,10 +169,15 @@ def _only_leaf(tensor: torch.Tensor) -> torch.Tensor | None:
 
 def _variables(frame: FrameType) -> Iterator[tuple[str, object]]:
     """Yield the variables of a frame; loop variables and `self` come last."""
-    late = {*loop_variables(frame.f_code), "self"}
+    late = late_variables(frame)
     space = {name: value for name, value in frame.f_locals.items() if not name.startswith("__")}
     yield from ((name, value) for name, value in space.items() if name not in late)
     yield from ((name, value) for name, value in space.items() if name in late)
+
+
+def late_variables(frame: FrameType) -> set[str]:
+    """Return the variables of a frame that name a tensor only without an alternative."""
+    return {*loop_variables(frame.f_code), "self"}
 
 
 def _modules(value: object, name: str, depth: int = 2) -> Iterator[tuple[str, torch.nn.Module]]:

@@ -27,14 +27,15 @@ def train():
         for p in model.parameters():
             p.data.add_(p.grad, alpha=-0.1)
 torch.manual_seed(0)
-model = net.Net()
+kept = {}
+model = kept["model"] = net.Net()
 train()
 """
 PARAMETERS = ["encoder.weight", "decoder.weight", "decoder.bias"]
 
 
 def test_parameters_of_an_imported_model_have_its_names(tmp_path):
-    """With the model in another file, and a loop over its parameters, the names are those of `named_parameters()`."""
+    """A model of another file, which an older dictionary holds, too, has the names of `named_parameters()` of its variable."""
     (tmp_path / "net.py").write_text(NET)
     path = tmp_path / "main.py"
     path.write_text(TRAIN)
