@@ -29,7 +29,8 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
     """Add `h = h.detach()` in the loop that carries it, in the method that reads `self.h`, or before a loop that uses it."""
     if program.verdict.outcome != "raises-backward":
         return
-    for name, edits in [*of_loops(program.source), *of_methods(program.source), *given_to_loops(program.source)]:
+    source = program.source
+    for name, edits in [*of_loops(source), *of_methods(source), *of_functions(source), *given_to_loops(source)]:
         message = Message(
             "change.earlier_rounds|No gradient flows through {name} into earlier rounds any more.", name=name
         )
@@ -73,6 +74,17 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]
                     for text in (one_tensor(name), several(name)):
                         yield name, (before(source, statement, text),)
                         yield name, (before(source, statement, f"if {name} is not None:\n{source.unit}{text}"),)
+
+
+def of_functions(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
+    """Yield the outer variables that a function computes from their previous values."""
+    for outer in every(ast.Global, source.tree) + every(ast.Nonlocal, source.tree):
+        block = source.block(outer)
+        rest = block[block.index(outer) + 1 :]
+        stored, read = (set().union(*(paths_in(one, how) for one in rest)) for how in (ast.Store, ast.Load))
+        for name in sorted({*outer.names} & stored & read):
+            for text in (one_tensor(name), several(name)):
+                yield name, (after(source, outer, text),)
 
 
 def given_to_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
