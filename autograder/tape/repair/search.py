@@ -34,13 +34,14 @@ from autograder.tape.repair.trial.trial_run import TrialRun, run_trial
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.entropy import other_random_numbers
 from autograder.tape.run.programs.program import Program
-from autograder.tape.run.runner import Runner
+from autograder.tape.run.runner import SECONDS, Runner
 
 MEANT = 0.15  # share of the remaining time for the run as intended; each trial of a change takes as long
 DEEPER = 6  # number of sources with one fault less that are searched for a second change
 # Ratio of the durations of a proof and a trial, and the share of the remaining time that a proof may take.
 PROOF, ROOM = 8, 1 / 3
 RESERVE = 0.25  # share of the time that is reserved for proving changes of the computation
+ENDLESS = 5  # seconds, and times the longest run, after which a changed program is ended
 KEPT = 5  # maximum number of fixes that are offered
 CHANGING = 3  # maximum number of changes of the computation that are offered, if there is no fix
 STOPPED = Message(
@@ -138,7 +139,9 @@ class Search:
     def run(self, text: str, trial: TrialRun | None = None) -> TrialRun:
         """Run a source within the scope, and return its results."""
         before = budget_in_force().left
-        done = run_trial(Runner(self.factory.make(text), calls=self.scope.calls), trial or TrialRun())
+        # A change can make a loop endless, or a thread wait forever.
+        limit = ENDLESS + ENDLESS * self.longest if self.longest and trial is None else SECONDS
+        done = run_trial(Runner(self.factory.make(text), limit, self.scope.calls), trial or TrialRun())
         self.longest = max(self.longest, before - budget_in_force().left)
         return done
 
