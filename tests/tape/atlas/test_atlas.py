@@ -66,30 +66,15 @@ def test_what_the_formulas_of_calculus_need_is_kept(word, what):
 @pytest.mark.parametrize(
     ("word", "name"),
     [
-        ("torch.nn.functional.relu", "nn.functional.relu"),
-        ("F.relu", "nn.functional.relu"),
-        ("relu", "nn.functional.relu"),
-        ("relu_", "nn.functional.relu"),
-        ("nn.ReLU", "nn.functional.relu"),
-        ("torch.nn.BatchNorm2d", "nn.functional.batch_norm"),
-        ("nn.Conv2d", "nn.functional.conv2d"),
-        ("Tensor.exp_", "exp"),
-        ("torch.Tensor.exp_()", "exp"),
-        ("torch.exp", "exp"),
-        ("ExpBackward0", "exp"),
-        ("multiply", "mul"),
-        ("*", "mul"),
-        ("*=", "mul"),
-        ("__imul__", "mul"),
-        ("@", "matmul"),
-        ("**", "pow"),
-        ("/", "true_divide"),
-        ("torch.linalg.inv", "linalg.inv"),
-        ("inverse", "linalg.inv"),
-        ("max", "max"),
+        ("torch.nn.functional.relu", "nn.functional.relu"), ("F.relu", "nn.functional.relu"),
+        ("relu", "nn.functional.relu"), ("relu_", "nn.functional.relu"), ("nn.ReLU", "nn.functional.relu"),
+        ("torch.nn.BatchNorm2d", "nn.functional.batch_norm"), ("nn.Conv2d", "nn.functional.conv2d"),
+        ("Tensor.exp_", "exp"), ("torch.Tensor.exp_()", "exp"), ("torch.exp", "exp"), ("ExpBackward0", "exp"),
+        ("multiply", "mul"), ("*", "mul"), ("*=", "mul"), ("__imul__", "mul"), ("@", "matmul"), ("**", "pow"),
+        ("/", "true_divide"), ("torch.linalg.inv", "linalg.inv"), ("inverse", "linalg.inv"), ("max", "max"),
         ("max (binary)", "max"),
     ],
-)
+)  # fmt: skip
 def test_a_name_is_found_as_it_is_written(word, name):
     """Functions, methods, in-place forms, modules, operators and kinds of node lead to the operation."""
     found = {one.name for one in find_operations(ATLAS, word)}

@@ -7,7 +7,7 @@ import torch
 
 from autograder.tape import record
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
-from autograder.tape.oracle.finite_differences import FiniteDifferences
+from autograder.tape.oracle.finite_differences import FiniteDifferences, wrong_operations
 from autograder.tape.oracle.gradient_comparison import finite_differences, gap, gradients_of, nested, nested_pair
 from autograder.tape.oracle.nominal_replay import NotApplicable
 from autograder.tape.oracle.untracked_writes import check_custom_functions
@@ -58,15 +58,10 @@ def test_copies_of_a_strided_input_round_as_the_input_does():
 @pytest.mark.parametrize(
     ("got", "true", "expected"),
     [
-        ([1.0, 2.0], [1.0, 2.0], 0.0),
-        ([1.0, 2.0], [1.0, 1.0], 0.5),
-        (None, [0.0, 0.0], 0.0),
-        (None, [1.0], float("inf")),
-        ([1.0], [1.0, 1.0], float("inf")),
-        ([float("nan")], [float("nan")], 0.0),
-        ([float("nan")], [1.0], float("inf")),
+        ([1.0, 2.0], [1.0, 2.0], 0.0), ([1.0, 2.0], [1.0, 1.0], 0.5), (None, [0.0, 0.0], 0.0), (None, [1.0], math.inf),
+        ([1.0], [1.0, 1.0], math.inf), ([math.nan], [math.nan], 0.0), ([math.nan], [1.0], math.inf),
     ],
-)
+)  # fmt: skip
 def test_the_gap_of_two_gradients_is_relative(got, true, expected):
     """To the larger of the two; no gradient is as good as zeros, and other shapes or a lone nan are infinitely far."""
     assert expected == gap(got, true)
@@ -75,39 +70,49 @@ def test_the_gap_of_two_gradients_is_relative(got, true, expected):
 @pytest.mark.parametrize(
     ("got", "true"),
     [
-        (torch.tensor([1.0, math.nan]), torch.tensor([1.0, math.nan])),
-        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0])),
-        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5])),
-        (torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 2.0]])),
-        (torch.zeros(2), None),
-        (None, torch.zeros(2)),
-        (torch.eye(2).to_sparse(), torch.eye(2)),
+        (torch.tensor([1.0, math.nan]), torch.tensor([1.0, math.nan])), (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0])),
+        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5])), (torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 2.0]])),
+        (torch.zeros(2), None), (None, torch.zeros(2)), (torch.eye(2).to_sparse(), torch.eye(2)),
         (torch.zeros(5000), torch.zeros(5000)),
     ],
-)
+)  # fmt: skip
 def test_listing_two_gradients_together_changes_no_number(got, true):
     """The common list contains the rows that would be listed for each gradient."""
     assert str((nested(got), nested(true))) == str(nested_pair(got, true))
 
 
+def differences(body: str):
+    """Return the finite differences of a program whose leaf is w = [1, 2]."""
+    return FiniteDifferences(Runner(program(body), 10.0), frozenset())
+
+
 def test_differences_of_a_program_find_a_write_that_the_graph_does_not_know():
     """h = 3·w under no_grad: the graph says 1, the loss rises by 3; without the write the two agree."""
-    wrong = FiniteDifferences(
-        Runner(program("h = w * 1\nwith torch.no_grad(): h.mul_(3)\nh.sum().backward()\n"), 10.0), frozenset()
-    )
-    right = FiniteDifferences(Runner(program("h = w * 1\nh.sum().backward()\n"), 10.0), frozenset())
-
+    wrong = differences("h = w * 1\nwith torch.no_grad(): h.mul_(3)\nh.sum().backward()\n")
     assert {(0, 0)} == wrong.disagreements()
     torch.testing.assert_close(wrong.true(0)[0], torch.tensor([3.0, 3.0], dtype=torch.float64))
-    assert set() == right.disagreements()
+    assert set() == differences("h = w * 1\nh.sum().backward()\n").disagreements()
 
 
-def test_differences_do_not_speak_where_a_program_takes_another_way_each_time():
-    """A loss that depends on the system's random numbers has no derivative."""
-    with pytest.raises(NotApplicable):
-        FiniteDifferences(
-            Runner(program("(w * (torch.Generator().seed() % 1000)).sum().backward()\n"), 10.0), frozenset()
-        )
+NUMPY = "import numpy\n(torch.from_numpy(numpy.ones((1, 2), 'float32')) @ w).backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("(w * (torch.Generator().seed() % 1000)).sum().backward()\n", "^its losses differ"),
+        (NUMPY, "^it raised RuntimeError"),
+    ],
+)
+def test_differences_do_not_speak_where_a_program_cannot_be_repeated(body, reason):
+    """A loss of the system's random numbers has no derivative; NumPy's float32 cannot be multiplied by float64."""
+    with pytest.raises(NotApplicable, match=reason):
+        differences(body)
+
+
+def test_an_operation_is_right_where_finite_differences_leave_its_domain():
+    """log(x - 1e-6) of x = 1e-9 is NaN, which says nothing about the derivative 1/x."""
+    assert [] == wrong_operations(Runner(program("(w * 1e-9).repeat(20).log().sum().backward()\n"), 10.0))
 
 
 CUSTOM = """
