@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from textwrap import dedent
@@ -91,7 +92,7 @@ def is_unreadable(save: TrackedSave) -> bool:
 
 def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, changed: bool) -> Harm:
     """Return the Harm of modifications to a saved tensor. `changed` is True if its bytes differ from the saved ones."""
-    name, others = name_of_save(state, save), [write for write in writes if not is_of(write, save)]
+    name, others = name_at_lines(state, save, writes), [write for write in writes if not is_of(write, save)]
     return Harm(
         name, places(writes), alias(others, name), save.place, save.node.name, save.version, save.version_now, changed,
         save.record_id,
@@ -106,6 +107,19 @@ def name_of_save(state: RunState, save: TrackedSave) -> str:
     owner = state.tensors.all[save.tensor]
     base = state.tensors.all[owner.base] if owner.base is not None else None
     return owner.name or (base and base.name) or state.name_of(owner) or unnamed
+
+
+def name_at_lines(state: RunState, save: TrackedSave, writes: list[WriteEvent]) -> str:
+    """Return the name of a saved tensor: that of the lines that saved and modified it, if an outer function named a result later."""
+    name = name_of_save(state, save)
+    if save.tensor is None or state.tensors.all[save.tensor].leaf or _reads(save.place, name):
+        return name
+    given = (write.through for write in writes if is_of(write, save))
+    return next((one for one in given if one and _reads(save.place, one)), name)
+
+
+def _reads(place: Place, name: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(name)}\b", place.text) is not None
 
 
 def name_of_gradient(state: RunState, leaf: TrackedTensor) -> str:

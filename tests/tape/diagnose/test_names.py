@@ -167,6 +167,15 @@ def test_modules_in_a_list_of_a_module_have_its_path():
     assert (names, {"net.scale"}) == (set(verdict.gradients), {harm.tensor for harm in verdict.harms})
 
 
+def test_a_result_has_the_name_of_the_lines_that_save_and_modify_it():
+    """The main program names the same tensor later."""
+    text = (
+        "import torch\nw = torch.ones(2, requires_grad=True)\ndef f():\n    a = w.exp()\n    a.mul_(2)\n    return a\n"
+        "out = f()\nout.sum().backward()\n"
+    )
+    assert ["a"] == [harm.tensor for harm in record(text).verdict.harms]
+
+
 UNREGISTERED = """import torch
 class Layer(torch.nn.Module):
     def __init__(self):
