@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import islice
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import TemporaryDirectory, gettempdir
 from types import ModuleType
 from typing import Any
 
@@ -71,6 +71,7 @@ class ScratchFolder:
     _written: dict[str, None] = field(default_factory=dict)
     _refused: ProgramError | None = None
     _thread: int = 0
+    _downloads: bool = False
 
     def __post_init__(self) -> None:
         self.root = os.path.realpath(self.root)
@@ -90,19 +91,20 @@ class ScratchFolder:
             self._list()
             if self.is_guarded:
                 sys.addaudithook(self._guard())
-        if self.is_copied:
-            self._restore()
-            os.chdir(self.root + self.original)
-        try:
-            with self._replaced_writers():
-                self._is_running = True
-                yield
-        finally:
-            self._is_running = False
-            os.chdir(self.original)
-            self._deliver()
-            if self._refused:
-                raise self._refused from None
+        with self._hidden():
+            if self.is_copied:
+                self._restore()
+                os.chdir(self.root + self.original)
+            try:
+                with self._replaced_writers():
+                    self._is_running = True
+                    yield
+            finally:
+                self._is_running = False
+                os.chdir(self.original)
+                self._deliver()
+        if self._refused:
+            raise self._refused from None
 
     @contextlib.contextmanager
     def importable(self, folders: list[str]) -> Iterator[None]:
@@ -185,9 +187,35 @@ class ScratchFolder:
         for entry in [entry for folder in above for entry in os.scandir(self.root + folder)]:
             target = entry.path.removeprefix(self.root)
             if self._looks.get(entry.path) != look_at(entry.path):
+                self._note_created(target)
                 with contextlib.suppress(OSError):  # a plain run cannot write there either
                     shutil.move(entry.path, target)
                     self._written.update(dict.fromkeys([target, *map(str, Path(target).rglob("*"))]))
+
+    @contextlib.contextmanager
+    def _hidden(self) -> Iterator[None]:
+        """Hide in the block what an earlier run created beside or above the project (`../cache.pt`), unless it was downloaded.
+
+        Each run starts with the same files. Those of the first run, which is the program unchanged, stay.
+        """
+        parents = {str(parent) for folder in self._folders for parent in Path(folder).parents[:2]}
+        near = [] if self._downloads else [folder for folder in parents if folder not in (os.sep, gettempdir())]
+        with TemporaryDirectory(prefix="autograder-") as aside:
+            hidden: dict[str, str] = {}
+            for path in sorted(self._created):  # folders before their contents
+                is_near = any(_is_inside(path, folder) and "/." not in path[len(folder) :] for folder in near)
+                if is_near and os.path.lexists(path) and not _is_of_library(path):
+                    hidden[path] = shutil.move(path, os.path.join(aside, str(len(hidden))))
+            try:
+                yield
+            finally:
+                for path, kept in hidden.items():
+                    if os.path.isdir(path) and not os.path.islink(path):
+                        shutil.rmtree(path)
+                    elif os.path.lexists(path):
+                        os.unlink(path)
+                    os.makedirs(os.path.dirname(path), exist_ok=True)
+                    shutil.move(kept, path)
 
     def _make_folder(self, path: str) -> None:
         made = self.root + path
@@ -247,6 +275,7 @@ class ScratchFolder:
             "os.rename": self._on_rename,
             "os.remove": lambda path, folder: self._on_remove(self._place(path, folder)),
             "os.rmdir": self._on_rmdir,
+            "socket.connect": lambda *_: setattr(self, "_downloads", True),
             "shutil.rmtree": lambda path, folder=-1: self._on_remove(os.path.realpath(self._taken(path, folder))),
         }
 
