@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import torch
@@ -162,6 +163,6 @@ class Run:
         """The exception as plain data."""
         if self.error is None:
             return None
-        message = message_of(self.error)
+        message = re.sub(r"\x1b\[[\d;]*m", "", message_of(self.error))  # `torch.load` prints in bold
         message = message.replace(self.root, "") if self.root else message
         return Problem(type(self.error).__name__, message, self.line, self.file)

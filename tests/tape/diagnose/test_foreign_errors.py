@@ -29,6 +29,7 @@ FOREIGN = {
     "an assertion": ("assert model.bias is None", "AssertionError"),
     "its own error": ("raise RuntimeError('the gradients are too large')", "RuntimeError"),
     "None": ("import re; re.search('a', 'b').group()", "AttributeError"),
+    "a saved model": ("import io; torch.save(model, f := io.BytesIO())\nf.seek(0)\ntorch.load(f)", "UnpicklingError"),
     # Libraries that earlier tests import raise the limit.
     "endless recursion": ("import sys; sys.setrecursionlimit(1000)\nf = lambda x: f(x * 2)\nf(model.weight)", "RecursionError"),
 }  # fmt: skip
@@ -56,6 +57,7 @@ def test_a_foreign_error_is_reported_with_its_line(name):
     later = package.explain(TRAINING.format(before="", after=line)).recording.verdict
     assert ("raises-forward", error) == (later.outcome, later.error.type)
     for one in (verdict, later):
+        assert "\x1b" not in one.error.message
         assert ((), (), ()) == (one.harms, one.fixes, one.notes)
 
 
