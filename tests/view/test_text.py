@@ -21,7 +21,7 @@ from autograder.view.scene.board import highlight
 from autograder.view.scene.composition import lines_shown
 from autograder.view.scene.timeline import timeline_of, timeline_text
 from autograder.view.text.first_screen import changed_lines
-from autograder.view.text.gradient_values import gradient_line
+from autograder.view.text.gradient_values import gradient_line, gradient_name
 from autograder.view.text.headline import headline, title
 from autograder.view.text.naming import count_noun, join_few
 from tests.stored import assert_stored
@@ -105,6 +105,17 @@ def test_a_column_without_a_storage_is_headed_by_its_line():
 def test_only_a_computed_gradient_is_measured(got, line):
     """A gradient that backward computed shows its relative error; a missing one does not, since it was not computed."""
     assert line == gradient_line("w", Gradient(got, [2.0, 4.0], off=0.5 if got else 1.0))
+
+
+@pytest.mark.parametrize(
+    ("call", "name"), [("loss.backward()", "w.grad"), ("torch.autograd.grad(loss, w)", "The gradient of w")]
+)
+def test_a_gradient_is_named_as_the_program_can_read_it(call, name):
+    """`autograd.grad` fills no `.grad`."""
+    lines = f"loss = w.exp().sum()\n{call}\n"
+    exec(HEAD + lines, plain := {})
+    [(leaf, gradient)] = record(HEAD + lines).verdict.gradients.items()
+    assert (name, name == "w.grad") == (gradient_name(leaf, gradient), plain["w"].grad is not None)
 
 
 def test_a_narrow_line_shows_fewer_numbers_and_cuts_none():

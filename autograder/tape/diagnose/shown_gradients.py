@@ -136,19 +136,20 @@ def _of_differences(evidence: Evidence) -> tuple[Any, ...]:
 
 def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
     """Return each leaf's gradient by name: as returned, as in `.grad` at the end, or as the decisive backward computed it."""
-    is_known = evidence.runs.cloned_saves.error is None
+    is_known, plain = evidence.runs.cloned_saves.error is None, evidence.runs.plain
     if evidence.got.returned:
         right = evidence.true.returned if is_known and not _below_unchecked(evidence) else {}
         return {key: _beside(value, right.get(key)) for key, value in evidence.got.returned.items()}
-    if evidence.runs.plain.error is not None and evidence.true.returned:
+    if plain.error is not None and evidence.true.returned:
         return {key: _beside(None, value) for key, value in evidence.true.returned.items()}
     call, unchecked = _decisive(evidence), _below_unchecked(evidence)
     order = {target: place for place, target in enumerate(_in_order_of_appearance(evidence))}
     rows = {_target_of(evidence, row, call): (name, len(row.targets)) for name, row in _rows(evidence).items()}
-    largest = max((length(_pair(evidence, call, index)[1]) for index in rows), default=0.0)
+    pairs = {index: _pair(evidence, call, index) for index in rows}
+    largest = max((length(true) for _, true, _ in pairs.values()), default=0.0)
     shown = {}
     for index in sorted(rows, key=order.__getitem__):
-        got, true = _pair(evidence, call, index)
+        got, true, place = pairs[index]
         is_checked = is_known or not (call is None or call >= len(evidence.true.calls) - 1)
         true = true if is_checked and index not in unchecked else None
         number = len(evidence.true.calls) - 1 if call is None else call
@@ -157,24 +158,27 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
         # The run kept only a part of a large gradient.
         is_part = isinstance(got, torch.Tensor) and got.numel() != size
         (name, rounds), beside = rows[index], Gradient(None, None, size, beside.off) if is_part else beside
-        shown[name] = structs.replace(beside, rounds=rounds) if rounds > 1 else beside
+        beside = structs.replace(beside, rounds=rounds) if rounds > 1 else beside
+        is_returned = place is not None and place < len(plain.calls) and plain.calls[place].returns
+        shown[name] = structs.replace(beside, returned=True) if is_returned else beside
     return shown
 
 
-def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, object]:
-    """Return a leaf's gradient and the correct one: of the decisive backward if it reached the leaf, else `.grad` at the end.
+def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, object, int | None]:
+    """Return a leaf's gradient, the correct one, and the index of their backward call; None for `.grad` at the end.
 
-    If `.grad` was cleared, they are those of the last backward that filled it and whose gradients were kept as a whole.
+    They are those of the decisive backward if it reached the leaf, else `.grad`. If that was cleared, they are those of
+    the last backward that filled it and whose gradients were kept as a whole.
     """
     other, calls, final = evidence.pairs.get(index), evidence.got.calls, evidence.got.final[index]
     if call is None or index not in calls[call]:
         filled = {number: given for number, call in enumerate(calls) if (given := call.get(index)) is not None}
         if not filled or (final is not None and final.any()):
-            return final, None if other is None else evidence.true.final[other]
+            return final, None if other is None else evidence.true.final[other], None
         size = math.prod(evidence.got.keys[index][0])
         call = next((number for number in reversed(filled) if filled[number].numel() == size), max(filled))
     true = evidence.true.calls[call] if call < len(evidence.true.calls) else {}
-    return calls[call][index], true.get(-1 if other is None else other)
+    return calls[call][index], true.get(-1 if other is None else other), call
 
 
 def _below_unchecked(evidence: Evidence) -> set[int]:
@@ -263,7 +267,7 @@ def _target_of(evidence: Evidence, row: _Row, call: int | None) -> int:
     if call is not None and (reached := [target for target in row.targets if target in evidence.got.calls[call]]):
         return reached[0]
     is_wrong = evidence.outcome == "silently-wrong"
-    wrong = (target for target in row.targets if is_wrong and evidence.differs(*_pair(evidence, call, target)))
+    wrong = (target for target in row.targets if is_wrong and evidence.differs(*_pair(evidence, call, target)[:2]))
     return next(wrong, row.targets[-1])
 
 

@@ -101,6 +101,7 @@ class Gradient(msgspec.Struct, frozen=True):
             derivative of the program without that modification; else None.
         rounds: number of leaves that the program made under this name, one after the other, if there are several. The
             gradient is that of the decisive backward call, else of the last leaf.
+        returned: True if `autograd.grad` returned this gradient, which is then not in the leaf's `.grad`.
     """
 
     got: list[Any] | float | None
@@ -109,6 +110,7 @@ class Gradient(msgspec.Struct, frozen=True):
     off: float | None = None
     ran: list[Any] | float | None = None
     rounds: int | msgspec.UnsetType = msgspec.UNSET
+    returned: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class Check(msgspec.Struct, frozen=True):

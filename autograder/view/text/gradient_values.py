@@ -108,15 +108,21 @@ def gradient_line(name: str, gradient: Gradient, compared: bool = True, width: i
     return clip(line, width or len(line))
 
 
+def gradient_name(name: str, gradient: Gradient) -> str:
+    """Return how a text calls a leaf's gradient: as the program reads it, unless `autograd.grad` returned it."""
+    return f"{name}.grad" if gradient.returned is UNSET else translated("The gradient of {name}", name=name)
+
+
 def _values_line(name: str, gradient: Gradient, compared: bool, shown: int) -> str:
+    leaf = gradient_name(name, gradient)
     if gradient.unlisted:
         count = f"{gradient.unlisted:,}"
-        return translated("{name}.grad  has {count} numbers, too many to list here", name=name, count=count)
+        return translated("{leaf}  has {count} numbers, too many to list here", leaf=leaf, count=count)
     got = translated("nothing") if gradient.got is None else short_values(gradient.got, shown)
     if gradient.true is None or not compared:
-        return translated("{name}.grad  got {got}", name=name, got=got)
+        return translated("{leaf}  got {got}", leaf=leaf, got=got)
     right = short_values(gradient.true, shown)
-    line = translated("{name}.grad  got {got}  right {right}", name=name, got=got, right=right)
+    line = translated("{leaf}  got {got}  right {right}", leaf=leaf, got=got, right=right)
     if gradient.got is None or not is_wrong(gradient):
         return line
     off = translated("off by {percent}", percent=percent(gradient.off)) if gradient.off else translated("differs")

@@ -10,7 +10,7 @@ from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording, SavedEdge
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict, line_of
 from autograder.view.shapes import clip
-from autograder.view.text.gradient_values import is_wrong, percent, short_values
+from autograder.view.text.gradient_values import gradient_name, is_wrong, percent, short_values
 from autograder.view.text.naming import NAMELESS, layer_names
 
 CODE = 60
@@ -239,17 +239,17 @@ def how_far_off(gradients: dict[str, Gradient], limit: int | None = None) -> str
     named = {name: gradient for name, gradient in wrong.items() if not name.startswith("leaf ")} or wrong
     name, worst = max(named.items(), key=lambda pair: float("inf") if pair[1].off is None else pair[1].off)
     known = {
-        "name": name,
+        "leaf": gradient_name(name, worst),
         "got": short_values(worst.got),
         "right": short_values(worst.true),
         "more": _others(len(wrong) - 1),
     }
     if not worst.off:
-        return translated("{name}.grad is {got}; the right value is {right}{more}.", **known)
+        return translated("{leaf} is {got}; the right value is {right}{more}.", **known)
     known["off"] = percent(worst.off)
     if worst.true is None or known["got"] == known["right"] or (limit is not None and len(known["right"]) > limit):
-        return translated("{name}.grad is off by {off}{more}.", **known)
-    return translated("{name}.grad is off by {off}: {got} where {right} is right{more}.", **known)
+        return translated("{leaf} is off by {off}{more}.", **known)
+    return translated("{leaf} is off by {off}: {got} where {right} is right{more}.", **known)
 
 
 def _others(count: int) -> str:
