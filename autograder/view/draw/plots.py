@@ -12,7 +12,7 @@ from autograder.errors import InputError
 from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.playback import Playback
-from autograder.view.text.gradient_values import finite, list_elements
+from autograder.view.text.gradient_values import finite, gradient_name, list_elements
 from autograder.view.text.naming import TensorNames
 
 if TYPE_CHECKING:
@@ -158,7 +158,8 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
             true=known[name].true,
         )
     axes = axes or _axes(
-        plot_words(translatable("right gradient")), plot_words(translatable("{name}.grad of this run"), name=name)
+        plot_words(translatable("right gradient")),
+        plot_words(translatable("{gradient} of this run"), gradient=gradient_name(name, known[name])),
     )
     elements = list_elements(known[name])
     plotted = [e for e in elements if finite(e.true) == e.true and finite(e.got) == e.got]

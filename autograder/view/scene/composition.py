@@ -23,7 +23,14 @@ from autograder.view.scene.recording_index import RecordingIndex, index_recordin
 from autograder.view.scene.timeline import is_withheld
 from autograder.view.scene.timeline_parts import SceneTimeline
 from autograder.view.shapes import MONO, Drawing, Key, Shape, box, clip, group, text
-from autograder.view.text.gradient_values import GradientElement, finite, format_number, is_wrong, list_elements
+from autograder.view.text.gradient_values import (
+    GradientElement,
+    finite,
+    format_number,
+    gradient_name,
+    is_wrong,
+    list_elements,
+)
 from autograder.view.text.headline import is_refused, meaning, title
 from autograder.view.text.naming import count_noun
 from autograder.view.text.sentences import Sentences, decisive_frame, forecast_word
@@ -51,17 +58,20 @@ def draw_gradients(recording: Recording) -> Drawing | None:
     """
     if is_refused(recording.verdict):
         return None
-    leaves = sorted(recording.verdict.gradients.items(), key=lambda item: not is_wrong(item[1]))
+    gradients = recording.verdict.gradients
+    leaves = sorted(gradients.items(), key=lambda item: not is_wrong(item[1]))
     if not leaves:
         return None
     shown = [(name, *_choose(gradient, max(1, MOST // len(leaves)))) for name, gradient in leaves[:MOST]]
-    names = [f"{name}.grad{element.position}" for name, elements, _ in shown for element in elements]
+    names = [
+        gradient_name(name, gradients[name], element.position) for name, elements, _ in shown for element in elements
+    ]
     right = 24 + max(columns(clip(name, LONGEST)) for name in names) * MONO
     top, shapes = float(HEAD), [_heading(right)]
     for name, elements, rest in shown:
         axis = _axis(elements, right)
         for element in elements:
-            shapes.append(_row(f"{name}.grad{element.position}", element, axis, right, top))
+            shapes.append(_row(gradient_name(name, gradients[name], element.position), element, axis, right, top))
             top += ROW
         if rest:
             shapes.append(text(12, top + 12, rest, kind="none"))

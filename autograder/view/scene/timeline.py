@@ -18,7 +18,7 @@ from autograder.tape.recording.verdict_types import FaultyTensor, Fix, GraphFaul
 from autograder.view.scene.timeline_columns import ColumnMaker
 from autograder.view.scene.timeline_parts import VALUES, Column, Kind, Mark, Row, Timeline, short_place
 from autograder.view.shapes import clip
-from autograder.view.text.gradient_values import is_wrong, percent, short_values
+from autograder.view.text.gradient_values import gradient_name, is_wrong, percent, short_values
 from autograder.view.text.harm_sentences import WORDS, harm_words, harmed_tensor, through, where
 from autograder.view.text.headline import short_message, title
 from autograder.view.text.naming import count_noun, join_few
@@ -133,10 +133,15 @@ def _cause(recording: Recording, harm: Harm) -> str:
         line = where(harm.mutated_at[0], recording.programs[0].file)
         known = {"line": line, "tensor": harmed_tensor(harm), "through": through(harm)}
         cause = translated("{line} modified {tensor}{through}", **known)
-    known = {"name": name, "got": short_values(gradient.got), "right": short_values(gradient.true), "cause": cause}
+    known = {
+        "gradient": gradient_name(name, gradient),
+        "got": short_values(gradient.got),
+        "right": short_values(gradient.true),
+        "cause": cause,
+    }
     if gradient.off and max(len(known["got"]), len(known["right"])) > VALUES:
-        return translated("{name}.grad is off by {off}, because {cause}", off=percent(gradient.off), **known)
-    return translated("{name}.grad is {got} instead of {right}, because {cause}", **known)
+        return translated("{gradient} is off by {off}, because {cause}", off=percent(gradient.off), **known)
+    return translated("{gradient} is {got} instead of {right}, because {cause}", **known)
 
 
 def _refused(recording: Recording, harm: Harm) -> Harm:

@@ -108,9 +108,11 @@ def gradient_line(name: str, gradient: Gradient, compared: bool = True, width: i
     return clip(line, width or len(line))
 
 
-def gradient_name(name: str, gradient: Gradient) -> str:
-    """Return how a text calls a leaf's gradient: as the program reads it, unless `autograd.grad` returned it."""
-    return f"{name}.grad" if gradient.returned is UNSET else translated("The gradient of {name}", name=name)
+def gradient_name(name: str, gradient: Gradient, position: str = "") -> str:
+    """Return the text for a leaf's gradient or an element of it: `w.grad`, unless `autograd.grad` returned it."""
+    if gradient.returned is UNSET:
+        return f"{name}.grad{position}"
+    return translated("The gradient of {name}", name=name + position)
 
 
 def _values_line(name: str, gradient: Gradient, compared: bool, shown: int) -> str:

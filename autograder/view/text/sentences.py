@@ -11,7 +11,7 @@ from autograder.tape.recording.schema import Recording, SavedEdge, Step, Write, 
 from autograder.tape.recording.verdict_types import Outcome
 from autograder.view.playback import Frame, Playback, lines_of_refusal
 from autograder.view.shapes import clip
-from autograder.view.text.gradient_values import is_wrong, short_values
+from autograder.view.text.gradient_values import gradient_name, is_wrong, short_values
 from autograder.view.text.headline import about_refused, headline, is_refused
 from autograder.view.text.naming import MOST, NAMELESS, TensorNames, count_noun, join_few
 
@@ -408,8 +408,9 @@ class Sentences:
         wrong = [(name, one) for name, one in verdict.gradients.items() if one.got is not None and is_wrong(one)]
         for name, gradient in reversed(wrong):
             got, right = short_values(gradient.got), short_values(gradient.true)
+            named = gradient_name(name, gradient)
             parts.append(
-                translated("{name}.grad is {got}; the right value is {right}.", name=name, got=got, right=right)
+                translated("{gradient} is {got}; the right value is {right}.", gradient=named, got=got, right=right)
             )
         return parts
 
