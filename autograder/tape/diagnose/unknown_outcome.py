@@ -42,9 +42,8 @@ def is_foreign(problem: Problem, in_backward: bool, source: str) -> bool:
         source: the source of the file that raised it.
     """
     is_builtin = isinstance(getattr(builtins, problem.type, None), type)
-    if (
-        is_builtin and problem.type not in _TYPES or problem.type == "UnpicklingError"
-    ):  # `torch.load` tells of checkpoints
+    # `torch.load` raises UnpicklingError with a text about checkpoints.
+    if (is_builtin and problem.type not in _TYPES) or problem.type == "UnpicklingError":
         return True
     lines = source.splitlines()
     line = lines[problem.line - 1].strip() if problem.line and problem.line <= len(lines) else ""

@@ -113,9 +113,7 @@ class GradientFlow:
         self.last_call: StartedCall | None = None
         # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
         self.constants: dict[Place, tuple[EarlierGradient, Place]] = {}
-        self._earlier_by_value: dict[
-            int, EarlierGradient
-        ] = {}  # by id of a value, a gradient that it was computed from
+        self._earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
         self._spent: dict[int, Place | None] = {}
         self._writes = 0
 
@@ -170,20 +168,18 @@ class GradientFlow:
             targets = sources if len(sources) == 1 else call.asked
             for (_, tracked), target in zip(results, targets, strict=False):
                 known = target if len(targets) == len(results) else None
-                self._earlier_by_value.setdefault(tracked.id, EarlierGradient(tracked, call, known))
-        elif torch.is_grad_enabled() and name != "detach" and (earlier := self._earlier_gradient(sources)) is not None:
+                self._earlier.setdefault(tracked.id, EarlierGradient(tracked, call, known))
+        elif torch.is_grad_enabled() and name != "detach" and (earlier := self._earlier_of(sources)) is not None:
             # A parameter that a step updates is not a function of its gradient.
-            self._earlier_by_value |= {tracked.id: earlier for _, tracked in results if not tracked.leaf}
+            self._earlier |= {tracked.id: earlier for _, tracked in results if not tracked.leaf}
 
-    def _earlier_gradient(self, sources: Iterable[TrackedTensor]) -> EarlierGradient | None:
-        return next(
-            (self._earlier_by_value[source.id] for source in sources if source.id in self._earlier_by_value), None
-        )
+    def _earlier_of(self, sources: Iterable[TrackedTensor]) -> EarlierGradient | None:
+        return next((self._earlier[source.id] for source in sources if source.id in self._earlier), None)
 
     def _add(self, inputs: list[Any], sources: list[TrackedTensor], here: Place) -> None:
         """Note a number without a graph that was computed from a gradient, if it is added to a tensor with a graph."""
         for tensor, tracked in zip(inputs, sources, strict=True):
-            earlier = self._earlier_by_value.get(tracked.id)
+            earlier = self._earlier.get(tracked.id)
             # A value that was detached on purpose has a cut. The gradient of a number may update it: `w - lr * grad`.
             if earlier is None or tensor.requires_grad or tensor.dim() or tracked.id in self._of_value:
                 continue
@@ -274,7 +270,7 @@ class GradientFlow:
         here: Place,
     ) -> None:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
-        asked, cut, of = targets if call.asked else [], self.origin(roots), self._earlier_gradient(roots)
+        asked, cut, of = targets if call.asked else [], self.origin(roots), self._earlier_of(roots)
         recording = torch.is_grad_enabled()
         if not recording and all(node is None for node in nodes):
             self.steps.go_on_without_recording()
