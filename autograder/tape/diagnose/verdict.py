@@ -197,7 +197,9 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
             calls=f"{excerpt.calls:,}",
         )
     shown = Message("excerpt.one_call|call number {first} is recorded line by line.", first=excerpt.first)
-    if excerpt.last > excerpt.first:
+    if excerpt.first > excerpt.calls:  # an error ended the program later
+        shown = Message("excerpt.after_last|only the statements after the last one are recorded.")
+    elif excerpt.last > excerpt.first:
         known = {"first": excerpt.first, "last": excerpt.last}
         shown = Message("excerpt.calls_shown|numbers {first} to {last} are recorded line by line.", **known)
     if is_out_of_time(evidence.runs.observed.error):
