@@ -139,7 +139,8 @@ def names_in(frames: list[FrameType]) -> dict[int, str]:
     for frame in frames:
         reached = [pair for name, value in _variables(frame) for pair in _modules(value, name)]
         # A variable comes before a path to it through an object, such as `checkpoints.modules['model']`.
-        named = {id(module) for path, module in reached if path.isidentifier() and path not in late_variables(frame)}
+        late = late_variables(frame)
+        named = {id(module) for path, module in reached if path.isidentifier() and path not in late}
         modules += [(path, module) for path, module in reached if path.isidentifier() or id(module) not in named]
     inner = {id(part) for _, module in modules for part in list(module.modules())[1:]}
     for path, module in modules:
