@@ -71,7 +71,9 @@ def note_of(fault: GraphFault, file: str) -> str:
 def verdict_of(evidence: Evidence) -> Verdict:
     """Return the verdict without fixes: the outcome, its harms, and each gradient with the correct one."""
     rename_targets(evidence)
-    harms = find_harms(evidence.explaining) if evidence.outcome != "correct" else ()
+    # A recording that ended before a backward call contains neither the modification nor the node that raised.
+    is_blind = evidence.outcome == "correct" or is_out_of_time(evidence.runs.observed.error)
+    harms = () if is_blind else find_harms(evidence.explaining)
     compiled = compiled_notes(evidence) if isinstance(evidence, CompiledEvidence) else ()
     faults, gradients = find_graph_faults(evidence), shown_gradients(evidence)
     notes = (

@@ -20,7 +20,7 @@ from autograder.tape.oracle.gradient_comparison import (
 from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.finished_run import CompilingTookTooLong, Run, time_was_up
+from autograder.tape.run.finished_run import CompilingTookTooLong, Run, is_out_of_time, time_was_up
 from autograder.tape.run.runner import Runner
 from autograder.tape.run.snapshot import Snapshot
 
@@ -146,13 +146,18 @@ def _recorded(runner: Runner, plain: Run, copies: ClonedSavesRun, meant: Run, sc
 
 
 def _observe(runner: Runner, first: int) -> tuple[Observer, Run]:
-    """Return the observed run, repeated with checks after every statement if the line of a modification is uncertain."""
+    """Return the observed run, repeated with checks after every statement if the line of a modification is uncertain.
+
+    A repetition that does not end in time records less than the first run.
+    """
     observer = Observer(runner.program, first=first)
     observed = runner.run_again(observer)
     focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
-    if focus:
-        observer = Observer(runner.program, focus, first)
-        observed = runner.run_again(observer)
+    if focus and observed.took < budget_in_force().left:
+        closer = Observer(runner.program, focus, first)
+        again = runner.run_again(closer)
+        if not is_out_of_time(again.error) and len(again.calls) >= len(observed.calls):
+            return closer, again
     return observer, observed
 
 
