@@ -305,6 +305,7 @@ class Observer(Listener):
         state = self.state
         if state.steps >= self._each and self._functions.heard == self._seen and not self._can_be_modified():
             state.skipped += complete
+            self.apart.count(activation, complete)
             return
         self._seen = self._functions.heard
         self._look(activation, complete)

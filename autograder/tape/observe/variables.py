@@ -131,6 +131,8 @@ class LinesApart:
     def is_ignored(self, name: str, inputs: list[torch.Tensor]) -> bool:
         """Return whether to ignore a call. A line that once used another tensor is never ignored again."""
         top = self.state.statements.top
+        if name == "grad" and inputs[0].is_leaf and inputs[0].grad is None:
+            return True  # a step without gradients reads them, and changes nothing
         if top is None or self._rounds.get((top.file, top.line), 0) < 0:
             return False
         memories = self._memories(inputs) if self._is_plain(name) else None
