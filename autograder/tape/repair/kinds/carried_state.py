@@ -17,6 +17,7 @@ from autograder.tape.repair.edits import (
     every,
     insert,
     paths_in,
+    read_unbound,
     remove_header,
 )
 from autograder.tape.repair.inplace_finder import called
@@ -64,16 +65,17 @@ def of_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
 
 
 def of_methods(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
-    """Yield the attributes that a method computes from their previous values."""
+    """Yield the attributes that a method computes from their previous values, possibly in several statements."""
     for method in source.statements():
         if not isinstance(method, ast.FunctionDef):
             continue
-        for statement in (statement for statement in method.body if isinstance(statement, ast.Assign)):
-            for name in sorted(paths_in(statement, ast.Store) & paths_in(statement, ast.Load)):
-                if name.startswith("self."):
-                    for text in (one_tensor(name), several(name)):
-                        yield name, (before(source, statement, text),)
-                        yield name, (before(source, statement, f"if {name} is not None:\n{source.unit}{text}"),)
+        stored = set().union(*(paths_in(statement, ast.Store) for statement in method.body))
+        for name in dict.fromkeys(read_unbound(method.body, set())):
+            if name.startswith("self.") and name in stored:
+                reader = next(statement for statement in method.body if name in paths_in(statement, ast.Load))
+                for text in (one_tensor(name), several(name)):
+                    yield name, (before(source, reader, text),)
+                    yield name, (before(source, reader, f"if {name} is not None:\n{source.unit}{text}"),)
 
 
 def of_functions(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
