@@ -204,6 +204,11 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
             names=names,
         )
         change = Message("optimizer.once|Make it once, before the optimizer, and pass its parameters to the optimizer.")
+        if all(steps.outlives(tensor) for tensor in tensors):
+            change = Message(
+                "optimizer.pass_or_freeze|Pass its parameters to the optimizer, or call requires_grad_(False) on them "
+                "if they should keep these values."
+            )
         if not tensors[0].parameter:
             message = Message(
                 "optimizer.unheld_leaf|each backward adds to the gradient of {names}, which is made here, but no "

@@ -212,11 +212,15 @@ class OptimizerSteps:
         self._searched |= {tracked.id for tracked in asked.values()}
         self.unheld |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
 
+    def outlives(self, tracked: TrackedTensor) -> bool:
+        """Return whether the gradient of a leaf is filled before several steps, so that no step makes it anew."""
+        return len(self._filled_before[tracked.id]) > 1
+
     def _is_setting(self, tracked: TrackedTensor, leaf: torch.Tensor) -> bool:
         """Return whether a leaf outlives a step and has one value, as `torch.zeros(1, requires_grad=True)`. Data has several."""
         values = elements_of(leaf)
         is_dense = values.layout == torch.strided
-        return len(self._filled_before[tracked.id]) > 1 and is_dense and bool((values == values.flatten()[0]).all())
+        return self.outlives(tracked) and is_dense and bool((values == values.flatten()[0]).all())
 
 
 @functools.cache
