@@ -175,11 +175,7 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
             "note.large_storages|Storages over 64 MiB were only sampled; a small modification of one may have been missed."
         )
     if state.skipped:
-        yield counted_message(
-            state.skipped,
-            "note.skipped.one|{count} statement that autograd did not record is not listed.",
-            "note.skipped|{count} statements that autograd did not record are not listed.",
-        )
+        yield Message("note.skipped|Statements of a long run that autograd did not record are not listed.")
     if len(state.finished_steps) >= STEPS:
         yield Message("note.first|Only the first {count} statements are listed one by one.", count=f"{STEPS:,}")
 

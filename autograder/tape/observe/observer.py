@@ -46,6 +46,8 @@ CALLS = 10_000  # number of PyTorch calls that are always processed; a statement
 UNSEEN = -2  # a number of calls that no function mode has
 # Number of statements between checks for scripted functions, each of which takes as long as 20 statements.
 SCRIPTED = 32
+# Number of statements in a row without a call, after which none is traced until the next call.
+QUIET = 100
 
 
 def unseen(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,6 +106,7 @@ class Observer(Listener):
         self.closed = False
         self._each = math.inf if focus else EACH  # number of statements that are checked in any case
         self._seen = UNSEEN  # number of calls that were not ignored, at the last check
+        self._quiet = 0  # number of statements since then
         self._first, self._is_asleep = first, first > 0
 
     @contextmanager
@@ -227,8 +230,14 @@ class Observer(Listener):
         is_long = self.state.steps >= self._each or (self._each == EACH and self._functions.heard >= CALLS)
         if is_long and self._is_ignored(name, inputs):
             return True
+        self._go_on()
         self._call_begins(name, inputs)
         return False
+
+    def _go_on(self) -> None:
+        """Trace statements again."""
+        if self.statements.is_paused:
+            self.statements.resume(sys._getframe(1))
 
     @unseen
     def _is_ignored(self, name: str, inputs: list[torch.Tensor]) -> bool:
@@ -306,8 +315,11 @@ class Observer(Listener):
         if state.steps >= self._each and self._functions.heard == self._seen and not self._can_be_modified():
             state.skipped += complete
             self.apart.count(activation, complete)
+            self._quiet += 1
+            if self._quiet >= QUIET:
+                self.statements.pause()
             return
-        self._seen = self._functions.heard
+        self._seen, self._quiet = self._functions.heard, 0
         self._look(activation, complete)
 
     def _can_be_modified(self) -> bool:
@@ -365,11 +377,13 @@ class Observer(Listener):
     def before_backward(self, call: Backward) -> None:
         """Check the saved tensors that backward will use."""
         self._seen = UNSEEN
+        self._go_on()
         if not self._is_asleep:
             self._backward_begins(call)
 
     def after_backward(self, call: Backward) -> None:
         """Record the effects of backward, or start to observe if the recorded part of the run begins here."""
+        self._go_on()
         if not self._is_asleep:
             self._backward_ended(call)
             return
@@ -386,10 +400,13 @@ class Observer(Listener):
     def _backward_ended(self, call: Backward) -> None:
         self.backwards.end(call)
 
-    @unseen
     def _optimizer_steps(self, optimizer: torch.optim.Optimizer) -> None:
-        if self._is_asleep:
-            return
+        if not self._is_asleep:
+            self._go_on()
+            self._optimizer_begins(optimizer)
+
+    @unseen
+    def _optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None:
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         pairs = [(parameter, self.links.meet(parameter)) for parameter in parameters]
         if any(tracked.id not in self.state.flow.held for _, tracked in pairs):

@@ -54,7 +54,7 @@ class RunState:
         self.finished_steps: list[StepBuilder] = []
         self._here = _StepOfThread()
         self.steps = 0
-        self.skipped = 0  # number of statements in a long run that did not call PyTorch
+        self.skipped = 0  # number of traced statements in a long run that did not call PyTorch
         self.calls = 0
         self.backward_calls: list[BackwardCall] = []
         self.buffers: dict[Memory, Buffer] = {}

@@ -72,6 +72,7 @@ class Activation:
 class _CallsOfThread(threading.local):
     def __init__(self) -> None:
         self.stack: list[Activation] = []
+        self.is_paused = False
 
 
 class Statements:
@@ -94,7 +95,7 @@ class Statements:
         self._main = threading.get_ident()
         self.threads = False
         self.entered = itertools.count(1)
-        self._owned: dict[CodeType, bool] = {}
+        self._owned: dict[int, tuple[CodeType, bool]] = {}
 
     @contextmanager
     def traced(self, *, begun: bool = True) -> Iterator[None]:
@@ -115,27 +116,58 @@ class Statements:
         """The active calls of the user's functions in this thread, outermost first."""
         return self._here.stack
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether this thread is not traced until `resume` is called."""
+        return self._here.is_paused
+
+    def pause(self) -> None:
+        """Stop to trace this thread."""
+        self._here.is_paused = True
+        sys.settrace(None)
+
     def resume(self, frame: FrameType | None) -> None:
-        """Start to trace a running program: add the active calls of the user's functions that led to `frame`."""
-        callers = []
+        """Start to trace a running program: its active calls of the user's functions are those that led to `frame`."""
+        self._here.is_paused, callers = False, []
         while frame is not None:
-            callers.append(frame)
+            if self._is_followed(frame.f_code):
+                callers.append(frame)
             frame = frame.f_back
-        for caller in reversed(callers):
-            if self._follows(caller.f_code):
-                self._enter(caller)
-                top = self.stack[-1]
-                top.event_line = caller.f_lineno
-                top.line, top.declares = top.starts.get(caller.f_lineno, (caller.f_lineno, False))
-                caller.f_trace = self._local
+        callers.reverse()
+        same = 0
+        while same < min(len(callers), len(self.stack)) and self.stack[same].frame is callers[same]:
+            same += 1
+        while len(self.stack) > same:
+            self.left(self.stack.pop())
+        for caller in callers[same:]:
+            self._enter(caller)
+        for active in self.stack:
+            active.event_line = active.frame.f_lineno
+            active.line, active.declares = active.starts.get(active.event_line, (active.event_line, False))
+            active.frame.f_trace = self._local
         sys.settrace(self._call)
 
     def here(self) -> Place:
         """Return the line that runs now, which is the line that a traceback would name within a statement of several lines."""
-        if not self.stack:
+        frame = self.frame
+        if frame is None:
             return Place(self.program.file, 1, "")
-        top = self.stack[-1]
-        return place(self.program, top.frame.f_code.co_filename, top.frame.f_lineno)
+        return place(self.program, frame.f_code.co_filename, frame.f_lineno)
+
+    @property
+    def frame(self) -> FrameType | None:
+        """The frame of the user's function that runs now."""
+        if not self.is_paused:
+            return self.stack[-1].frame if self.stack else None
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not self._is_followed(frame.f_code):
+            frame = frame.f_back
+        return frame
+
+    def line_of(self, frame: FrameType) -> tuple[str, int]:
+        """Return the file of a frame, and the first line of its current statement."""
+        file = frame.f_code.co_filename
+        return file, self._starts_in(file).get(frame.f_lineno, (frame.f_lineno, False))[0]
 
     def place_of(self, activation: Activation) -> Place:
         """Return the first line of the current statement of an activation."""
@@ -158,11 +190,7 @@ class Statements:
         return [activation.frame for activation in self.stack]
 
     def _call(self, frame: Any, event: Any, _argument: Any) -> Any:
-        code = frame.f_code
-        owned = self._owned.get(code)
-        if owned is None:
-            owned = self._owned[code] = self._follows(code)
-        if not owned or event != "call":
+        if not self._is_followed(frame.f_code) or event != "call":
             return None
         stack = self._here.stack
         if stack:
@@ -173,10 +201,19 @@ class Statements:
             self.called(stack[-1])
         return self._local
 
-    def _follows(self, code: CodeType) -> bool:
+    def _is_followed(self, code: CodeType) -> bool:
         """Return whether a code object belongs to the user and runs statements. The body of a class only declares."""
-        body_of_class = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
-        return self.program.owns(code.co_filename) and not body_of_class and code.co_name not in _BETWEEN
+        known = self._owned.get(id(code))  # its hash takes longer, because it depends on all constants
+        if known is None:
+            body_of_class = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
+            owned = self.program.owns(code.co_filename) and not body_of_class and code.co_name not in _BETWEEN
+            known = self._owned[id(code)] = code, owned
+        return known[1]
+
+    def _starts_in(self, file: str) -> dict[int, tuple[int, bool]]:
+        if file not in self._starts:
+            self._starts[file] = statements_of(file)
+        return self._starts[file]
 
     def _enter(self, frame: FrameType) -> None:
         parent = self.stack[-1] if self.stack else None
@@ -188,9 +225,7 @@ class Statements:
         # priority.
         depth = parent.depth + (not inner) if parent else int(elsewhere)
         file = frame.f_code.co_filename
-        if file not in self._starts:
-            self._starts[file] = statements_of(file)
-        self.stack.append(Activation(next(self.entered), frame, function, depth, file, self._starts[file]))
+        self.stack.append(Activation(next(self.entered), frame, function, depth, file, self._starts_in(file)))
 
     def _local(self, frame: Any, event: Any, _argument: Any) -> Any:
         stack = self._here.stack

@@ -126,23 +126,29 @@ class LinesApart:
     def __init__(self, state: RunState, watcher: MemoryWatcher):
         self.state, self.watcher = state, watcher
         self._rounds: dict[tuple[str, int], int] = {}
-        self._used: dict[Memory, tuple[str, int, str, int]] = {}
+        self._within: dict[tuple[str, int], tuple[str, int]] = {}  # function and depth of a line
+        self._used: dict[Memory, tuple[str, int]] = {}
 
     def is_ignored(self, name: str, inputs: list[torch.Tensor]) -> bool:
         """Return whether to ignore a call. A line that once used another tensor is never ignored again."""
-        top = self.state.statements.top
         if name == "grad" and inputs[0].is_leaf and inputs[0].grad is None:
             return True  # a step without gradients reads them, and changes nothing
-        if top is None or self._rounds.get((top.file, top.line), 0) < 0:
+        statements = self.state.statements
+        frame = statements.frame
+        if frame is None:
+            return False
+        line = statements.line_of(frame)
+        rounds = self._rounds.setdefault(line, 0)
+        if rounds < 0:
             return False
         memories = self._memories(inputs) if self._is_plain(name) else None
         if memories is None:
-            self._rounds[top.file, top.line] = -1
+            self._rounds[line] = -1
             return False
-        if self._rounds.setdefault((top.file, top.line), 0) < ROUNDS:
+        if rounds < ROUNDS:
             return False
         for memory in memories:
-            self._used[memory] = top.file, top.line, top.function, top.depth
+            self._used[memory] = line
         return True
 
     def _is_plain(self, name: str) -> bool:
@@ -171,19 +177,19 @@ class LinesApart:
     def count(self, activation: Activation, complete: bool) -> None:
         """Count a round of a line."""
         line = activation.file, activation.line
-        if complete and line in self._rounds and self._rounds[line] >= 0:
+        if complete and self._rounds.get(line, -1) >= 0:
             self._rounds[line] += 1
+            self._within[line] = activation.function, activation.depth
 
     def note_writes(self, writes: Writes) -> None:
         """Record the modifications by ignored calls, each as a step of the last line that used the memory."""
-        used, self._used = self._used, {}
-        state = self.state
-        for memory, (file, line, function, depth) in used.items():
-            state.place = here = place(state.statements.program, file, line)
+        used, self._used, state = self._used, {}, self.state
+        for memory, line in used.items():
+            state.place = here = place(state.statements.program, *line)
             for tracked in state.tensors.at(memory):
                 tensor = tracked.ref()
                 if tensor is not None:
                     writes.check(tracked, tensor, written_through(here.text)[1])
             state.place = None
             if state.current_step.has_effects:
-                state.close(here, function, depth)
+                state.close(here, *self._within[line])

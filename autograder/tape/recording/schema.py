@@ -319,7 +319,7 @@ class Recording(msgspec.Struct, frozen=True):
     """The full record of a run: input of pictures, reports and lessons.
 
     Attributes:
-        unlisted: number of statements that ran and are not a step; unset if all of them are.
+        unlisted: number of statements that ran and are not a step, or a part of it; unset if all of them are steps.
     """
 
     version: int
