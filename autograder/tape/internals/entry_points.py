@@ -184,7 +184,7 @@ TENSORS = {"data", "grad", "T", "H", "mT", "mH", "real", "imag", "_grad"}
 
 def function_name(func: Callable[..., Any]) -> str:
     """Return a short name of the called function: "add_", "data" to read an attribute, "data =" to assign it, "" for metadata."""
-    name = getattr(func, "__name__", str(func))
+    name = getattr(func, "__name__", None) or str(func)
     if name not in ("__get__", "__set__"):
         return name
     attribute = getattr(getattr(func, "__self__", None), "__name__", "")

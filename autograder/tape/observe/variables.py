@@ -11,12 +11,13 @@ import torch
 
 from autograder.tape.internals.entry_points import EXPOSING
 from autograder.tape.internals.mode_stack import is_tracing
+from autograder.tape.internals.tensor_fields import base_of
 from autograder.tape.observe.links import Links
 from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import bindings
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import Activation, place
-from autograder.tape.observe.tensors import FOREIGN
+from autograder.tape.observe.tensors import FOREIGN, TrackedTensor
 from autograder.tape.observe.writes import Writes, written_through
 from autograder.tape.recording.schema import NameChange
 from autograder.tape.run.graph_walk import standing
@@ -128,6 +129,7 @@ class LinesApart:
         self._rounds: dict[tuple[str, int], int] = {}
         self._within: dict[tuple[str, int], tuple[str, int]] = {}  # function and depth of a line
         self._used: dict[Memory, tuple[str, int]] = {}
+        self._apart: set[TrackedTensor] = set()  # those that are known to be apart until the next other call
 
     def is_ignored(self, name: str, inputs: list[torch.Tensor]) -> bool:
         """Return whether to ignore a call. A line that once used another tensor is never ignored again."""
@@ -161,17 +163,24 @@ class LinesApart:
         """Return the known storages of tensors that no graph reaches, or None if a graph reaches one of them."""
         state, found = self.state, []
         for tensor in inputs:
+            if tensor.requires_grad:
+                return None
+            tracked, base = state.tensors.get(tensor), base_of(tensor)
+            known = state.tensors.get(base) if tracked is None and base is not None else tracked
+            if known in self._apart:
+                found.append(known.memory)
+                continue
             address = address_of(tensor)
-            if address is None or tensor.requires_grad:
+            if address is None or (tracked is not None and state.flow.origin([tracked]) is not None):
                 return None
-            memory, tracked = state.memories.at.get(address[0]), state.tensors.get(tensor)
-            if tracked is not None and state.flow.origin([tracked]) is not None:
-                return None
+            memory = state.memories.at.get(address[0])
             if memory is not None:
                 living = (tracked.ref() for tracked in state.tensors.at(memory))
                 if memory.saves or any(tensor is not None and standing(tensor)[0] for tensor in living):
                     return None
                 found.append(memory)
+                if tracked is not None:
+                    self._apart.add(tracked)
         return found
 
     def count(self, activation: Activation, complete: bool) -> None:
@@ -184,6 +193,7 @@ class LinesApart:
     def note_writes(self, writes: Writes) -> None:
         """Record the modifications by ignored calls, each as a step of the last line that used the memory."""
         used, self._used, state = self._used, {}, self.state
+        self._apart.clear()
         for memory, line in used.items():
             state.place = here = place(state.statements.program, *line)
             for tracked in state.tensors.at(memory):

@@ -30,7 +30,8 @@ def tensors(value: object, depth: int = 3) -> list[torch.Tensor]:
 
 def input_tensors(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> list[torch.Tensor]:
     """Return the tensors among the arguments of a call, without the earlier copies, which `copy.deepcopy` passes to each call."""
-    return [*tensors(args[:1] if name == "__deepcopy__" else args), *tensors(options)]
+    found = tensors(args[:1] if name == "__deepcopy__" else args)
+    return found + tensors(options) if options else found
 
 
 class CallMode(TorchFunctionMode):
@@ -96,11 +97,13 @@ class Functions(CallMode):
             return func(*args, **options)
         self._handling += 1
         try:
-            inputs = [*tensors(options.get("out")), *input_tensors(name, args, options)]
+            inputs = input_tensors(name, args, options)
+            if "out" in options:
+                inputs[:0] = tensors(options["out"])
             is_ignored = self.before(name, inputs)
             self.heard += not is_ignored
             result = func(*args, **options)
-            if is_ignored and not any(tensor.requires_grad for tensor in tensors(result)):
+            if is_ignored and not any([tensor.requires_grad for tensor in tensors(result)]):
                 return result
             self.numbers = [argument for argument in args if isinstance(argument, float)]
             self.after(name, inputs, result, count)
