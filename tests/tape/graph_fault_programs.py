@@ -42,11 +42,7 @@ class FaultyProgram:
 
 
 PROGRAMS = (
-    FaultyProgram(
-        "values become a leaf, and a layer passes detached values on",
-        "graph cut",
-        "correct",
-        """
+    FaultyProgram("values become a leaf, and a layer passes detached values on", "graph cut", "correct", """
         def train(layer, x):
             optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
             for _ in range(2):
@@ -62,9 +58,7 @@ PROGRAMS = (
         """,
         ((".detach().requires_grad_().mean()", ".mean()"),),
     ),
-    FaultyProgram(
-        "values are swapped, and gradients cleared", "gradient cleared before the step", "correct",
-        """
+    FaultyProgram("values are swapped, and gradients cleared", "gradient cleared before the step", "correct", """
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -82,9 +76,7 @@ PROGRAMS = (
         """,
         (("    optimizer.zero_grad()\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),),
     ),
-    FaultyProgram(
-        "step_binds_the_name", "leaf lost", "raises-backward",
-        """
+    FaultyProgram("step_binds_the_name", "leaf lost", "raises-backward", """
         w = torch.zeros(2, requires_grad=True)
         x, y = torch.ones(3, 2), torch.ones(3)
         for _ in range(2):
@@ -95,9 +87,7 @@ PROGRAMS = (
         """,
         (("w = w - 0.1 * w.grad", "w -= 0.1 * w.grad\n        w.grad = None"),),
     ),
-    FaultyProgram(
-        "loop_binds_its_variable", "leaf lost", "correct",
-        """
+    FaultyProgram("loop_binds_its_variable", "leaf lost", "correct", """
         net = nn.Linear(2, 1)
         for _ in range(2):
             net.zero_grad()
@@ -108,9 +98,7 @@ PROGRAMS = (
         """,
         (("p = p - 0.1 * p.grad", "p -= 0.1 * p.grad"),),
     ),
-    FaultyProgram(
-        "copy_of_a_list", "graph cut", "raises-backward",
-        """
+    FaultyProgram("copy_of_a_list", "graph cut", "raises-backward", """
         net = nn.Linear(2, 1)
         outputs = [net(row).squeeze() for row in torch.ones(3, 2)]
         together = torch.tensor(outputs)  # fault
@@ -118,9 +106,7 @@ PROGRAMS = (
         """,
         (("torch.tensor(outputs)", "torch.stack(outputs)"),),
     ),
-    FaultyProgram(
-        "loss_made_a_leaf", "graph cut", "correct",
-        """
+    FaultyProgram("loss_made_a_leaf", "graph cut", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         value = net(torch.ones(3, 2)).pow(2).mean().item()  # fault
@@ -130,9 +116,7 @@ PROGRAMS = (
         """,
         (("pow(2).mean().item()", "pow(2).mean()"), ("torch.tensor(value, requires_grad=True)", "value")),
     ),
-    FaultyProgram(
-        "variable_of_a_value", "graph cut", "correct",
-        """
+    FaultyProgram("variable_of_a_value", "graph cut", "correct", """
         from torch.autograd import Variable
         net, head = nn.Linear(2, 2), nn.Linear(4, 1)
         optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
@@ -143,9 +127,7 @@ PROGRAMS = (
         """,
         (("Variable(part)", "part * 1"),),
     ),
-    FaultyProgram(
-        "output_made_a_parameter", "graph cut", "correct",
-        """
+    FaultyProgram("output_made_a_parameter", "graph cut", "correct", """
         net, head = nn.Linear(2, 3), nn.Linear(3, 1)
         optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
         for _ in range(2):
@@ -156,9 +138,7 @@ PROGRAMS = (
         """,
         (("nn.Parameter(net(torch.ones(3, 2)))", "net(torch.ones(3, 2))"),),
     ),
-    FaultyProgram(
-        "through_numpy", "graph cut", "correct",
-        """
+    FaultyProgram("through_numpy", "graph cut", "correct", """
         net = nn.Linear(2, 1)
         scores = net(torch.ones(3, 2)).detach().numpy()  # fault
         loss = torch.from_numpy(scores ** 2).sum()
@@ -167,9 +147,7 @@ PROGRAMS = (
         """,
         ((".detach().numpy()", ""), ("torch.from_numpy(scores ** 2)", "(scores ** 2)"), ("loss.requires_grad_()\n", "")),
     ),
-    FaultyProgram(
-        "penalty_as_a_number", "graph cut", "correct",
-        """
+    FaultyProgram("penalty_as_a_number", "graph cut", "correct", """
         net = nn.Linear(2, 1)
         norm = sum(p.pow(2).sum() for p in net.parameters())
         loss = net(torch.ones(3, 2)).pow(2).mean() + 0.1 * norm.item()  # fault
@@ -177,9 +155,7 @@ PROGRAMS = (
         """,
         (("norm.item()", "norm"),),
     ),
-    FaultyProgram(
-        "forward_without_recording", "graph cut", "correct",
-        """
+    FaultyProgram("forward_without_recording", "graph cut", "correct", """
         body, head = nn.Linear(2, 3), nn.Linear(3, 1)
         optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()])
         with torch.no_grad():
@@ -189,18 +165,14 @@ PROGRAMS = (
         """,
         (("with torch.no_grad():", "if True:"),),
     ),
-    FaultyProgram(
-        "a_choice_has_no_slope", "graph cut", "raises-backward",
-        """
+    FaultyProgram("a_choice_has_no_slope", "graph cut", "raises-backward", """
         net = nn.Linear(2, 3)
         chosen = net(torch.ones(4, 2)).argmax(dim=1)  # fault
         (chosen.float() - 1).pow(2).mean().backward()
         """,
         ((".argmax(dim=1)", ".softmax(dim=1)[:, 0]"), ("chosen.float()", "chosen")),
     ),
-    FaultyProgram(
-        "gradients_add_up", "gradient not cleared", "correct",
-        """
+    FaultyProgram("gradients_add_up", "gradient not cleared", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(3):
@@ -210,9 +182,19 @@ PROGRAMS = (
         """,
         (("    loss.backward()", "    optimizer.zero_grad()\n    loss.backward()"),),
     ),
-    FaultyProgram(
-        "cleared_too_early", "gradient cleared before the step", "correct",
-        """
+    FaultyProgram("another_loss_left_its_gradient", "gradient of another loss", "correct", """
+        g, d = nn.Linear(2, 2), nn.Linear(2, 1)
+        first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (g, d))
+        for _ in range(2):
+            g.zero_grad(), d.zero_grad()
+            d(g(torch.ones(4, 2))).mean().backward()
+            first.step()
+            d(torch.ones(4, 2)).pow(2).mean().backward()  # fault
+            second.step()
+        """,
+        (("    first.step()\n", "    first.step(), d.zero_grad()\n"),),
+    ),
+    FaultyProgram("cleared_too_early", "gradient cleared before the step", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(2):
@@ -222,9 +204,7 @@ PROGRAMS = (
         """,
         (("    optimizer.zero_grad()\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),),
     ),
-    FaultyProgram(
-        "optimizer_of_the_original", "optimizer of other parameters", "correct",
-        """
+    FaultyProgram("optimizer_of_the_original", "optimizer of other parameters", "correct", """
         import copy
         first = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(first.parameters(), lr=0.1)
@@ -234,9 +214,7 @@ PROGRAMS = (
         """,
         (("first.parameters(), lr=0.1)\nnet = copy.deepcopy(first)", "first.parameters(), lr=0.1)\nnet = first"),),
     ),
-    FaultyProgram(
-        "carried_state", "graph used again", "raises-backward",
-        """
+    FaultyProgram("carried_state", "graph used again", "raises-backward", """
         cell, state = nn.RNNCell(2, 3), torch.zeros(1, 3)
         for _ in range(2):
             state = cell(torch.ones(1, 2), state)  # fault
@@ -244,9 +222,7 @@ PROGRAMS = (
         """,
         (("state.sum().backward()", "state.sum().backward()\n    state = state.detach()"),),
     ),
-    FaultyProgram(
-        "table_that_is_kept", "graph used again", "raises-backward",
-        """
+    FaultyProgram("table_that_is_kept", "graph used again", "raises-backward", """
         class Angles(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -264,9 +240,7 @@ PROGRAMS = (
         """,
         (("if self.cached is None", "if True"),),
     ),
-    FaultyProgram(
-        "two_losses_of_one_graph", "graph used again", "raises-backward",
-        """
+    FaultyProgram("two_losses_of_one_graph", "graph used again", "raises-backward", """
         net = nn.Linear(2, 3)
         shared = net(torch.ones(1, 2)).exp()  # fault
         first, second = shared.sum(), shared.pow(2).sum()
@@ -275,18 +249,14 @@ PROGRAMS = (
         """,
         (("first.backward()\nsecond.backward()", "(first + second).backward()"),),
     ),
-    FaultyProgram(
-        "scaled_leaf", "gradient of a tensor that is not a leaf", "raises-forward",
-        """
+    FaultyProgram("scaled_leaf", "gradient of a tensor that is not a leaf", "raises-forward", """
         w = 0.1 * torch.ones(2, requires_grad=True)
         w.pow(2).sum().backward()
         step = 0.1 * w.grad  # fault
         """,
         (("0.1 * torch.ones(2, requires_grad=True)", "torch.full((2,), 0.1, requires_grad=True)"),),
     ),
-    FaultyProgram(
-        "backward_while_nothing_is_recorded", "backward without recording", "raises-backward",
-        """
+    FaultyProgram("backward_while_nothing_is_recorded", "backward without recording", "raises-backward", """
         net = nn.Linear(2, 1)
         with torch.no_grad():
             loss = net(torch.ones(3, 2)).pow(2).mean()
@@ -294,36 +264,28 @@ PROGRAMS = (
         """,
         (("with torch.no_grad():", "if True:"),),
     ),
-    FaultyProgram(
-        "second_derivative_of_something_linear", "target not in the graph", "raises-backward",
-        """
+    FaultyProgram("second_derivative_of_something_linear", "target not in the graph", "raises-backward", """
         x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
         (slope,) = torch.autograd.grad((w * x).sum(), x, create_graph=True)
         torch.autograd.grad(slope.sum(), x)  # fault
         """,
         (("slope.sum(), x", "slope.sum(), x, materialize_grads=True"),),
     ),
-    FaultyProgram(
-        "second_derivative_without_a_graph", "target not in the graph", "raises-backward",
-        """
+    FaultyProgram("second_derivative_without_a_graph", "target not in the graph", "raises-backward", """
         x = torch.ones(3, requires_grad=True)
         (slope,) = torch.autograd.grad(x.pow(3).sum(), x)  # fault
         slope.sum().backward()
         """,
         (("pow(3).sum(), x)", "pow(3).sum(), x, create_graph=True)"),),
     ),
-    FaultyProgram(
-        "gradient_of_a_column", "target not in the graph", "raises-backward",
-        """
+    FaultyProgram("gradient_of_a_column", "target not in the graph", "raises-backward", """
         x = torch.rand(4, 2, requires_grad=True)
         u = x.tanh().prod(1)
         (along,) = torch.autograd.grad(u.sum(), x[:, 0])  # fault
         """,
         (("x[:, 0])", "x)"),),
     ),
-    FaultyProgram(
-        "deepcopy_of_a_module_that_keeps_its_output", "tensor that a later line cannot use", "raises-forward",
-        """
+    FaultyProgram("deepcopy_of_a_module_that_keeps_its_output", "tensor that a later line cannot use", "raises-forward", """
         import copy
 
         class Net(nn.Module):
@@ -341,9 +303,7 @@ PROGRAMS = (
         """,
         (("    return self.last.sum()", "    total, self.last = self.last.sum(), None\n        return total"),),
     ),
-    FaultyProgram(
-        "features_made_in_inference_mode", "tensor that a later line cannot use", "raises-forward",
-        """
+    FaultyProgram("features_made_in_inference_mode", "tensor that a later line cannot use", "raises-forward", """
         body, head = nn.Linear(2, 3), nn.Linear(3, 1)
         with torch.inference_mode():
             features = body(torch.ones(4, 2))  # fault
@@ -351,9 +311,7 @@ PROGRAMS = (
         """,
         (("torch.inference_mode()", "torch.no_grad()"),),
     ),
-    FaultyProgram(
-        "rows_taken_while_nothing_is_recorded", "tensor that a later line cannot use", "raises-forward",
-        """
+    FaultyProgram("rows_taken_while_nothing_is_recorded", "tensor that a later line cannot use", "raises-forward", """
         w = torch.rand(2, requires_grad=True)
         with torch.no_grad():
             rows = [row for row in torch.zeros(2, 2)]  # fault
@@ -362,9 +320,7 @@ PROGRAMS = (
         """,
         (("with torch.no_grad():", "if True:"), ("row for row in torch.zeros(2, 2)", "torch.zeros(2), torch.zeros(2)")),
     ),
-    FaultyProgram(
-        "one_of_two_chunks", "tensor that a later line cannot use", "raises-forward",
-        """
+    FaultyProgram("one_of_two_chunks", "tensor that a later line cannot use", "raises-forward", """
         h = torch.rand(2, 2, requires_grad=True) * 2
         a, b = h.chunk(2)  # fault
         a += 1
@@ -372,9 +328,7 @@ PROGRAMS = (
         """,
         (("h.chunk(2)", "h[0], h[1]"),),
     ),
-    FaultyProgram(
-        "view_of_a_weight_that_is_converted", "tensor that a later line cannot use", "raises-forward",
-        """
+    FaultyProgram("view_of_a_weight_that_is_converted", "tensor that a later line cannot use", "raises-forward", """
         net = nn.Linear(2, 2)
         torch.__future__.set_swap_module_params_on_conversion(True)
         flat = net.weight.view(-1)  # fault
@@ -386,9 +340,7 @@ PROGRAMS = (
         """,
         (("flat = net.weight.view(-1)", "net.weight.sum()"),),
     ),
-    FaultyProgram(
-        "loss_wrapped_in_a_variable", "graph cut", "correct",
-        """
+    FaultyProgram("loss_wrapped_in_a_variable", "graph cut", "correct", """
         def cut(value):
             return value.data  # fault
 
@@ -402,9 +354,7 @@ PROGRAMS = (
         """,
         (("value.data", "value"), ("torch.autograd.Variable(loss, requires_grad=True)", "loss")),
     ),
-    FaultyProgram(
-        "copies_that_are_trained", "graph cut", "correct",
-        """
+    FaultyProgram("copies_that_are_trained", "graph cut", "correct", """
         import copy
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -424,9 +374,7 @@ PROGRAMS = (
             ("fast(torch", "torch.func.functional_call(net, {n: p - 0.1 * s for (n, p), s in zip(own.items(), slopes)}, torch"),
         ),
     ),
-    FaultyProgram(
-        "head_made_in_each_round", "gradient that no optimizer uses", "correct",
-        """
+    FaultyProgram("head_made_in_each_round", "gradient that no optimizer uses", "correct", """
         stem = nn.Linear(2, 3)
         scale = torch.ones(1, requires_grad=True)  # fault
         optimizer = torch.optim.SGD(stem.parameters(), lr=0.1)
@@ -440,9 +388,7 @@ PROGRAMS = (
         (("stem.parameters()", "[*stem.parameters(), scale, *(head := nn.Linear(3, 1)).parameters()]"),
          ("    head = nn.Linear(3, 1)  # fault\n", "")),
     ),
-    FaultyProgram(
-        "layers_in_a_python_list", "gradient that no optimizer uses", "correct",
-        """
+    FaultyProgram("layers_in_a_python_list", "gradient that no optimizer uses", "correct", """
         class Net(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -461,9 +407,7 @@ PROGRAMS = (
         """,
         (("[nn.Linear(2, 2) for _ in range(2)]", "nn.ModuleList(nn.Linear(2, 2) for _ in range(2))"),),
     ),
-    FaultyProgram(
-        "second_head_without_a_loss", "parameter that no loss depends on", "correct",
-        """
+    FaultyProgram("second_head_without_a_loss", "parameter that no loss depends on", "correct", """
         body, first, second = nn.Linear(2, 3), nn.Linear(3, 1), nn.Linear(3, 1)
         optimizer = torch.optim.SGD([*body.parameters(), *first.parameters(), *second.parameters()], lr=0.1)
         for _ in range(2):
@@ -476,9 +420,7 @@ PROGRAMS = (
         """,
         (("a.pow(2)", "(a + b).pow(2)"),),
     ),
-    FaultyProgram(
-        "parameter_replaced_before_the_step", "gradient cleared before the step", "correct",
-        """
+    FaultyProgram("parameter_replaced_before_the_step", "gradient cleared before the step", "correct", """
         p = nn.Parameter(torch.randn(3))
         optimizer = torch.optim.SGD([p], lr=0.1)
         for step in range(5):
@@ -492,9 +434,7 @@ PROGRAMS = (
         (("    if step % 3 == 2:", "    optimizer.step()\n    if step % 3 == 2:"),
          ("[0] = p\n    optimizer.step()", "[0] = p")),
     ),
-    FaultyProgram(
-        "a penalty on a gradient without a graph", "graph cut", "correct",
-        """
+    FaultyProgram("a penalty on a gradient without a graph", "graph cut", "correct", """
         def penalty(x):
             slope = torch.autograd.grad(net(x).sum(), x)[0]  # fault
             return 10 * ((slope.norm(dim=1) - 1) ** 2).mean()
@@ -510,9 +450,7 @@ PROGRAMS = (
         """,
         (("net(x).sum(), x)", "net(x).sum(), x, create_graph=True)"),),
     ),
-    FaultyProgram(
-        "two losses of one layer go backward in a loop", "graph used again", "raises-backward",
-        """
+    FaultyProgram("two losses of one layer go backward in a loop", "graph used again", "raises-backward", """
         net, w = nn.Linear(2, 3), torch.ones(2, requires_grad=True)
         shared = net(w).tanh()  # fault
         losses = [shared.sum(), shared.pow(2).sum()]
@@ -521,9 +459,7 @@ PROGRAMS = (
         """,
         (("for loss in losses", "for loss in [sum(losses)]"),),
     ),
-    FaultyProgram(
-        "eval_before_the_second_round", "mode left on", "correct",
-        """
+    FaultyProgram("eval_before_the_second_round", "mode left on", "correct", """
         net = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5), nn.Linear(3, 1))
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(2):
@@ -534,9 +470,7 @@ PROGRAMS = (
         """,
         (("net.eval()", "net.eval()\n    net.train()"),),
     ),
-    FaultyProgram(
-        "recording_off_after_the_first_round", "mode left on", "raises-backward",
-        """
+    FaultyProgram("recording_off_after_the_first_round", "mode left on", "raises-backward", """
         def score(net):
             torch.set_grad_enabled(False)  # fault
             return net(torch.ones(3, 2)).mean().item()
@@ -551,9 +485,7 @@ PROGRAMS = (
         """,
         (("    score(net)", "    score(net)\n    torch.set_grad_enabled(True)"),),
     ),
-    FaultyProgram(
-        "step_that_writes_nothing", "step without effect", "correct",
-        """
+    FaultyProgram("step_that_writes_nothing", "step without effect", "correct", """
         class Descent(torch.optim.Optimizer):
             def __init__(self, parameters):
                 super().__init__(parameters, {"lr": 0.1})
@@ -572,9 +504,7 @@ PROGRAMS = (
         """,
         (("p.sub(", "p.sub_("),),
     ),
-    FaultyProgram(
-        "rate_of_zero", "step without effect", "correct",
-        """
+    FaultyProgram("rate_of_zero", "step without effect", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=1 // 10)
         for _ in range(2):
@@ -584,9 +514,7 @@ PROGRAMS = (
         """,
         (("1 // 10", "1 / 10"),),
     ),
-    FaultyProgram(
-        "one_autocast_around_two_steps", "stale cast", "correct",
-        """
+    FaultyProgram("one_autocast_around_two_steps", "stale cast", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         with torch.autocast("cpu", dtype=torch.bfloat16):  # fault

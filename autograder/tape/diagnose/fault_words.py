@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from autograder.locale.messages import Message
@@ -130,6 +130,11 @@ def change_of(cut: Cut, state: RunState) -> str:
 def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:
     """Return the name of the first tensor that has one, and the number of the others."""
     names = list(dict.fromkeys(state.name_of(tensor) or f"leaf {tensor.id}" for tensor in tensors))
+    return and_more(names, other)
+
+
+def and_more(names: Sequence[str], other: str) -> str:
+    """Return the best of several names and the number of the others, or `other` if none of them is in the program."""
     first = next((one for one in sorted(names, key=lambda one: one.startswith("self.")) if one[:5] != "leaf "), other)
     if len(names) > 1 and first != other:
         return Message("tensor.and_more|{name} and {count} more", name=first, count=len(names) - 1)

@@ -10,6 +10,7 @@ from autograder.locale.messages import Message, counted_message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     FaultKind,
+    and_more,
     change_of,
     how_it_cuts,
     is_early_copy,
@@ -303,6 +304,19 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
         yield GraphFault(SPENT.name, place, message, change)
 
 
+def _left(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the backward calls that add to gradients which another loss left, if a step uses the sum."""
+    for left in evidence.runs.left.found.values() if not evidence.outcome.startswith("raises") else ():
+        first, used, update = (line_of(one, left.second.file) for one in (left.first, left.used, left.update))
+        message = Message(
+            "optimizer.left|it adds to the gradient of {names}, which still contains that of the backward of {first}, "
+            "although {used} has used it; {update} uses the sum of both.",
+            names=and_more(left.names, Message("tensor.a_parameter|a parameter")), first=first, used=used, update=update,
+        )  # fmt: skip
+        change = Message("optimizer.clear_left|Clear these gradients before this line, unless the sum is intended.")
+        yield GraphFault(LEFT.name, left.second, message, change)
+
+
 def _optimizer_in(text: str) -> str:
     """Return the optimizer of `o.step()` or `scaler.step(o)`, or "optimizer" for another text."""
     found = re.search(r"([\w.]+)\.step\(([\w.]*)", text)
@@ -336,6 +350,7 @@ UNHELD = FaultKind("gradient that no optimizer uses", _unheld)
 FOREIGN = FaultKind("optimizer of other parameters", _foreign)
 CLEARED = FaultKind("gradient cleared before the step", _cleared)
 SPENT = FaultKind("gradient not cleared", _spent)
+LEFT = FaultKind("gradient of another loss", _left)
 NO_EFFECT = FaultKind("step without effect", _without_effect)
 
 

@@ -17,6 +17,7 @@ from autograder.tape.diagnose.kinds_of_write import unrecorded_write_notes
 from autograder.tape.diagnose.optimizer_faults import (
     CLEARED,
     FOREIGN,
+    LEFT,
     NO_EFFECT,
     SPENT,
     UNHELD,
@@ -38,7 +39,7 @@ from autograder.tape.run.finished_run import is_out_of_time
 
 KINDS = (
     LOST_LEAF, FREED_GRAPH, MISSING, LEFT_ON, NOT_RECORDED, UNUSED_TARGET, REFUSED_TENSOR, GRAPH_CUT, STALE_CAST, FOREIGN,
-    UNHELD, WITHOUT_A_LOSS, CLEARED, NO_EFFECT, SPENT,
+    UNHELD, WITHOUT_A_LOSS, CLEARED, NO_EFFECT, SPENT, LEFT,
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from autograder.tape.internals.mode_stack import eager_calls, eager_random_numbers
 from autograder.tape.observe.backward_watcher import BackwardTrace
+from autograder.tape.observe.left_gradients import LeftGradients
 from autograder.tape.observe.names import LeafNames
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
@@ -51,6 +52,7 @@ class Runs:
         untracked_effect: result of finite differences for modifications that autograd did not record.
         trace: the nodes that the engine visited, in order.
         trace_of_copies: those of the run with private copies.
+        left: the gradients of another loss that steps of that run used.
         excerpt: the recorded part of a long run; None if the whole run was recorded.
         eager: for a program with compiled functions, the plain run without compilation; else None. Only `plain` runs
             compiled.
@@ -63,6 +65,7 @@ class Runs:
     untracked_effect: UntrackedEffect
     trace: BackwardTrace
     trace_of_copies: BackwardTrace
+    left: LeftGradients
     excerpt: Excerpt | None = None
     eager: Run | None = None
 
@@ -142,7 +145,7 @@ def _recorded(runner: Runner, plain: Run, copies: ClonedSavesRun, meant: Run, sc
         budget.stage = "taking finite differences"
         asked, corrected = scope.check_gradients, not scope.is_proof
         effect = effect_of_untracked_writes(runner, observer, asked=asked, corrected=corrected)
-    return Runs(plain, observed, meant, observer, effect, trace, copies.trace, excerpt)
+    return Runs(plain, observed, meant, observer, effect, trace, copies.trace, copies.left, excerpt)
 
 
 def _observe(runner: Runner, first: int) -> tuple[Observer, Run]:
@@ -228,4 +231,4 @@ def cell_runs(runner: Runner, before: Snapshot) -> Runs:
         before.restore()
         effect = effect_of_untracked_writes(runner, observer)
         after.restore()
-    return Runs(live, live, meant, observer, effect, trace, copies.trace)
+    return Runs(live, live, meant, observer, effect, trace, copies.trace, copies.left)

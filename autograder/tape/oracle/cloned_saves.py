@@ -29,6 +29,7 @@ from autograder.tape.internals.entry_points import (
 )
 from autograder.tape.internals.tensor_fields import is_checkpoint
 from autograder.tape.observe.backward_watcher import BackwardTrace
+from autograder.tape.observe.left_gradients import LeftGradients
 from autograder.tape.observe.names import LeafNames
 from autograder.tape.oracle.gradient_comparison import clone_on_save, copy_of
 from autograder.tape.run.child_processes import in_new_threads
@@ -48,13 +49,14 @@ class ClonedSavesRun(Listener):
 
     def __init__(self, names: LeafNames | None = None, *, keep_graph: bool = False, keeps_leaves: bool = False):
         self.names, self.keeps_leaves = names, keeps_leaves
-        self.trace = BackwardTrace(keep_graph=keep_graph)
+        self.trace, self.left = BackwardTrace(keep_graph=keep_graph), LeftGradients()
         self.buffers = _Buffers()
 
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Return the context that makes the copies."""
         with ExitStack() as stack:
+            stack.enter_context(self.left.around(program))
             stack.enter_context(around_transforms(without_hooks))
             stack.enter_context(clone_on_save())
             stack.enter_context(replaced_hooks(_packing_copies))
@@ -80,6 +82,7 @@ class ClonedSavesRun(Listener):
 
     def before_backward(self, call: Backward) -> None:
         """Give each leaf its own gradient buffer before backward accumulates into it."""
+        self.left.before_backward(call)
         self.buffers.separate(call.targets)
         if self.names is not None:
             self.names.note(call)

@@ -1,0 +1,107 @@
+"""Find gradients that remain from one loss, after the step for it, when a step for another loss uses the sum of both."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from types import FrameType
+
+import torch
+
+from autograder.tape.internals.entry_points import around_optimizer_steps
+from autograder.tape.internals.tensor_fields import mode_paused
+from autograder.tape.observe.names import names_in
+from autograder.tape.observe.optimizer_steps import is_empty
+from autograder.tape.observe.statements import place
+from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.engine import Backward
+from autograder.tape.run.programs.program import Program
+
+
+@dataclass(frozen=True)
+class FirstUse:
+    """The first step after a backward call that used its gradients: its line, its parameters, and the calls before it."""
+
+    place: Place
+    parameters: set[int]
+    calls: int
+
+
+@dataclass
+class LeftGradient:
+    """Gradients of the backward at `first`, which `used` used, and to which that at `second` added before `update`."""
+
+    first: Place
+    used: Place
+    second: Place
+    update: Place
+    names: list[str] = field(default_factory=list)
+
+
+class LeftGradients:
+    """Follows the backward calls whose gradients each leaf contains, in a run of any length."""
+
+    def __init__(self) -> None:
+        self.found: dict[Place, LeftGradient] = {}
+        self._program: Program | None = None
+        self._calls: list[Place] = []
+        self._inside: dict[int, list[int]] = {}  # by id of a leaf, the numbers of the calls that its gradient contains
+        self._uses: dict[int, FirstUse] = {}
+
+    def around(self, program: Program) -> AbstractContextManager[None]:
+        """Return the context that follows the steps of optimizers."""
+        self._program = program
+        return around_optimizer_steps(self._step, lambda _: None)
+
+    def before_backward(self, call: Backward) -> None:
+        """Note the leaves to whose gradients a call adds."""
+        if self._program is None or call.returns:
+            return
+        for leaf in call.targets:
+            if leaf.is_leaf:
+                inside = [] if is_empty(leaf.grad) else self._inside.get(id(leaf), [])
+                self._inside[id(leaf)] = [*inside, len(self._calls)]
+        self._calls.append(self._here())
+
+    def _step(self, optimizer: torch.optim.Optimizer) -> None:
+        with mode_paused():
+            parameters = [one for group in optimizer.param_groups for one in group.get("params", ())]
+            filled = [id(one) for one in parameters if one.grad is not None]
+            inside = {leaf: self._inside[leaf] for leaf in filled if leaf in self._inside}
+            for leaf, (*earlier, last) in inside.items():
+                first = next((call for call in earlier if self._is_left(leaf, call, last)), None)
+                if first is not None:
+                    self._add(leaf, first, last)
+            use = FirstUse(self._here(), set(inside), len(self._calls))
+            for call in {call for calls in inside.values() for call in calls}:
+                self._uses.setdefault(call, use)
+
+    def _is_left(self, leaf: int, call: int, last: int) -> bool:
+        """Return whether a step for other parameters used the gradients of a call before `last`, a call of another line."""
+        use = self._uses.get(call)
+        is_used = use is not None and leaf not in use.parameters and use.calls <= last
+        return is_used and self._calls[call] != self._calls[last]
+
+    def _add(self, leaf: int, first: int, last: int) -> None:
+        second, update = self._calls[last], self._here()
+        left = LeftGradient(self._calls[first], self._uses[first].place, second, update)
+        left = self.found.setdefault(second, left)
+        name = names_in(list(self._frames())[::-1]).get(leaf) if left.update == update else None
+        if name is not None and name not in left.names:
+            left.names.append(name)
+
+    def _here(self) -> Place:
+        frame = next(self._frames(), None)
+        if frame is None or self._program is None:
+            return Place("", 0, "")
+        return place(self._program, frame.f_code.co_filename, frame.f_lineno)
+
+    def _frames(self) -> Iterator[FrameType]:
+        """Yield the user's frames that are running, innermost first."""
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            if self._program is not None and self._program.owns(frame.f_code.co_filename):
+                yield frame
+            frame = frame.f_back
