@@ -128,7 +128,8 @@ def _counters(recording: Recording) -> tuple[Points, dict[int, list[tuple[int, b
                 writes.setdefault(counter, []).append((frame.number, counter in write.counters))
         for counter in counts:
             labels = dict.fromkeys(tensor_names.label(tensor) for tensor in sorted(playback.family.get(counter, ())))
-            names[counter] = ", ".join(name for name in labels if name != "(no name)") or "(no name)"
+            nameless = translated("(no name)")
+            names[counter] = ", ".join(name for name in labels if name != nameless) or nameless
     return counts, writes, names
 
 
