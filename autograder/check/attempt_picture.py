@@ -171,7 +171,7 @@ class Attempt:
         return self._name(line_of_memory(self.recording, name) or self._lines.without_write()) or self.name_changed()
 
     def name_lines(self, lines: Iterable[int], sentence: str) -> None:
-        """Mark these lines in the picture, which opens at the last one; `told` describes them, in English."""
+        """Mark these lines in the picture, which opens at the last one; `sentence` describes them, in English."""
         places = {step.place.line: step.place for step in self.recording.steps} if self.recording else {}
         self._named = tuple(NamedLine(places[line], sentence) for line in lines if line in places)
 
@@ -203,7 +203,7 @@ class Attempt:
         return self._name(NamedLine(fault.place, restored(fault.sentence, known), "lost") if fault else detached)
 
     def show(self, wrong: Incorrect) -> None:
-        """Show the picture of a passed answer, with the expected gradients next to its own."""
+        """Show the picture of a wrong answer, if it was recorded; otherwise the picture of the given program, if there is one."""
         if self.recording is not None:
             show_first(wrong)
             shown = self._beside_expected(self.recording) if wrong.judges_gradients else self.recording
@@ -216,13 +216,13 @@ class Attempt:
             show(self._asked(), counters=True)
 
     def show_right(self) -> None:
-        """Return the recording with the expected gradients as the right ones."""
+        """Show the picture of a passed answer, with the expected gradients next to its own."""
         self._knows_gradients = True
         if self.recording is not None and self.recording.verdict.outcome == "correct":
             show(without_inserted(self._beside_expected(self.recording)))
 
     def _beside_expected(self, found: Recording) -> Recording:
-        """Returns the recording with the check's gradients as the right ones."""
+        """Return the recording with the check's gradients as the right ones."""
         right = {name: nested(gradient) for name, gradient in self._expected.gradients.items()}
         shown = {
             name: msgspec.structs.replace(gradient, true=right.get(name, gradient.true))

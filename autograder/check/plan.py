@@ -158,7 +158,7 @@ def require_known_names(error: str, sentence: str) -> None:
 
     Args:
         error: the type of the exception that ended the program.
-        told: its message.
+        sentence: its message.
     """
     if error == "NameError" and _plans.get() is not None:
         raise Unplannable(sentence)

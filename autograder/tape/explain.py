@@ -1,6 +1,6 @@
 """Explain a program: run it, derive the evidence and the verdict from the runs, and add proven fixes.
 
-`_recording` is the way from a program to its recording, `explain_program` the whole way; each stage receives the
+`record_program` is the way from a program to its recording, `explain_program` the whole way; each stage receives the
 results of the stages before it.
 """
 

@@ -348,9 +348,7 @@ class Observer(Listener):
     def _function_called(self, activation: Activation) -> None:
         """Name the arguments of a function, or the variables of a notebook.
 
-        Earlier modifications are not attributed to any line.
-
-        Earlier modifications are those of a check that fills parameters, and of earlier cells.
+        Earlier modifications, by a check that fills parameters or by earlier cells, are not attributed to any line.
         """
         state = self.state
         if activation.function == "<module>" and activation.number > 1:

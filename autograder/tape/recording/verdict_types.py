@@ -53,7 +53,7 @@ class Problem(msgspec.Struct, frozen=True):
         return self.line is not None and self.file in ("", file)
 
     def place(self, script: str) -> Place | None:
-        """Return the line that raised the error, or None if it is unknown. `own` is the name of the program's file."""
+        """Return the line that raised the error, or None if it is unknown. `script` is the name of the program's file."""
         return Place(self.file or script, self.line, "") if self.line else None
 
     def is_at(self, place: Place) -> bool:
