@@ -93,6 +93,9 @@ class ClonedSavesRun(Listener):
         self.trace.after_backward(call)
 
 
+_ON_BUFFERS = {"__set__", *EMPTYING}  # the methods behind GRADIENT_GIVEN, and EMPTYING; most calls are of other functions
+
+
 class _Buffers(TorchFunctionMode):
     """A function mode that gives a leaf a new gradient buffer when the program zeros the old one, to which other references may exist."""
 
@@ -121,6 +124,8 @@ class _Buffers(TorchFunctionMode):
                 taken.append((first, last))
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") not in _ON_BUFFERS:
+            return func(*args, **(kwargs or {}))
         name = function_name(func)
         if name in GRADIENT_GIVEN and isinstance(args[1], torch.Tensor):
             self.given.add(id(args[1]))
