@@ -392,6 +392,7 @@ class Observer(Listener):
 
     @unseen
     def _backward_begins(self, call: Backward) -> None:
+        self.apart.note_writes(self.writes)
         self.backwards.begin(call)
 
     @unseen

@@ -72,7 +72,7 @@ class Untracked:
         """Process an operation with recorded results, or in a custom Function, which autograd records as a single node."""
         records = torch.is_grad_enabled()
         recorded = next((result for result in results if records and result.requires_grad), None)
-        if recorded is None and not (top and _is_custom_forward(top.frame)):
+        if recorded is None and not (top and is_custom_forward(top.frame)):
             return
         for suspect in list(self.pending):
             if recorded is None and top and suspect.write.activation == top.number:
@@ -100,7 +100,8 @@ def _still_holds(suspect: Suspect, tensor: torch.Tensor) -> bool:
     return node is suspect.node or is_view(tensor) or any(below is suspect.node for below, _ in node.next_functions)
 
 
-def _is_custom_forward(frame: FrameType) -> bool:
+def is_custom_forward(frame: FrameType) -> bool:
+    """Return whether a frame runs the forward of a custom Function."""
     names = frame.f_code.co_varnames[:1]
     if frame.f_code.co_name in ("backward", "vjp"):
         return False  # a backward that reads a saved tensor does not compute the loss from it

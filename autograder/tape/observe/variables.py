@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dis
+import functools
+import re
 import threading
 import weakref
 from types import CodeType
@@ -18,6 +20,7 @@ from autograder.tape.observe.names import bindings
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import Activation, place
 from autograder.tape.observe.tensors import FOREIGN, TrackedTensor
+from autograder.tape.observe.untracked import is_custom_forward
 from autograder.tape.observe.writes import Writes, written_through
 from autograder.tape.recording.schema import NameChange
 from autograder.tape.run.graph_walk import standing
@@ -121,60 +124,72 @@ def names_bound_first(code: CodeType) -> set[str]:
 ROUNDS = 100  # number of rounds that are recorded before the calls of a line are ignored
 
 
+# Functions that modify an argument (two of them without a version counter), or read a gradient.
+_CHANGING = re.compile(r"[^_]_$| =$|^__(set|i(?!nt__|ndex__|nvert__))|^(batch|instance)_norm$|^_?grad$")
+
+
+@functools.cache
+def _changes(name: str) -> bool:
+    return _CHANGING.search(name) is not None
+
+
 class LinesApart:
-    """The lines whose calls used only tensors apart from every graph. Their writes are noted before the next other call."""
+    """The lines whose calls used only tensors apart from every graph, or only read tensors while recording was off.
+
+    Their writes are noted before the next other call.
+    """
 
     def __init__(self, state: RunState, watcher: MemoryWatcher):
         self.state, self.watcher = state, watcher
         self._rounds: dict[tuple[str, int], int] = {}
         self._within: dict[tuple[str, int], tuple[str, int]] = {}  # function and depth of a line
+        self._others: set[tuple[str, int, bool]] = set()  # by whether recording was on
         self._used: dict[Memory, tuple[str, int]] = {}
         self._apart: set[TrackedTensor] = set()  # those that are known to be apart until the next other call
 
     def is_ignored(self, name: str, inputs: list[torch.Tensor]) -> bool:
-        """Return whether to ignore a call. A line that once used another tensor is never ignored again."""
+        """Return whether to ignore a call. A line that once made another call is never ignored again."""
         if name == "grad" and inputs[0].is_leaf and inputs[0].grad is None:
             return True  # a step without gradients reads them, and changes nothing
-        statements = self.state.statements
+        statements, records = self.state.statements, torch.is_grad_enabled()
         frame = statements.frame
         if frame is None:
             return False
         line = statements.line_of(frame)
-        rounds = self._rounds.setdefault(line, 0)
-        if rounds < 0:
+        if (*line, records) in self._others:
             return False
-        memories = self._memories(inputs) if self._is_plain(name) else None
+        only_reads = not (records or _changes(name) or is_custom_forward(frame))
+        memories = self._memories(inputs, only_reads) if self._is_plain(name) else None
         if memories is None:
-            self._rounds[line] = -1
+            self._others.add((*line, records))
             return False
-        if rounds < ROUNDS:
+        if self._rounds.setdefault(line, 0) < ROUNDS:
             return False
         for memory in memories:
             self._used[memory] = line
         return True
 
     def _is_plain(self, name: str) -> bool:
-        """Return whether a call can only modify the memory of its arguments, and no earlier modification has to be followed."""
-        state = self.state
+        """Return whether a call can only modify the memory of its arguments."""
         is_open = name in EXPOSING or name in FOREIGN or self.watcher.has_foreign()
-        return not (is_open or state.engine_depth or state.untracked.pending or is_tracing())
+        return not (is_open or self.state.engine_depth or is_tracing())
 
-    def _memories(self, inputs: list[torch.Tensor]) -> list[Memory] | None:
-        """Return the known storages of tensors that no graph reaches, or None if a graph reaches one of them."""
+    def _memories(self, inputs: list[torch.Tensor], only_reads: bool) -> list[Memory] | None:
+        """Return the known storages of tensors, or None if a graph reaches one of them and the call may change it."""
         state, found = self.state, []
         for tensor in inputs:
-            if tensor.requires_grad:
-                return None
             tracked, base = state.tensors.get(tensor), base_of(tensor)
             known = state.tensors.get(base) if tracked is None and base is not None else tracked
-            if known in self._apart:
-                found.append(known.memory)
+            if only_reads or (known in self._apart and not tensor.requires_grad):
+                found += [known.memory] if known is not None else []
                 continue
             address = address_of(tensor)
-            if address is None or (tracked is not None and state.flow.origin([tracked]) is not None):
+            if address is None or tensor.requires_grad:
+                return None
+            if tracked is not None and state.flow.origin([tracked]) is not None:
                 return None
             memory = state.memories.at.get(address[0])
-            if memory is not None:
+            if memory is not None and memory.alive():  # else another storage had this address
                 living = (tracked.ref() for tracked in state.tensors.at(memory))
                 if memory.saves or any(tensor is not None and standing(tensor)[0] for tensor in living):
                     return None
@@ -186,7 +201,7 @@ class LinesApart:
     def count(self, activation: Activation, complete: bool) -> None:
         """Count a round of a line."""
         line = activation.file, activation.line
-        if complete and self._rounds.get(line, -1) >= 0:
+        if complete and line in self._rounds:
             self._rounds[line] += 1
             self._within[line] = activation.function, activation.depth
 

@@ -93,7 +93,10 @@ class ClonedSavesRun(Listener):
         self.trace.after_backward(call)
 
 
-_ON_BUFFERS = {"__set__", *EMPTYING}  # the methods behind GRADIENT_GIVEN, and EMPTYING; most calls are of other functions
+_ON_BUFFERS = {
+    "__set__",
+    *EMPTYING,
+}  # the methods behind GRADIENT_GIVEN, and EMPTYING; most calls are of other functions
 
 
 class _Buffers(TorchFunctionMode):

@@ -166,11 +166,12 @@ def test_statements_without_pytorch_are_not_looked_at(tmp_path):
     assert any("not listed" in note for note in found["notes"])
 
 
-def test_a_line_apart_from_every_graph_is_counted():
+@pytest.mark.parametrize(("mode", "number"), [("enable_grad", "1"), ("no_grad", "(w * 2)[0].item()")])
+def test_a_line_apart_from_every_graph_is_counted(mode, number):
     """Only its first rounds are listed, although it reads a size; the kind of line is named where a graph saved the tensor."""
     source = (
         "import torch\nN = torch.zeros(3, 3)\nw = torch.ones(3, requires_grad=True)\n"
-        "for i in range(4000):\n    N[i % len(N), 0] += 1\n"
+        f"with torch.{mode}():\n    for i in range(4000):\n        N[i % len(N), 0] += {number}\n"
         "k = N @ w\nfor i in range(300):\n    N[0, 1] += 1\nk.sum().backward()\n"
     )
     # In a process of its own: after other tests, a living NumPy array may share memory with a tensor.
@@ -183,5 +184,5 @@ def test_a_line_apart_from_every_graph_is_counted():
         recording.verdict.outcome,
         {place.text for place in harm.mutated_at},
     )
-    assert sum(step.place.line == 5 for step in recording.steps) < EACH
+    assert sum(step.place.line == 6 for step in recording.steps) < EACH
     assert any("not listed" in note for note in recording.verdict.notes)
