@@ -19,6 +19,8 @@ from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.programs.program import Program
 
+KEPT = 64  # number of backward calls to remember of each leaf, and in all; each step may hold thousands of leaves
+
 
 @dataclass(frozen=True)
 class FirstUse:
@@ -62,7 +64,7 @@ class LeftGradients:
         for leaf in call.targets:
             if leaf.is_leaf:
                 inside = [] if is_empty(leaf.grad) else self._inside.get(id(leaf), [])
-                self._inside[id(leaf)] = [*inside, len(self._calls)]
+                self._inside[id(leaf)] = [*inside[-KEPT:], len(self._calls)]
         self._calls.append(self._here())
 
     def _step(self, optimizer: torch.optim.Optimizer) -> None:
@@ -74,9 +76,10 @@ class LeftGradients:
                 first = next((call for call in earlier if self._is_left(leaf, call, last)), None)
                 if first is not None:
                     self._add(leaf, first, last)
-            use = FirstUse(self._here(), set(inside), len(self._calls))
-            for call in {call for calls in inside.values() for call in calls}:
-                self._uses.setdefault(call, use)
+            new = {call for calls in inside.values() for call in calls} - self._uses.keys()
+            if new:
+                self._uses |= dict.fromkeys(new, FirstUse(self._here(), set(inside), len(self._calls)))
+                self._uses = dict(list(self._uses.items())[-KEPT:])
 
     def _is_left(self, leaf: int, call: int, last: int) -> bool:
         """Return whether a step for other parameters used the gradients of a call before `last`, a call of another line."""
