@@ -105,13 +105,13 @@ def release_variant(seed: int, folder: Path = VARIANTS) -> Path:
     return destination
 
 
-def release_language(spoken: str, folder: Path = LANGUAGES) -> Path:
+def release_language(spoken: str) -> Path:
     """Write the release in another language and return its folder; notebooks/ is not changed.
 
     Raises:
         LanguageError: the course is not translated into that language.
     """
-    destination = folder / known_language(spoken)
+    destination = LANGUAGES / known_language(spoken)
     build(destination)
     for path in lessons(destination):
         write(lesson_in_language(read(path), destination.name), path)

@@ -44,14 +44,12 @@ NEW = ReviewState(-1, datetime.date.min)
 """The state of a new idea; the first right answer starts the first interval."""
 
 
-def due_topics(
-    topics: Iterable[str], practised: Mapping[str, ReviewState], today: datetime.date, count: int = 5
-) -> list[str]:
-    """Return the ideas to ask about: those that are due, the longest overdue first, then new ones in their order."""
+def due_topics(topics: Iterable[str], practised: Mapping[str, ReviewState], today: datetime.date) -> list[str]:
+    """Return at most 5 ideas to ask about: those that are due, the longest overdue first, then new ones in their order."""
     topics = list(topics)
     known = [topic for topic in topics if topic in practised and practised[topic].due(today) <= today]
     known.sort(key=lambda topic: practised[topic].due(today))
-    return [*known, *(topic for topic in topics if topic not in practised)][:count]
+    return [*known, *(topic for topic in topics if topic not in practised)][:5]
 
 
 def next_day(topics: Iterable[str], practised: Mapping[str, ReviewState], today: datetime.date) -> datetime.date | None:
