@@ -13,8 +13,6 @@ from torch import nn
 
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Outcome
-from autograder.view.text.headline import headline
 
 FormName = Literal["as written", "in place", ".data", ".detach()", "out of place", "the tensor itself", "a copy"]
 
@@ -255,18 +253,10 @@ SECONDS = 2.0
 """The time limit of one run of an arrangement, in seconds; an arrangement runs at least four times."""
 
 
-class JudgedArrangement(msgspec.Struct, frozen=True):
-    """The outcome of an arrangement, and its recording."""
-
-    outcome: Outcome
-    sentence: str
-    recording: Recording
-
-
 def run(
     program: PlayProgram, arrangement: Arrangement, names: dict[str, Any] | None = None, seconds: float = SECONDS
-) -> JudgedArrangement:
-    """Return the verdict on the arrangement, from several runs of its source.
+) -> Recording:
+    """Return the recording of the arrangement, with a verdict from several runs of its source.
 
     Args:
         program: the program.
@@ -278,5 +268,4 @@ def run(
         ProgramError: it is not Python, or exceeds the time limit.
     """
     text = text_of(program, arrangement)
-    recording = record(text, file=program.name, names=NAMES | (names or {}), seconds=seconds)
-    return JudgedArrangement(recording.verdict.outcome, headline(recording.verdict), recording)
+    return record(text, file=program.name, names=NAMES | (names or {}), seconds=seconds)

@@ -162,9 +162,7 @@ def program_from_function(name: str, source: str, before: Iterable[str] = ()) ->
     return program_from_text(name, text, before)
 
 
-def program_from_lines(
-    name: str, lines: Iterable[str], header: str = "", before: Iterable[str] = (), spare: bool = True
-) -> PlayProgram:
+def program_from_lines(name: str, lines: Iterable[str], header: str = "", before: Iterable[str] = ()) -> PlayProgram:
     """Return the program to be built from unordered lines, some of which may not be needed.
 
     Args:
@@ -172,7 +170,6 @@ def program_from_lines(
         lines: one statement each.
         header: the first line of the function whose body they form.
         before: statements that create the function's arguments.
-        spare: whether the program starts empty.
 
     Raises:
         Unplayable: a line is not Python.
@@ -182,7 +179,7 @@ def program_from_lines(
     for number, line in enumerate(lines, len(fixed)):
         _parsed(line, name)
         cards.append(LineCard(f"{number}", (LineForm("as written", line),)))
-    return PlayProgram(name, (*fixed, *cards), tuple(card.id for card in cards) if spare else (), header)
+    return PlayProgram(name, (*fixed, *cards), tuple(card.id for card in cards), header)
 
 
 def statements(text: str, name: str) -> Iterator[str]:

@@ -84,19 +84,9 @@ def empty_scene(sentence: str, place: str = "") -> Scene:
     nothing = Drawing(0, 0, 1, 1, [])
     frame = SceneFrame("", sentence, {}, [])
     return Scene(
-        "",
-        "raises-forward",
-        sentence,
-        [],
-        [frame],
-        [nothing],
-        nothing,
-        None,
-        None,
-        0,
-        place=place,
+        id="", outcome="raises-forward", title=sentence, frames=[frame], views=[nothing], memory=nothing, place=place,
         words=front_end_words(),
-    )
+    )  # fmt: skip
 
 
 def _cards(program: PlayProgram, arrangement: Arrangement, is_run: bool) -> list[BoardCard]:
@@ -211,12 +201,12 @@ def judged_scene(
 ) -> Scene:
     """Return the scene of an arrangement that runs in this process; `options` are those of `board_scene`."""
     try:
-        judged = run(program, arrangement, names, ONE_RUN)
+        recording = run(program, arrangement, names, ONE_RUN)
     except ProgramError as error:
         return board_scene(program, arrangement, None, problem=message_of(error), **options)
     if as_timeline:
-        return live_scene(judged.recording, options["place"], is_playable=True)
-    return board_scene(program, arrangement, judged.recording, **options)
+        return live_scene(recording, options["place"], is_playable=True)
+    return board_scene(program, arrangement, recording, **options)
 
 
 def _limit_memory() -> None:
@@ -258,11 +248,11 @@ class Playground:
     Args:
         program: the program.
         names: values that it uses.
-        place: class name of the element that the live picture replaces.
     """
 
-    def __init__(self, program: PlayProgram, names: dict[str, Any] | None = None, place: str = ""):
-        self.program, self.names, self.place = program, names or {}, place
+    def __init__(self, program: PlayProgram, names: dict[str, Any] | None = None):
+        self.program, self.names = program, names or {}
+        self.place = ""  # class name of the element that the live picture replaces
         self._worker = ArrangementWorker(program, self.names)
         self._shown = program.as_given
 

@@ -45,6 +45,7 @@ from autograder.locale.languages import language
 from autograder.tape.recording.schema import storable
 from autograder.tape.recording.verdict_types import OUTCOMES
 from autograder.view.notebook import RECORDING_TYPE, ShownRecording
+from autograder.view.text.headline import headline
 
 SEED = 0
 
@@ -140,10 +141,10 @@ def try_arrangements(name: str, source: str, space: Mapping[str, Any]) -> PlayTa
 def _try(program: PlayProgram, arrangement: Arrangement, names: dict[str, Any] | None) -> TriedArrangement | None:
     """Return the result of an arrangement; None if it cannot be run, in which case it is not offered."""
     try:
-        judged = run(program, arrangement, names, SECONDS)
+        recording = run(program, arrangement, names, SECONDS)
     except AutograderError:
         return None
-    return TriedArrangement(arrangement.key, judged.sentence, storable(judged.recording))
+    return TriedArrangement(arrangement.key, headline(recording.verdict), storable(recording))
 
 
 def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTable | None:

@@ -212,7 +212,7 @@ class SceneFrame(msgspec.Struct):
     number: int = 0
 
 
-class Scene(msgspec.Struct):
+class Scene(msgspec.Struct, kw_only=True):
     """The complete input of a front end; it does not contain code or markup.
 
     Attributes:
@@ -244,13 +244,13 @@ class Scene(msgspec.Struct):
     id: str
     outcome: str
     title: str
-    programs: list[CodeFile]
+    programs: list[CodeFile] = []
     frames: list[SceneFrame]
     views: list[Drawing]
     memory: Drawing
-    others: Drawing | None
-    gradients: Drawing | None
-    decisive: int
+    others: Drawing | None = None
+    gradients: Drawing | None = None
+    decisive: int = 0
     start: int = 0
     from_start: bool = False
     ask: int | None = None

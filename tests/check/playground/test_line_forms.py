@@ -141,7 +141,7 @@ def outcome_in_plain_pytorch(text: str) -> str:
 def test_verdicts_agree_with_plain_pytorch(program):
     """Every arrangement that is offered has the outcome that PyTorch's own run and finite differences give it; three of them occur."""
     offered = arrangements(program)
-    found = {one.key: run(program, one).outcome for one in offered}
+    found = {one.key: run(program, one).verdict.outcome for one in offered}
     assert {one.key: outcome_in_plain_pytorch(text_of(program, one)) for one in offered} == found
     assert {"raises-backward", "silently-wrong", "correct"} == set(found.values())
 
@@ -185,14 +185,15 @@ def test_the_answer_is_a_function(unordered):
     buffer = torch.ones(2)
     assert [2.0, 2.0] == space["drain"](buffer, torch.ones(2)).tolist()
     assert [0.0, 0.0] == buffer.tolist()
-    assert "correct" == run(unordered, order).outcome
+    assert "correct" == run(unordered, order).verdict.outcome
 
 
 def test_an_edit_stands_in_place_of_the_form(program):
     """An edited line is run instead of the card's own text; the key does not change."""
     edited = msgspec.structs.replace(program.as_given, edits={"4": "i = i * 2"})
     assert "i = i * 2" in text_of(program, edited)
-    assert ("raises-backward", "correct") == (run(program, program.as_given).outcome, run(program, edited).outcome)
+    outcomes = [run(program, order).verdict.outcome for order in (program.as_given, edited)]
+    assert ["raises-backward", "correct"] == outcomes
     assert edited.key == program.as_given.key
 
 
