@@ -8,6 +8,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FrameType
+from typing import Any
 
 import torch
 
@@ -31,14 +32,17 @@ def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[s
     elif isinstance(value, torch.nn.Module):
         yield from _module(value, name, depth)
     elif isinstance(value, (list, tuple)):
+        # The program's class may override `__getitem__` and others, so the methods of the base class are called.
+        base: Any = list if isinstance(value, list) else tuple
         fields = getattr(value, "_fields", None)
-        for index in _ends(len(value)):
+        for index in _ends(base.__len__(value)) if fields or type(value).__getitem__ is base.__getitem__ else ():
             inner = f"{name}.{fields[index]}" if fields else f"{name}[{index}]"
-            yield from tensors_in(value[index], inner, depth - 1)
+            yield from tensors_in(base.__getitem__(value, index), inner, depth - 1)
     elif isinstance(value, dict):
-        for key in list(value)[:ENDS] + list(value)[ENDS:][-ENDS:]:
+        keys = list(dict.keys(value))
+        for key in keys[:ENDS] + keys[ENDS:][-ENDS:]:
             if isinstance(key, (str, int)):
-                yield from tensors_in(value[key], f"{name}[{key!r}]", depth - 1)
+                yield from tensors_in(dict.__getitem__(value, key), f"{name}[{key!r}]", depth - 1)
     elif _is_plain_object(value):
         for attribute, inner in list(vars(value).items())[:64]:
             yield from tensors_in(inner, f"{name}.{attribute}", depth - 1)

@@ -4,6 +4,7 @@ import json
 import linecache
 import subprocess
 import sys
+from collections import namedtuple
 
 import pytest
 import torch
@@ -45,12 +46,12 @@ class State:
 
 
 def test_names_are_the_expressions_that_reach_a_tensor():
-    """Through lists, dictionaries and plain objects. Oracle: each name evaluated gives the very tensor."""
-    space = {"state": State(), "table": {"a": torch.ones(3)}}
+    """Through lists, dictionaries, plain objects, and tuples with other items. Oracle: each name evaluated gives the very tensor."""
+    pair = type("Pair", (namedtuple("Pair", "first"),), {"__getitem__": None})(torch.ones(4))
+    space = {"state": State(), "table": {"a": torch.ones(3)}, "pair": pair}
     found = [pair for name, value in space.items() for pair in tensors_in(value, name)]
-    assert [("state.hidden[0]", True), ("state.hidden[1]", True), ("table['a']", True)] == [
-        (name, eval(name, {}, space) is tensor) for name, tensor in found
-    ]
+    assert ["state.hidden[0]", "state.hidden[1]", "table['a']", "pair.first"] == [name for name, _ in found]
+    assert all(eval(name, {}, space) is tensor for name, tensor in found)
 
 
 def test_a_watcher_tells_writes_that_no_function_reported():
