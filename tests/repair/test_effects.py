@@ -432,3 +432,10 @@ def test_where_the_program_as_meant_stops_at_the_next_line_nothing_is_known():
     assert Reference(plain, MeantRun(error="RuntimeError: refused (line 2)", calls=calls)).stopped_early
     assert not Reference(plain, MeantRun(error="RuntimeError: refused (line 2)", calls=2 * calls)).stopped_early
     assert not Reference(plain, MeantRun(calls=calls)).stopped_early
+
+
+def test_copies_that_change_only_a_returned_gradient_give_the_right_one():
+    """No variable of the file differs if the training loop is in another file."""
+    wrong, right = ([CallValues([], [(1, torch.tensor([number]))])] for number in (1.0, 2.0))
+    assert Reference(TrialRun(calls=wrong), MeantRun(calls=right)).gradients_known
+    assert not Reference(TrialRun(calls=right), MeantRun(calls=right)).gradients_known
