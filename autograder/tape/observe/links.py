@@ -152,6 +152,7 @@ class Links:
         if node is None:
             tracked.node = None
             return
+        self.watcher.reach(tracked.memory)
         known = state.graph.of.get(node)
         if known is None:
             if state.graph.held > state.graph.limit:
@@ -205,6 +206,7 @@ class Links:
         memory = known.memory if known and elements is tensor else state.memories.of(elements)
         memory.witnesses.append(saved if isinstance(saved, weakref.ref) else weakref.ref(tensor))
         self.watcher.begin(memory, always=True)
+        self.watcher.reach(memory)
         now = version_of(tensor)
         save = state.graph.keep(
             node, name, saved, tensor, memory, elements, checked=checked, stashed=stashed, writes_before=len(state.writes),

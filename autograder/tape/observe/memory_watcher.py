@@ -19,7 +19,12 @@ PATIENT = 1 << 16  # maximum number of statements between two checks of a storag
 
 
 class MemoryWatcher:
-    """Counts statements, and reports unannounced changes to `changed(memory, interval, exact)`."""
+    """Counts statements, and reports unannounced changes to `changed(memory, interval, exact)`.
+
+    Attributes:
+        is_behind: whether statements were not counted since the last check, because no graph reached a storage with a
+            foreign alias.
+    """
 
     def __init__(
         self,
@@ -27,17 +32,21 @@ class MemoryWatcher:
         all_: list[Memory],
         focus: frozenset[int],
         is_under_way: Callable[[Memory], bool],
+        is_reached: Callable[[Memory], bool],
     ):
         self.changed, self.all, self.focus, self.is_under_way = changed, all_, focus, is_under_way
-        self.clock = 0
+        self.is_reached = is_reached
+        self.clock, self.is_behind = 0, False
         self._due: list[tuple[int, int]] = []
-        self._foreign: list[Memory] = []
+        self._foreign: dict[int, Memory] = {}
 
     def has_foreign(self) -> bool:
-        """Return whether a storage has a foreign alias, through which it may be modified without PyTorch."""
-        while self._foreign and not self._foreign[-1].alive():
-            self._foreign.pop()
-        return bool(self._foreign)
+        """Return whether a storage that a graph reaches has a foreign alias, through which it may be modified without PyTorch."""
+        for memory in list(self._foreign.values()):
+            if memory.alive() and self.is_reached(memory):
+                return True
+            del self._foreign[memory.id]
+        return False
 
     def begin(self, memory: Memory, *, always: bool = False) -> None:
         """Store the content of a storage from now on. A large storage is stored only if `always`, for a saved tensor."""
@@ -50,8 +59,15 @@ class MemoryWatcher:
         self.begin(memory, always=True)
         if not memory.exposed and memory.size:
             memory.exposed, memory.patience, memory.next_look = True, 1, self.clock
-            self._foreign.append(memory)
             heapq.heappush(self._due, (self.clock, memory.id))
+        self.reach(memory)
+
+    def reach(self, memory: Memory) -> None:
+        """Process a storage that a graph may reach now. Its content is read if it may have changed before."""
+        if memory.exposed and memory.id not in self._foreign:
+            self._foreign[memory.id] = memory
+            if self.is_behind:
+                memory.look()
 
     def statement_done(self) -> None:
         """Check the storages that are due."""
@@ -76,11 +92,13 @@ class MemoryWatcher:
             again.append((memory.next_look, number))
         for item in again:
             heapq.heappush(self._due, item)
+        self.is_behind = False
 
     def look(self, memory: Memory) -> None:
         """Check a storage now."""
         if memory.content is None:
             return
         interval = memory.look()
-        if interval is not None:
+        is_old = self.is_behind and memory.exposed and memory.id not in self._foreign
+        if interval is not None and not is_old:
             self.changed(memory, interval, memory.patience == 1 or memory.id in self.focus)

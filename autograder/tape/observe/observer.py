@@ -93,7 +93,9 @@ class Observer(Listener):
     def __init__(self, program: Program, focus: frozenset[int] = frozenset(), first: int = 0):
         self.state = state = RunState()
         self.writes = Writes(state)
-        self.watcher = MemoryWatcher(self.writes.unreported, state.memories.all, focus, state.is_under_way)
+        self.watcher = MemoryWatcher(
+            self.writes.unreported, state.memories.all, focus, state.is_under_way, state.is_reached
+        )
         self.links = Links(state, self.watcher)
         self.variables = Variables(state, self.links, self.writes)
         self.backwards = BackwardWatcher(state, self.links, self.watcher, self.writes)
@@ -316,6 +318,7 @@ class Observer(Listener):
             state.skipped += complete
             self.apart.count(activation, complete)
             self._quiet += 1
+            self.watcher.is_behind = True
             if self._quiet >= QUIET:
                 self.statements.pause()
             return

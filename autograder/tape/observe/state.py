@@ -16,6 +16,7 @@ from autograder.tape.observe.step_builder import StepBuilder, WriteEvent
 from autograder.tape.observe.tensors import Tensors, TrackedTensor
 from autograder.tape.observe.untracked import Untracked
 from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.graph_walk import standing
 from autograder.tape.run.storages import Memories, Memory
 
 # Maximum number of recorded statements; a longer run is observed to its end, but later statements are not recorded.
@@ -76,6 +77,12 @@ class RunState:
         """Return whether another thread is in a call with a tensor of this storage, and will report its modification."""
         here = threading.get_ident()
         return any(memory in memories for thread, memories in self.under_way.items() if thread != here)
+
+    def is_reached(self, memory: Memory) -> bool:
+        """Return whether a node saved a tensor of this storage, or a tensor in it requires grad."""
+        memory.saves = [save for save in memory.saves if not save.freed]
+        living = (tracked.ref() for tracked in self.tensors.at(memory))
+        return bool(memory.saves) or any(tensor is not None and standing(tensor)[0] for tensor in living)
 
     @property
     def has_used_inherited(self) -> bool:

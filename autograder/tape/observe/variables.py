@@ -190,8 +190,7 @@ class LinesApart:
                 return None
             memory = state.memories.at.get(address[0])
             if memory is not None and memory.alive():  # else another storage had this address
-                living = (tracked.ref() for tracked in state.tensors.at(memory))
-                if memory.saves or any(tensor is not None and standing(tensor)[0] for tensor in living):
+                if state.is_reached(memory):
                     return None
                 found.append(memory)
                 if tracked is not None:

@@ -57,7 +57,7 @@ def test_names_are_the_expressions_that_reach_a_tensor():
 def test_a_watcher_tells_writes_that_no_function_reported():
     """A write of NumPy is recorded once, after its statement; the line is certain while the storage is observed often."""
     told, memories, tensor = [], Memories(), torch.zeros(4)
-    watcher = MemoryWatcher(lambda *change: told.append(change), memories.all, frozenset(), lambda _memory: False)
+    watcher = MemoryWatcher(lambda *change: told.append(change), memories.all, frozenset(), lambda _memory: False, bool)
     memory = memories.of(tensor)
     watcher.begin(memory)
     watcher.statement_done()
