@@ -92,6 +92,11 @@ class BackwardTrace(Listener):
         self._current = []
         self._calls += 1
 
+    def fits(self, state: RunState) -> bool:
+        """Return whether the observed run has each visited node. A checkpoint recomputes nothing in a run with copies."""
+        calls = range(len(state.visited))
+        return all(node_of_visit(visit, state) is not None for visit in self.visits if visit.call in calls)
+
 
 def _text(gradients: tuple[Any, ...]) -> str:
     with mode_paused():  # so that our own reads are not reported as the program's
