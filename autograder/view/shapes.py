@@ -11,6 +11,7 @@ the fields of a key; in a drawing and in JSON, a key is an opaque text.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -74,6 +75,14 @@ class Drawing(msgspec.Struct):
 
 MONO, SMALL, BOLD = 7.25, 6.65, 7.4
 """Widths of one character, in pixels: 12 px monospace, 11 px monospace, and an upper estimate for 12 px bold sans-serif."""
+
+
+def walk(tree: Shape) -> Iterator[Shape]:
+    """Yield a shape and all shapes inside it."""
+    yield tree
+    for child in tree[2:]:
+        if isinstance(child, list):
+            yield from walk(child)
 
 
 def shape(tag: str, *children: Shape | str, **attributes: Any) -> Shape:

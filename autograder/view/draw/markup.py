@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from xml.sax.saxutils import escape
 
 from autograder.view.assets import read_asset
-from autograder.view.shapes import Shape, box, shape
+from autograder.view.shapes import Shape, box, shape, walk
 
 STATIC = """
 .ground{fill:var(--ag-card);stroke:var(--ag-rule)}.pane{fill:var(--ag-paper)}
@@ -35,7 +35,8 @@ def write_document(title: str, shapes: list[Shape], width: float, height: float)
 
 def write_style(tree: Shape) -> str:
     """Return the CSS rules for the classes and tags of a drawing, in light colors and, in a media query, in dark ones."""
-    used, (light, dark) = set(_names(tree)), _rules()
+    used = {name for part in walk(tree) for name in (part[0], *str(part[1].get("class", "")).split())}
+    light, dark = _rules()
     kept = [[rule for rule in rules if any(names <= used for names in _selectors(rule))] for rules in (light, dark)]
     return f"{''.join(kept[0])}@media(prefers-color-scheme:dark){{{''.join(rule for rule in kept[1] if '#' in rule)}}}"
 
@@ -62,15 +63,6 @@ def _rules() -> tuple[list[str], list[str]]:
 def _fill(rules: str, colours: dict[str, str]) -> str:
     """Return the rules with each variable replaced by its color."""
     return re.sub(r"var\((--ag-[\w-]+)\)", lambda found: colours[found[1]], rules)
-
-
-def _names(tree: Shape) -> Iterator[str]:
-    """Yield every tag and class of a drawing."""
-    yield tree[0]
-    yield from str(tree[1].get("class", "")).split()
-    for child in tree[2:]:
-        if not isinstance(child, str):
-            yield from _names(child)
 
 
 def write_svg(tree: Shape) -> str:

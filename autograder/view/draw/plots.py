@@ -33,14 +33,6 @@ def plot_words(text: str, /, **values: object) -> str:
     return text.format(**values) if values else text
 
 
-def use_fonts(axes: Axes) -> None:
-    """Let each text of a plot use other fonts for letters that its own font lacks."""
-    from matplotlib.text import Text
-
-    for text in axes.findobj(Text):
-        text.set_fontfamily([*text.get_fontfamily(), *font_families()])
-
-
 @functools.cache
 def font_families() -> tuple[str, ...]:
     """Return the fonts in `FONTS` that matplotlib finds on this machine."""
@@ -192,7 +184,7 @@ def _axes(across: str, up: str) -> Axes:
 
 
 def _legend(axes: Axes) -> None:
-    """Add a legend with each label once, and use readable colors for all texts on any background."""
+    """Add a legend with each label once; give all texts a readable color, and other fonts for letters that theirs lack."""
     from matplotlib.text import Text
 
     handles: dict[str, Any] = {}
@@ -201,5 +193,4 @@ def _legend(axes: Axes) -> None:
     if handles:
         axes.legend(handles.values(), handles.keys(), frameon=False)
     for text in axes.findobj(Text):
-        text.set_color(INK)
-    use_fonts(axes)
+        text.set(color=INK, fontfamily=[*text.get_fontfamily(), *font_families()])

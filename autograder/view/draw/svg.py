@@ -82,24 +82,13 @@ WIDEST, TALLEST = 720.0, 520.0
 """The maximum size of the shown part of the graph, in pixels."""
 
 
-@dataclass
-class GraphViewport:
-    """The shown part of the graph.
+def draw_viewport(
+    view: Drawing, static: StaticFrame, left: float, top: float
+) -> tuple[Shape, float, float, dict[str, tuple[float, float]]]:
+    """Return the shown part of the graph, with its upper left corner at (left, top), its width and height, and its anchors.
 
-    Attributes:
-        shape: the drawing, at its position in the picture.
-        width, height: its size in pixels.
-        anchors: key of a saved tensor → the point at which the arrow to its line leaves the graph, if it is visible.
+    An anchor is the point at which the arrow from a visible saved tensor to its line leaves the graph, by the tensor's key.
     """
-
-    shape: Shape
-    width: float
-    height: float
-    anchors: dict[str, tuple[float, float]]
-
-
-def draw_viewport(view: Drawing, static: StaticFrame, left: float, top: float) -> GraphViewport:
-    """Return the graph with its upper left corner at (left, top)."""
     blocks = {tree[1]["k"]: tree[2][1] for tree in view.shapes if is_kind(tree, "block") and "k" in tree[1]}
     exits = {tree[1]["k"]: _spots(tree[2][1]["d"], 1)[-1] for tree in view.shapes if is_kind(tree, "exit")}
     rows = {row[1]["k"]: row[2][1] for block in view.shapes for row in block[2:] if is_kind(row, "kept")}
@@ -113,7 +102,7 @@ def draw_viewport(view: Drawing, static: StaticFrame, left: float, top: float) -
         "svg", *inside, x=left, y=top, width=width, height=height, viewBox=f"{x:g} {y:.0f} {width:.0f} {height:.0f}"
     )
     anchors = {key: (left, top + end - y) for key, end in exits.items() if 0 < end - y < height}
-    return GraphViewport(group(box(left, top, width, height, 7, kind="pane"), field), width, height, anchors)
+    return group(box(left, top, width, height, 7, kind="pane"), field), width, height, anchors
 
 
 def _crop(start: float, length: float, focus: float, most: float) -> tuple[float, float]:
@@ -261,14 +250,12 @@ def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
     top = 52.0 if verdict else PAD
     code, lines = draw_code(scene, static, number, PAD, top, LEFT)
     lanes, left_end = _memory(scene, static, top + panel_height(len(lines)) + 14)
-    graph = draw_viewport(scene.views[0], static, LEFT + PAD + GUTTER, top)
-    arrows = [
-        _arrow(lines.get(line), graph.anchors.get(edge), static.states.get(edge, "")) for edge, line in frame.links
-    ]
-    width = LEFT + 2 * PAD + GUTTER + max(graph.width, 200)
-    bottom = max(left_end, top + graph.height) + 14
+    graph, shown_width, height, anchors = draw_viewport(scene.views[0], static, LEFT + PAD + GUTTER, top)
+    arrows = [_arrow(lines.get(line), anchors.get(edge), static.states.get(edge, "")) for edge, line in frame.links]
+    width = LEFT + 2 * PAD + GUTTER + max(shown_width, 200)
+    bottom = max(left_end, top + height) + 14
     words = wrap_text(_words(scene, number, verdict), int((width - 60) / 6.3))
-    shapes = [code, *lanes, graph.shape, *arrows, *_sentences(words, bottom, width)]
+    shapes = [code, *lanes, graph, *arrows, *_sentences(words, bottom, width)]
     bottom += 22 + CODE_LINE * len(words)
     if verdict and scene.gradients:
         shapes.append(_gradients(scene.gradients, static, bottom + 6))

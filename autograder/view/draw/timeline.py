@@ -10,6 +10,7 @@ import io
 import tokenize
 from bisect import bisect_right
 from html import escape
+from itertools import accumulate
 
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translated
@@ -43,7 +44,7 @@ CHARACTER, TITLE, CODE = 6.4, 9.3, 6.95
 def draw_timeline(timeline: Timeline, width: float = WIDE) -> str:
     """Return the SVG document of a timeline, `width` pixels wide, with as many columns as MOST_ROWS allows."""
     top, shapes = _lines(timeline.title, width, PAD, TITLE, "title", 21)
-    shown = _fitting(timeline)
+    shown = max(1, sum(rows <= MOST_ROWS for rows in accumulate(len(column.rows) for column in timeline.columns)))
     for column in timeline.columns[:shown]:
         drawing = _ColumnDrawing(column, width, top)
         shapes += drawing.shapes()
@@ -63,15 +64,6 @@ def draw_column(column: Column, tone: str, width: float) -> Drawing:
     drawing = _ColumnDrawing(column, width, 0)
     shapes = drawing.shapes()
     return Drawing(0, 0, width, drawing.top + 4, [group(*shapes, kind=f"time {tone}")])
-
-
-def _fitting(timeline: Timeline) -> int:
-    """Return the number of columns of a static picture."""
-    rows, shown = len(timeline.columns[0].rows), 1
-    for column in timeline.columns[1:]:
-        rows += len(column.rows)
-        shown += rows <= MOST_ROWS
-    return shown
 
 
 def _lines(

@@ -22,7 +22,7 @@ from autograder.view.scene.node_graph import MARGIN, NodeGraph
 from autograder.view.scene.recording_index import RecordingIndex, index_recording
 from autograder.view.scene.timeline import is_withheld
 from autograder.view.scene.timeline_parts import SceneTimeline
-from autograder.view.shapes import MONO, Drawing, Key, Shape, box, clip, group, text
+from autograder.view.shapes import MONO, Drawing, Key, Shape, box, clip, group, text, walk
 from autograder.view.text.gradient_values import (
     GradientElement,
     finite,
@@ -281,7 +281,9 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
     memory = _memory(index, lanes)
     folded = _memory(index, others, count_noun(len(others), "{count} other", "{count} others")) if others else None
     point = decisive_frame(recording, index.playback.frames)
-    frames = _frames(recording, index, graph, point, _keys([*views, memory, *([folded] if folded else [])]))
+    drawings = [*views, memory, *([folded] if folded else [])]
+    keys = {part[1].get("k", "") for drawing in drawings for tree in drawing.shapes for part in walk(tree)}
+    frames = _frames(recording, index, graph, point, keys)
     decisive = next(i for i, frame in enumerate(frames) if frame.number == point)
     ask = _ask(frames, versions=not predict) if predict or counters else None
     texts = {key for frame in frames for key in frame.changes}
@@ -336,17 +338,6 @@ def _ask(frames: list[SceneFrame], versions: bool) -> int:
     return max(len(frames) - 2 if visit is None else visit - 1, 0)
 
 
-def _keys(drawings: list[Drawing]) -> set[str]:
-    """Return the keys of all shapes."""
-    found: set[str] = set()
-    waiting: list[Shape] = [tree for drawing in drawings for tree in drawing.shapes]
-    while waiting:
-        tree = waiting.pop()
-        found.add(tree[1].get("k", ""))
-        waiting += [child for child in tree[2:] if isinstance(child, list)]
-    return found
-
-
 def _frames(
     recording: Recording, index: RecordingIndex, graph: NodeGraph, decisive: int, keys: set[str]
 ) -> list[SceneFrame]:
@@ -381,12 +372,12 @@ def _frame(tracker: StateTracker, frame: Frame, changes: States) -> SceneFrame:
     return SceneFrame(
         line=str(tracker.line_key(frame.place)) if frame.place else "",
         fact=caption.event,
-        changes={str(key): value for key, value in changes.items()},
-        now=[str(key) for key in _highlights(frame, changes, tracker.versions)][:MOST_NOW],
         meaning=caption.meaning,
         effect=caption.effect,
         others=caption.others,
         details=caption.details,
+        changes={str(key): value for key, value in changes.items()},
+        now=[str(key) for key in _highlights(frame, changes, tracker.versions)][:MOST_NOW],
         forecast=_forecast(frame, tracker.sentences),
         links=[
             (str(Key("saved", edge)), str(tracker.line_key(playback.harmed[edge][-1].place)))
