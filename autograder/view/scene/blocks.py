@@ -211,7 +211,7 @@ def _value(block: Block, tensor: Tensor, index: RecordingIndex, left: float, top
         box(left + 2, top + 1, width - 4, VALUE - 3, 3, kind="field"),
         text(left + 10, top + 16, k=block.key.text("name"), kind="name"),
         text(after_name, top + 16, format_size(tensor.shape), kind="shape"),
-        draw_version(left + width - CHIP - 6, top + 4, index.counter(tensor), block.key.text("version")),
+        draw_version(left + width - CHIP - 6, top + 4, index.counters[tensor.counter], block.key.text("version")),
         text(left + 10, top + 31, k=block.key.text("values"), kind="values"),
         kind="value",
         s=tensor.storage,

@@ -59,7 +59,7 @@ class StateTracker:
         """Return the version of a part's tensor: the counter's symbol and its value."""
         known = self.playback.tensors[tensor]
         count = self.versions[key.text("version")] = self.playback.versions.get(known.counter)
-        mark = counter_mark(self.index.counter(known))
+        mark = counter_mark(self.index.counters[known.counter])
         return {key.text("version"): f"{mark} {'–' if count is None else f'v{count}'}"}
 
     def _tensor(self, tensor: int) -> States:
@@ -134,7 +134,7 @@ class StateTracker:
         key = Key("memory", storage)
         writes = [write for write in frame.step.writes if write.storage == storage] if frame.step else []
         tensors = (self.playback.tensors[tensor] for tensor in self.playback.in_storage.get(storage, ()))
-        mark = counter_mark(min(map(self.index.counter, tensors), default=0))
+        mark = counter_mark(min((self.index.counters[tensor.counter] for tensor in tensors), default=0))
         if any(not write.counters or any(map(self._is_silent, write.harmed)) for write in writes):
             return {key: "on unseen", key.text("note"): translated("bytes changed; {mark} did not count it", mark=mark)}
         if any(write.harmed for write in writes):

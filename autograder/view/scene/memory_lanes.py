@@ -123,7 +123,7 @@ def draw_lane(lane: MemoryLane, index: RecordingIndex, top: float) -> Shape:
 
 def _tensor(tensor: Tensor, lane: MemoryLane, index: RecordingIndex, top: float) -> Shape:
     """Return one tensor's row: its names, values, version, and the bytes that it covers if those are not all."""
-    key, counter = Key("alias", tensor.id), index.counter(tensor)
+    key, counter = Key("alias", tensor.id), index.counters[tensor.counter]
     shapes = [
         text(12, top + 14, k=key.text("name"), kind="name"),
         text(WIDTH - CHIP - 16, top + 14, k=key.text("values"), kind="values end"),

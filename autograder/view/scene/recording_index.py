@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from autograder.locale.line_breaks import columns
-from autograder.tape.recording.schema import Recording, SavedEdge, Tensor, TensorState
+from autograder.tape.recording.schema import Recording, SavedEdge, TensorState
 from autograder.view.playback import Playback
 from autograder.view.shapes import Key
 from autograder.view.text.naming import TensorNames, layer_names
@@ -49,10 +49,6 @@ class RecordingIndex:
     def recording(self) -> Recording:
         """The recording that is drawn."""
         return self.playback.recording
-
-    def counter(self, tensor: Tensor) -> int:
-        """Return the index of the tensor's version counter, in order of appearance."""
-        return self.counters[tensor.counter]
 
 
 def index_recording(recording: Recording) -> RecordingIndex:

@@ -74,7 +74,7 @@ def _steps(recording: Recording) -> list[list[str]]:
         if frame.kind == "end":
             continue
         code = [f"{frame.number:>3}  {clip(frame.place.text, WIDTH)}"] if frame.kind == "step" and frame.place else []
-        sentences = f"     {join_sentences([words.describe(frame), words.describe_effect(frame)])}"
+        sentences = f"     {join_sentences([words.describe(frame), *words.effects(frame)])}"
         forecast = frame.step.forecast if frame.kind == "step" and frame.step else None
         steps.append([*code, sentences, *([f"     {_forecast(forecast.outcome)}"] if forecast else [])])
     return steps

@@ -193,7 +193,7 @@ class Sentences:
     def caption(self, frame: Frame) -> Caption:
         """Return the caption of the frame: the first sentences that have few numbers, and the others as details."""
         first, *facts = self._facts(frame)
-        effect, *effects = self._effects(frame) or [""]
+        effect, *effects = self.effects(frame) or [""]
         if not effect and _count_numbers(first) > NUMBERS:
             return Caption(self._short(frame), "", "", "", join_sentences([first, *facts]))
         event, meaning, left = [first], "", NUMBERS - _count_numbers(effect, first)
@@ -232,11 +232,7 @@ class Sentences:
             return [translated("Line {line} runs. No tensor changes.", line=step.place.line)]
         return [translated("Line {line} runs.", line=step.place.line), *parts]
 
-    def describe_effect(self, frame: Frame) -> str:
-        """Return the effect of a harmful write on backward, which is hidden while the reader predicts; "" for other frames."""
-        return join_sentences(self._effects(frame))
-
-    def _effects(self, frame: Frame) -> list[str]:
+    def effects(self, frame: Frame) -> list[str]:
         """Return the effects of a frame's harmful modifications, the first MOST and the number of others."""
         if frame.kind != "step" or not frame.step:
             return []
