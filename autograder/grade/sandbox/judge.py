@@ -181,8 +181,8 @@ def _lines(error: BaseException) -> tuple[int | None, int | None]:
     top = [(frame.f_code.co_filename, line) for frame, line in frames if frame.f_code.co_name == "<module>"]
     if not top:
         return None, None
-    numbers = [line for frame, line in frames if frame.f_code.co_filename == top[-1][0]]
-    return top[-1][1], numbers[-1]
+    numbers = [line for frame, line in frames if frame.f_code.co_filename == top[0][0]]
+    return top[0][1], numbers[-1]  # a module that the test imports has such a frame, too
 
 
 def _not_judged(reason: str) -> messages.TestRan:

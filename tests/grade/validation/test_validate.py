@@ -83,8 +83,8 @@ def graded(backend):
 def validated(backend):
     """Return the report on a source."""
 
-    def validate(cells, on_step=ignore_step, **options):
-        source = source_of("n", cells)
+    def validate(cells, on_step=ignore_step, files=None, **options):
+        source = source_of("n", cells, files)
         with backend(source) as graders:
             return validate_source(source, graders, on_step=on_step, **options)
 
@@ -149,10 +149,13 @@ def test_all_tests_in_process_need_no_reason(validated):
     assert ["wrong", "given"] == [finding.partition(":")[0] for finding in report.findings]
 
 
-def test_the_line_that_ended_a_test_is_quoted(cells):
-    """An `assert` without a message is not sufficient by itself; for a function of the test, its line is quoted and not the call."""
+def test_the_line_that_ended_a_test_is_quoted(cells, validated):
+    """For a function of the test, its line is quoted and not the call; for a module, none of its lines. No message is cut."""
     assert cells["inside"].kind == IN_PROCESS
     assert ", in line 3: assert 'In' in found)" in cells["inside"].findings[0]
+    assert f"{LONG})" in cells["long"].findings[0]
+    [cell] = validated(notebook(graded_cell("t", "import helper")), files={"helper.py": b"\n\n1 / 0"}).cells
+    assert "(division by zero)" in cell.findings[0]
 
 
 def test_what_its_own_model_answer_fails_gives_points_to_nobody(cells):
@@ -174,11 +177,6 @@ def test_a_last_line_that_is_more_than_the_maximum_is_named(cells):
     assert (4.0, 0.0, OUTSIDE) == in_short(cells["above"])[:3]
     assert 5.0 == cells["above"].over_maximum
     assert "its last line can be 5, which is more than its maximum" in cells["above"].findings[0]
-
-
-def test_a_reason_is_not_cut(cells):
-    """The whole message of the test is in the finding."""
-    assert f"{LONG})" in cells["long"].findings[0]
 
 
 def test_a_missing_module_is_the_reason_whatever_else_cannot_be_done(cells):
