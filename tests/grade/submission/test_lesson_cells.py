@@ -200,11 +200,12 @@ IN_ONE_KERNEL = [
     ("def double(x):\n    return 2 * x", TIMED, "def double(x):\n    return x + 2"),
     (SAVING, DELETED, SAVING.replace("os.remove(p)", "pass")),
     (TRACED, WRAPPED, TRACED.replace("    @functools.wraps(f)\n", "")),
+    ("def double(x):\n    return 2 * x", "assert double.__name__ == 'double'", "def other(x):\n    return 2 * x\ndouble = other"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("right", "test", "wrong"), IN_ONE_KERNEL, ids=["patches a name", "replaces it", "times", "deletes", "decorates"]
+    ("right", "test", "wrong"), IN_ONE_KERNEL, ids=["patches", "replaces", "times", "deletes", "decorates", "names"]
 )
 def test_a_test_finds_what_it_finds_in_one_kernel(server, tmp_path, monkeypatch, right, test, wrong):
     """Changes by a test to the answer's names, files and functions are visible to both, at the time of the change."""

@@ -67,6 +67,8 @@ ATTRIBUTES = {
     "__code__", "__closure__", "__globals__", "__defaults__", "__kwdefaults__", "__dict__", "__class__", "__wrapped__",
     "base", "data_ptr", "environ", "flags", "grad_fn", "is_leaf", "modules", "rcParams", "stdin", "strides", "user_ns", "_version",
 }  # fmt: skip
+NAMES = {"__name__", "__qualname__"}
+"""Attributes of a student's function that a decorator, or an assignment, makes another than its definition's name."""
 MODULES = {
     "ctypes", "doctest", "gc", "mock", "multiprocessing", "pickle", "subprocess", "threading", "tracemalloc", "unittest.mock",
 }  # fmt: skip
@@ -262,6 +264,8 @@ class _Source:
                 passed := _not_plain(node, names.functions | names.classes | functions)
             ):
                 return f"it passes {passed} to `{_called(node)}`"
+            if isinstance(node, ast.Attribute) and node.attr in NAMES and root(node) in functions:
+                return f"it reads `.{node.attr}`"
         if functions and self._draws_randomly(index) and any(_is_call_named(node, SEEDS) for node in nodes):
             return "it seeds a random generator"
         if functions and (setting := _changes_settings(nodes, functions | names.functions)):
