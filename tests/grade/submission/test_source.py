@@ -201,6 +201,7 @@ def test_the_bundle_is_read_without_torch(tmp_path):
         ([graded_cell("t", "### BEGIN HIDDEN TESTS")], {}, "ClearHiddenTests says 'No end hidden tests statement found'"),
         ([teacher("### BEGIN HIDDEN TESTS\n### END HIDDEN TESTS")], {}, 'ClearHiddenTests says "Hidden test region'),
         ([graded_cell("t", ""), graded_cell("t", "")], {}, "CheckCellMetadata says 'Duplicate grade id: t'"),
+        ([graded_cell("t", "", nbgrader={"schema_version": 1})], {}, r"\(expected 3\)': run `nbgrader update \.`"),
         ([graded_cell("t", "")], {"GenerateAssignment": {"preprocessors": [ClearHiddenTests]}}, "has no SaveCells"),
         ([graded_cell("t", "")], {"IncludeHeaderFooter": {"header": "gone.ipynb"}}, "No such file or directory: 'gone"),
         ([graded_cell("t", "", autograder={"process": "three"})], {}, "the cell 't' has the metadata"),

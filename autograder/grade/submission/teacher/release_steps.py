@@ -13,6 +13,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbgrader.converters import Autograde
+from nbgrader.nbgraderformat import SchemaTooOldError
 from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions, InstantiateTests, SaveCells
 from nbgrader.utils import compute_checksum, is_solution
 from traitlets.config import Config
@@ -143,7 +144,8 @@ def _taken(step: Any, notebook: NotebookNode, resources: Any, name: str) -> tupl
         reason = _first_error(error)
         said = " ".join(str(reason).split()) or type(reason).__name__
         step_name = getattr(step, "__name__", type(step).__name__)
-        raise SourceError(f"{name}.ipynb cannot be released: nbgrader's {step_name} says {said!r}") from None
+        advice = ": run `nbgrader update .` in the course's folder" if isinstance(reason, SchemaTooOldError) else ""
+        raise SourceError(f"{name}.ipynb cannot be released: nbgrader's {step_name} says {said!r}{advice}") from None
 
 
 def _first_error(error: BaseException) -> BaseException:
