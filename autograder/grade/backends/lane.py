@@ -30,12 +30,12 @@ def serve(control: socket.socket) -> None:
     """Plan the course that arrives through the control socket, and fork a lane for each set of sockets that follows."""
     terms = receive(control, CourseBundle, largest=LARGEST).terms()
     planner = CellPlanner(Shell.instance())
+    for source in terms.sources.values():
+        planner.plans(source, terms.seed)  # planned once, because each lane is a fork that contains the plans
     with contextlib.suppress(ChannelError, OSError):
         while True:
             _, descriptors, _, _ = socket.recv_fds(control, 1, 3)
             receive(control, NewLane, largest=1 << 10)
-            for source in terms.sources.values():
-                planner.plans(source, terms.seed)  # planned once, because each lane is a fork that contains the plans
             if os.fork() == 0:
                 control.close()
                 _begin([socket.socket(fileno=number) for number in descriptors], terms, planner)

@@ -256,6 +256,9 @@ class LocalBackend(Backend):
             again.reserve(following)
 
     def _new_lane(self, place: int) -> _Lane:
+        if self._planner is None:
+            with contextlib.suppress(ChannelError, OSError):  # a host that has ended is noticed below
+                self._begin_planner()  # first, because it plans while the host warms up
         servers: list[socket.socket] = [self._host.fork("server"), self._host.fork("judge server")]
         groups = []
         try:
@@ -273,7 +276,8 @@ class LocalBackend(Backend):
             for server in servers:
                 server.close()
             servers = []
-            self._outer = self._outer or HostProcess(LEVELS["process"])
+            if self._outer is None:
+                self._outer, self._planner = HostProcess(LEVELS["process"]), None
         ours, theirs = socket.socketpair()
         # the kernel sends the id of the process at the other end
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)

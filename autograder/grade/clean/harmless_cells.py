@@ -12,10 +12,10 @@ import msgspec
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
+from autograder.grade.clean.checked_recording import LARGEST_RECORDING, can_be_drawn
 from autograder.grade.clean.harmless_html import FORMATS, harmless_html, raster_address, raster_base64
 from autograder.grade.clean.harmless_text import CONTROL, JOINER, harmless_tex, harmless_text
 from autograder.locale.languages import language
-from autograder.tape.recording.schema import Recording
 from autograder.tape.run.time_limit import TimeUp, time_limit
 from autograder.view.notebook import RECORDING_TYPE, ShownRecording, drawn_mimebundle
 
@@ -98,8 +98,6 @@ def _without_tags(text: str) -> str:
     return "".join([*pieces, TAG.sub("<" + JOINER, text[end:])])
 
 
-LARGEST = 2 * 2**20  # characters of one recording, and of its picture; those of the lessons have about 10,000
-MOST_PARTS = 5_000  # tensors, nodes, saved tensors, steps and visits
 SECONDS = 10.0  # processor time for all drawings of one submission
 LARGEST_SIDE = 4000  # pixels of a picture's width or height
 ATTACHMENT = re.compile(r"[\w.+ -]{1,200}")  # the name of a picture; nbconvert 7.17 stops at links to some other names
@@ -121,15 +119,6 @@ class CannotDraw(Exception):
     """A recording is damaged, or too large to be drawn."""
 
 
-def checked_recording(data: bytes) -> Recording | None:
-    """Return a recording that a submission's process sent as msgpack; None if it is damaged, or too large to be drawn."""
-    try:
-        recording = msgspec.msgpack.decode(data, type=Recording) if len(data) <= LARGEST else None
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    return recording if recording and _parts(recording) <= MOST_PARTS else None
-
-
 class Drawings:
     """Draws the recordings of one submission within a limit of processor time."""
 
@@ -143,7 +132,7 @@ class Drawings:
             CannotDraw: the recording cannot be drawn, or the time is used up.
         """
         start = time.process_time()  # processor time, so that a busy machine does not cost a student a picture
-        if len(text) > LARGEST or self._left <= 0:
+        if len(text) > LARGEST_RECORDING or self._left <= 0:
             raise CannotDraw
         try:
             with time_limit(self._left, CannotDraw, clock=time.process_time):
@@ -157,17 +146,12 @@ class Drawings:
 @lru_cache(maxsize=256)  # many students have the same
 def _drawn(text: str, _spoken: str) -> dict[str, str]:
     shown = msgspec.json.decode(text, type=ShownRecording)
-    if _parts(shown.recording) > MOST_PARTS:
+    if not can_be_drawn(shown.recording):
         raise CannotDraw
     bundle = drawn_mimebundle(shown.recording, shown.predict, counters=shown.counters)
-    if len(bundle["text/html"]) > LARGEST:
+    if len(bundle["text/html"]) > LARGEST_RECORDING:
         raise CannotDraw
     return bundle
-
-
-def _parts(recording: Recording) -> int:
-    names = ("tensors", "nodes", "saved", "steps", "backward", "storages", "lost")
-    return sum(len(getattr(recording, name)) for name in names)
 
 
 def harmless_cell(cell: NotebookNode, drawings: Drawings, released: NotebookNode | None = None) -> NotebookNode:

@@ -19,7 +19,7 @@ from autograder.check.learner import use_names
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.call_report import Call, ProgramText, Report
 from autograder.check.subject.inputs import use_seed
-from autograder.grade.clean.harmless_cells import checked_recording
+from autograder.grade.clean.checked_recording import checked_recording
 from autograder.grade.sandbox.shell import CellRun, CellTimeoutError, Shell
 from autograder.grade.sandbox.student_functions import Calls, StudentError, function_proxy
 from autograder.grade.wire import messages

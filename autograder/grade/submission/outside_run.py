@@ -18,7 +18,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.check.message import NotAttempted, Unsolved
-from autograder.grade.clean.harmless_cells import checked_recording
+from autograder.grade.clean.checked_recording import checked_recording
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.submission.align import cells_with_sources
 from autograder.grade.submission.cell_analysis import SubmissionText, cell_names

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from autograder.grade.batch.feedback_page import outputs_html
-from autograder.grade.clean.harmless_cells import LARGEST, checked_recording
+from autograder.grade.clean.checked_recording import LARGEST_RECORDING, checked_recording
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.tape import record
 from autograder.view.notebook import MOST_BYTES
@@ -128,7 +128,7 @@ def test_only_a_recording_of_bounded_size_is_read():
         b"\xc1",
         msgspec.msgpack.encode([1]),
         b"\x91" * 100_000,
-        b"\x00" * (LARGEST + 1),
+        b"\x00" * (LARGEST_RECORDING + 1),
         msgspec.msgpack.encode(many),
     ):
         assert checked_recording(data) is None
