@@ -121,10 +121,7 @@ def _requirements_in(path: Path) -> str:
 
 
 def locked_requirements(
-    extra: str = "grade",
-    *,
-    systems: Sequence[Mapping[str, str]] = ({},),
-    leaves: tuple[str, ...] = ("torch",),
+    extra: str = "grade", *, systems: Sequence[Mapping[str, str]] = ({},), leaves: tuple[str, ...] = ("torch",)
 ) -> dict[str, str]:
     """Return the direct and indirect dependencies of this package, as installed, with their versions.
 

@@ -256,9 +256,7 @@ def add_to(verbs: Any) -> None:
     )
     explain.add_argument("--diff", action="store_true", help=translated("print only a patch with the best fix"))
     explain.add_argument(
-        "--apply",
-        action="store_true",
-        help=translated("apply the best fix; keep the original file as FILE.orig"),
+        "--apply", action="store_true", help=translated("apply the best fix; keep the original file as FILE.orig")
     )
     explain.add_argument(
         "--unproven",

@@ -8,13 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from autograder.cli import (
-    classroom_commands,
-    course_commands,
-    explain_command,
-    grade_command,
-    release_command,
-)
+from autograder.cli import classroom_commands, course_commands, explain_command, grade_command, release_command
 from autograder.cli.run_command import WRONG_USE, run_command
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translatable, translated
@@ -128,11 +122,7 @@ def _add_test(verbs: Any) -> None:
 
 
 # Markers of pyproject.toml for each choice. `test` and `test --slow` do not overlap; together they are `test --all`.
-TESTS = {
-    "--quick": "not slow and not thorough",
-    "--slow": "slow",
-    "--all": "",
-}
+TESTS = {"--quick": "not slow and not thorough", "--slow": "slow", "--all": ""}
 # `loadscope` keeps the groups of tests/conftest.py together; without reordering, the longest group remains first.
 ON_BOTH_CORES = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"]
 

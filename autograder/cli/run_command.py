@@ -51,9 +51,7 @@ def course_of(chosen: argparse.Namespace) -> Path:
 
 
 WRONG_USE = 2
-INTERRUPTED = {
-    "grade": translatable(" Grades so far are kept; run the same command with --resume to continue."),
-}
+INTERRUPTED = {"grade": translatable(" Grades so far are kept; run the same command with --resume to continue.")}
 
 
 class CommandError(UnfinishedError):

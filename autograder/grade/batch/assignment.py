@@ -23,14 +23,7 @@ from autograder.course.canonical import read
 from autograder.course.variants.variant import carried_seed
 from autograder.course.variants.variant_record import other_owners
 from autograder.errors import printable
-from autograder.grade.backends.grading_job import (
-    Backend,
-    GradingTerms,
-    Job,
-    JobResult,
-    OpenBackend,
-    deciding_versions,
-)
+from autograder.grade.backends.grading_job import Backend, GradingTerms, Job, JobResult, OpenBackend, deciding_versions
 from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
 from autograder.grade.batch.course_config import forbids_one_process, limits_of

@@ -101,10 +101,7 @@ def _without_tags(text: str) -> str:
 SECONDS = 10.0  # processor time for all drawings of one submission
 LARGEST_SIDE = 4000  # pixels of a picture's width or height
 ATTACHMENT = re.compile(r"[\w.+ -]{1,200}")  # the name of a picture; nbconvert 7.17 stops at links to some other names
-NOT_SHOWN = {
-    RECORDING_TYPE: "(a recording that cannot be drawn)",
-    "image/svg+xml": "(a drawing that is not shown)",
-}
+NOT_SHOWN = {RECORDING_TYPE: "(a recording that cannot be drawn)", "image/svg+xml": "(a drawing that is not shown)"}
 OTHER_KIND = "(an output of a kind that is not shown)"
 # Formgrader inserts Markdown and LaTeX into its page unchanged (nbgrader 0.9.6 with nbconvert 7.17).
 CLEANED = {

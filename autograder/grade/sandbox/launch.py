@@ -20,10 +20,7 @@ from autograder.grade.sandbox.isolation import IsolationLevel
 from autograder.grade.wire.channel import send
 from autograder.grade.wire.messages import Fork, Role
 
-TREES = (
-    Path("/sys/fs/cgroup/pids"),
-    Path("/sys/fs/cgroup"),
-)  # of control groups version 1 and version 2
+TREES = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))  # of control groups version 1 and version 2
 REMOVAL_SECONDS = 2.0
 _numbers = itertools.count()
 

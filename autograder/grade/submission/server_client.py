@@ -174,11 +174,7 @@ class ServerClient:
     """
 
     def __init__(
-        self,
-        level: IsolationLevel,
-        limits: Limits,
-        control: socket.socket | None = None,
-        role: Role = "server",
+        self, level: IsolationLevel, limits: Limits, control: socket.socket | None = None, role: Role = "server"
     ) -> None:
         self.level, self.limits, self._role = level, limits, role
         self._control = control
@@ -233,11 +229,7 @@ class ServerClient:
 
     @contextlib.contextmanager
     def worker(
-        self,
-        files: dict[str, bytes],
-        modules: tuple[str, ...] = (),
-        seconds: float | None = None,
-        **begin: Any,
+        self, files: dict[str, bytes], modules: tuple[str, ...] = (), seconds: float | None = None, **begin: Any
     ) -> Iterator[WorkerClient]:
         """Yield a new worker with the submission's files in its folder; afterwards, kill it and all its processes.
 

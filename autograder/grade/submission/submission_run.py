@@ -16,12 +16,7 @@ from autograder.grade.clean.harmless_cells import Drawings, harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align, cells_with_sources
 from autograder.grade.submission.cell_analysis import statements
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade, Status
-from autograder.grade.submission.server_client import (
-    WorkerClient,
-    WorkerEnded,
-    ended_output,
-    received_outputs,
-)
+from autograder.grade.submission.server_client import WorkerClient, WorkerEnded, ended_output, received_outputs
 from autograder.grade.submission.teacher.cell_kinds import Kind
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.wire import messages

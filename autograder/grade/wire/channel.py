@@ -82,12 +82,7 @@ class ChannelError(UnfinishedError):
     """The other side has ended, is too slow, or sent something that is not a message; the message fits the reason of a grade."""
 
 
-def send(
-    connection: socket.socket,
-    message: msgspec.Struct,
-    *,
-    watch: Callable[[], None] | None = None,
-) -> None:
+def send(connection: socket.socket, message: msgspec.Struct, *, watch: Callable[[], None] | None = None) -> None:
     """Send one message.
 
     Args:
