@@ -43,10 +43,6 @@ LINK = re.compile(
 )
 
 
-class PackageError(InputError):
-    """The files for students cannot be written; the message gives the reason."""
-
-
 @dataclass(frozen=True)
 class Terms:
     """The parts of an assignment's instructions that depend on the teacher's choice.
@@ -71,19 +67,17 @@ class Terms:
 
 
 def check_target(out: Path, terms: Terms) -> None:
-    """Raise PackageError if a folder contains other files than earlier zips of this assignment."""
+    """Raise InputError if a folder contains other files than earlier zips of this assignment."""
     try:
         names = sorted(os.listdir(out))
     except FileNotFoundError:
         return
     except OSError as error:
-        raise PackageError(
-            f"{printable(str(out))} cannot be used ({error.strerror}). Name a folder with --out"
-        ) from None
+        raise InputError(f"{printable(str(out))} cannot be used ({error.strerror}). Name a folder with --out") from None
     pattern = re.compile(rf"{re.escape(terms.assignment)}(-.*)?\.zip")
     others = [name for name in names if terms.platform == "folder" or not pattern.fullmatch(name)]
     if others:
-        raise PackageError(
+        raise InputError(
             f"{printable(str(out))} contains other files, such as {printable(others[0])}. Name a new or empty folder with --out"
         )
 
@@ -98,7 +92,7 @@ def write_packages(out: Path, terms: Terms, folders: Mapping[str, Path], glossar
         glossary: the notebook to which the lessons link; left out if it is missing.
 
     Raises:
-        PackageError: the folder contains other files or cannot be written, or the wheel cannot be built.
+        InputError: the folder contains other files or cannot be written, or the wheel cannot be built.
         RequirementError: this is not a clone.
     """
     check_target(out, terms)
@@ -113,7 +107,7 @@ def write_packages(out: Path, terms: Terms, folders: Mapping[str, Path], glossar
             for path in Path(fresh, "out").iterdir():
                 os.replace(path, out / path.name)
     except OSError as error:
-        raise PackageError(f"{printable(str(out))} cannot be written ({error.strerror})") from None
+        raise InputError(f"{printable(str(out))} cannot be written ({error.strerror})") from None
     return [terms.name(student) for student in folders]
 
 
@@ -139,7 +133,7 @@ def _built_wheel(folder: Path) -> Path:
     done = subprocess.run([*command, "--wheel-dir", str(folder), str(clone)], capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
-        raise PackageError(f"the wheel cannot be built ({last}). Run the command as `python3 -m autograder release`")
+        raise InputError(f"the wheel cannot be built ({last}). Run the command as `python3 -m autograder release`")
     return next(folder.glob("*.whl"))
 
 

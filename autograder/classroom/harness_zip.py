@@ -60,10 +60,6 @@ TEMPLATES = Path(__file__).parent / "template"
 PROGRAMS = ("setup.sh", "run_autograder")
 
 
-class HarnessError(InputError):
-    """The zip cannot be built; the message gives the reason."""
-
-
 def write_harness(
     target: Path,
     assignment: str,
@@ -88,7 +84,7 @@ def write_harness(
     Raises:
         ClassError: the course or the assignment does not exist.
         IsolationError: this machine does not reach any level, so the sources cannot be validated.
-        HarnessError: the requirements cannot be read, or the zip cannot be written.
+        InputError: the requirements cannot be read, or the zip cannot be written.
     """
     more = _requirements_in(requirements) if requirements else ""
     classroom = open_class(course, assignment, without_submissions=True)
@@ -108,7 +104,7 @@ def write_harness(
     try:
         replace_file(target, zip_of(dict(_files(classroom, terms, more)), PROGRAMS))
     except OSError as error:
-        raise HarnessError(f"the zip cannot be written to {printable(str(target))} ({error.strerror})") from None
+        raise InputError(f"the zip cannot be written to {printable(str(target))} ({error.strerror})") from None
     return reports
 
 
@@ -117,7 +113,7 @@ def _requirements_in(path: Path) -> str:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise HarnessError(f"{printable(str(path))} cannot be read ({reason}). Name a pip requirements file") from None
+        raise InputError(f"{printable(str(path))} cannot be read ({reason}). Name a pip requirements file") from None
 
 
 def locked_requirements(

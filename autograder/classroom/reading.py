@@ -201,10 +201,6 @@ FOLDER, ANSWERS, SECOND, STATE, COMMENTS = "reading", "answers.csv", "second_rea
 SECOND_POINTS = "second_points"
 
 
-class ReadingError(InputError):
-    """There are no answers to grade by hand, or the stored state is damaged."""
-
-
 class ReadingState(msgspec.Struct):
     """The contents of the tables when they were written: the salt of the codes, and the mark of each answer, now or before."""
 
@@ -252,7 +248,7 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     Raises:
         TableError: a cell of a table is invalid; nothing is written.
         NotGradedError: the assignment has not been graded yet.
-        ReadingError: there are no answers to grade by hand.
+        InputError: there are no answers to grade by hand.
     """
     classroom = open_class(course, assignment, without_submissions=True)
     read_class_grades(classroom)
@@ -260,7 +256,7 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     state = _read_state(folder / STATE)
     answers = written_answers(classroom, state.salt)
     if not answers:
-        raise ReadingError(f"{assignment} has no answers to grade by hand")
+        raise InputError(f"{assignment} has no answers to grade by hand")
     taken = _take(classroom, folder, state, answers)
     answers = written_answers(classroom, state.salt)
     second = _second_reading(folder / SECOND, answers, state)
@@ -272,7 +268,7 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     try:
         replace_files(files)
     except OSError as error:
-        raise ReadingError(
+        raise InputError(
             f"{printable(str(folder))} cannot be written to ({error.strerror}). Marks that were filled in are in the gradebook"
         ) from None
     waiting = sum(answer.points is None for answer in answers)
@@ -323,6 +319,6 @@ def _read_state(path: Path) -> ReadingState:
         return ReadingState(secrets.token_hex(16))
     except (OSError, msgspec.DecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ReadingError(
+        raise InputError(
             f"{printable(str(path))} cannot be read ({reason}). Move its folder away, and read again"
         ) from None

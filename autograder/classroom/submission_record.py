@@ -18,10 +18,6 @@ STUDENTS = "students.json"
 Record = TypeVar("Record", bound=dict[Any, Any])
 
 
-class RecordError(InputError):
-    """The record of an earlier collection cannot be read; the message names the file."""
-
-
 class CollectedSubmission(msgspec.Struct, frozen=True, kw_only=True):
     """A student's submission in nbgrader's folder.
 
@@ -60,7 +56,7 @@ def read_record(course: Path, assignment: str) -> dict[str, CollectedSubmission]
     """Return the collected submissions by student; empty if there is no record.
 
     Raises:
-        RecordError: the file is damaged.
+        InputError: the file is damaged.
     """
     return _read(record_folder(course, assignment) / FILE, dict[str, CollectedSubmission])
 
@@ -74,7 +70,7 @@ def read_students(course: Path) -> dict[str, str]:
     """Return the names of all students in the lists that `collect` has read, by nbgrader's id.
 
     Raises:
-        RecordError: the file is damaged.
+        InputError: the file is damaged.
     """
     return _read(course / FOLDER / STUDENTS, dict[str, str])
 
@@ -92,9 +88,7 @@ def _read(path: Path, form: type[Record]) -> Record:
         return form()
     except (OSError, msgspec.DecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise RecordError(
-            f"{printable(str(path))} cannot be read ({reason}). Move it away, and collect again"
-        ) from None
+        raise InputError(f"{printable(str(path))} cannot be read ({reason}). Move it away, and collect again") from None
 
 
 def _write(path: Path, kept: dict[Any, Any]) -> None:

@@ -19,16 +19,12 @@ CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.](\d\d)(?::\d\d)?(?!\d)")
 LONGEST_FILLER = 3  # maximum number of letters of a word to ignore, such as "de", "den", "kl", "г" and "年"
 
 
-class ZoneError(InputError):
-    """A time has no zone, or a course has two."""
-
-
 class NoZone(datetime.tzinfo):
     """The zone of times without one in a course that has none: such a time cannot be converted."""
 
     def utcoffset(self, time: datetime.datetime | None) -> datetime.timedelta:
-        """Raise ZoneError with the time."""
-        raise ZoneError(
+        """Raise InputError with the time."""
+        raise InputError(
             f'the time {time and time.replace(tzinfo=None)} has no time zone. Write `timezone = "Europe/Berlin"`, or the name of '
             f"yours, into policy.toml, or add --timezone Europe/Berlin"
         )
@@ -46,7 +42,7 @@ def course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
     """Return the zone of times without one: that of the course's policy.toml, else the one that a command names.
 
     Raises:
-        ZoneError: they are two zones, or the due dates of policy.toml are in UTC and a command names another zone.
+        InputError: they are two zones, or the due dates of policy.toml are in UTC and a command names another zone.
         PolicyError: policy.toml cannot be used.
     """
     from autograder.grade.policy import FILE, read_policy  # imports nbgrader
@@ -54,12 +50,12 @@ def course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
     policy, _ = read_policy(course)
     if policy is None or policy.timezone is None:
         if policy is not None and policy.has_local_times and str(named or "UTC") != "UTC":
-            raise ZoneError(
+            raise InputError(
                 f'{FILE} has due dates without a time zone, which are in UTC. Write `timezone = "{named}"` into it, and omit --timezone'
             )
         return named or NoZone()
     if named is not None and str(named) != policy.timezone:
-        raise ZoneError(
+        raise InputError(
             f"{FILE} sets {policy.timezone}, and --timezone {named}. Omit --timezone, or change the file: a course has "
             "one time zone"
         )

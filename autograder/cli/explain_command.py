@@ -18,7 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from autograder.cli.run_command import CommandError, run_command
+from autograder.cli.run_command import run_command
+from autograder.errors import UnfinishedError
 from autograder.locale.messages import Message
 from autograder.locale.translations import translated
 from autograder.requirements import loading
@@ -298,14 +299,14 @@ def _explain(chosen: argparse.Namespace) -> int:
         except LateError:
             return _answered_late(chosen, partial)
         except EndedError as error:
-            raise CommandError(text_of_end(chosen.shown, str(error))) from None
+            raise UnfinishedError(text_of_end(chosen.shown, str(error))) from None
 
 
 def _answered_late(chosen: argparse.Namespace, partial: PartialAnswer) -> int:
     """Print the preliminary answer when the time is up."""
     recording = partial.found()
     if recording is None:
-        raise CommandError.of(
+        raise UnfinishedError.of(
             "explain.still_running|{program}: it was still running after {seconds} seconds. Make the run shorter, or "
             "give it more time with --budget.",
             program=chosen.shown,

@@ -49,10 +49,6 @@ print("ready")
 """
 
 
-class PythonError(SetupError):
-    """The chosen Python cannot run the command; the message gives the reason."""
-
-
 def continue_in(python: str, words: Sequence[str]) -> None:
     """Replace this process by the same command in another Python; return if this is that Python.
 
@@ -61,11 +57,11 @@ def continue_in(python: str, words: Sequence[str]) -> None:
         words: the command line, without the program.
 
     Raises:
-        PythonError: it cannot be started, is too old, or lacks a package.
+        SetupError: it cannot be started, is too old, or lacks a package.
     """
     program = shutil.which(python)
     if program is None:
-        raise PythonError(
+        raise SetupError(
             f"--python {python!r}: there is no such program. Specify a Python interpreter, such as course/.venv/bin/python"
         )
     # not resolved: an environment's `python` is often a link to the Python that created it
@@ -90,10 +86,10 @@ def _examine(path: str, verb: str, environment: dict[str, str]) -> None:
             [path, "-c", EXAMINATION, verb], env=environment, capture_output=True, text=True, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise PythonError(f"--python {path}: it cannot be started ({error})") from None
+        raise SetupError(f"--python {path}: it cannot be started ({error})") from None
     if done.stdout.strip() != "ready":
         reason = done.stdout.strip() if done.returncode == 3 else "is not a Python interpreter, or exits immediately"
-        raise PythonError(f"{path} {reason}")
+        raise SetupError(f"{path} {reason}")
 
 
 def add_validate_source(verbs: Any) -> None:

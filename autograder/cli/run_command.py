@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from autograder.errors import AutograderError, UnfinishedError
+from autograder.errors import AutograderError
 from autograder.locale.translations import localized, translatable, translated
 from autograder.requirements import require
 
@@ -52,10 +52,6 @@ def course_of(chosen: argparse.Namespace) -> Path:
 
 WRONG_USE = 2
 INTERRUPTED = {"grade": translatable(" Grades so far are kept; run the same command with --resume to continue.")}
-
-
-class CommandError(UnfinishedError):
-    """The last step of a command failed; the message gives the reason."""
 
 
 def run_command(chosen: argparse.Namespace, verb: str) -> int:

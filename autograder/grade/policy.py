@@ -41,10 +41,6 @@ class PolicyError(InputError):
     """policy.toml cannot be used; the message names the line or the setting."""
 
 
-class LatePolicyError(InputError):
-    """The configuration of the course does not name a usable plugin for late penalties."""
-
-
 class LateStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A step of a late penalty: work that is late by more than `hours` loses `percent`, until the next step."""
 
@@ -244,7 +240,7 @@ class LatePolicy:
         digest: SHA-256 digest of policy.toml; "" without the file.
 
     Raises:
-        LatePolicyError: the configured plugin cannot be loaded.
+        InputError: the configured plugin cannot be loaded.
         PolicyError: policy.toml cannot be used.
     """
 
@@ -255,7 +251,7 @@ class LatePolicy:
         try:
             self._plugin = late_plugin(settings)
         except (TraitError, ImportError) as error:
-            raise LatePolicyError(
+            raise InputError(
                 f"nbgrader_config.py: the late policy cannot be used ({error}). Correct c.AssignLatePenalties.plugin_class"
             ) from None
 

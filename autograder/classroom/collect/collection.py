@@ -43,10 +43,6 @@ from autograder.grade.policy import CoursePolicy, read_policy
 START = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
 
-class CollectError(UnfinishedError):
-    """A submission cannot be written. Files that were placed stay, and the same command continues."""
-
-
 @dataclass(frozen=True)
 class CollectedLine:
     """One student's line of the report.
@@ -110,14 +106,14 @@ def collect(
     Raises:
         DownloadError: it is not such a download, or belongs to another assignment; nothing is written.
         ClassError: the course or the assignment does not exist.
-        ZoneError: a time has no zone, and neither has the course; nothing is written.
-        CollectError: a file cannot be written to the course's folder.
+        InputError: a time has no zone, and neither has the course; nothing is written.
+        UnfinishedError: a file cannot be written to the course's folder.
     """
     classroom = open_class(course, assignment, without_submissions=True)
     try:
         return _collect(classroom, download, roster, platform, zone)
     except OSError as error:
-        raise CollectError(
+        raise UnfinishedError(
             f"{printable(str(error.filename or classroom.folder))} cannot be written ({error.strerror}); what was placed so far "
             "is kept. Correct that, then run the same command again"
         ) from None
@@ -217,7 +213,7 @@ class _Collector:
         return self.policy.is_in_time(self.classroom.assignment, student, time) if time else not late
 
     def time(self, submission: AttributedSubmission) -> datetime.datetime | None:
-        """Return the time of a submission in UTC, None if it is unknown; raise ZoneError if it has no zone."""
+        """Return the time of a submission in UTC, None if it is unknown; raise InputError if it has no zone."""
         downloaded = submission.work.downloaded
         stated, listed = (
             self.answers.time(downloaded.key, _number(submission)) or downloaded.handed_in,

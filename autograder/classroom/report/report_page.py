@@ -199,10 +199,6 @@ def report(assignment: str, course: str | Path | None = None) -> ReportOnClass:
 ALL = "all"
 
 
-class ReportError(InputError):
-    """The page cannot be written."""
-
-
 def whole_report(assignment: str, course: Path) -> ReportOnClass:
     """Return the report on an assignment; for "all", on the last one, with the whole course.
 
@@ -225,7 +221,7 @@ def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bo
     """Write the page, and return the text to print: the JSON object, or the location of the page.
 
     Raises:
-        ReportError: the page cannot be written.
+        InputError: the page cannot be written.
     """
     whole = whole_report(assignment, course)
     target = out if out or as_json else Path(f"report-{whole.report.assignment}.html")
@@ -233,7 +229,7 @@ def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bo
         try:
             replace_file(target, whole.as_html().encode())
         except OSError as error:
-            raise ReportError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
+            raise InputError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
     if as_json:
         return json.dumps({"version": 1} | msgspec.to_builtins(whole), indent=2)
     return translated("{count} students; the page is {file}", count=len(whole.report.scores), file=target)
