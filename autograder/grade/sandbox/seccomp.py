@@ -9,48 +9,11 @@ import ctypes
 import errno
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from autograder.errors import SetupError
 
 
-@dataclass(frozen=True)
-class ForbiddenCalls:
-    """System calls that are denied for one reason.
-
-    Attributes:
-        reason: the danger of the calls.
-        names: the names in section 2 of the manual; names that an architecture does not have are skipped.
-        error: the error that they report; ENOSYS if the C library or a program then uses an alternative.
-    """
-
-    reason: str
-    names: str
-    error: int = errno.EPERM
-
-
-@dataclass(frozen=True)
-class ForbiddenArgument:
-    """A system call that is denied if one argument has certain bits or values.
-
-    Attributes:
-        reason: the danger of the call.
-        name: the name in section 2 of the manual.
-        position: the index of the argument, from 0.
-        mask: the bits to compare; the kernel ignores the upper half of an argument that is an int.
-        values: the denied values.
-        error: the error that the call reports.
-    """
-
-    reason: str
-    name: str
-    position: int
-    mask: int
-    values: tuple[int, ...]
-    error: int = errno.EPERM
-
-
-INT = 0xFFFFFFFF
+LOW_32_BITS = 0xFFFFFFFF
 # <sched.h>: new mount, cgroup, UTS, IPC, user, process and network namespaces.
 NAMESPACE_FLAGS = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # <asm-generic/ioctls.h>
@@ -59,73 +22,60 @@ AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, LAST_FAMILY = 1, 2, 10, 16, 63  # <sys/s
 NETLINK_ROUTE, LAST_PROTOCOL = 0, 31  # <linux/netlink.h>
 OTHER_FAMILIES = tuple(sorted({*range(LAST_FAMILY + 1)} - {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK}))
 
-CALLS = (
-    ForbiddenCalls("a new namespace gives privileges inside it", "unshare setns"),
-    ForbiddenCalls(
-        "its flags are in memory, where a filter cannot look; the C library then uses clone", "clone3", errno.ENOSYS
-    ),
-    ForbiddenCalls(
-        "other files instead of those that were mounted",
-        "mount umount umount2 pivot_root chroot move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr "
-        "open_tree_attr",
-    ),
-    ForbiddenCalls("keys stay in the kernel, for the next submission", "add_key request_key keyctl"),
-    ForbiddenCalls(
-        "memory that does not belong to a process, so it is not counted", "memfd_create memfd_secret", errno.ENOSYS
-    ),
-    ForbiddenCalls("the same, under System V names", "shmget msgget semget", errno.ENOSYS),
-    ForbiddenCalls(
-        "halts the kernel inside a call, a step of many attacks on it", "userfaultfd vmsplice", errno.ENOSYS
-    ),
-    ForbiddenCalls("runs calls that no filter sees", "io_uring_setup io_uring_enter io_uring_register", errno.ENOSYS),
-    ForbiddenCalls("programs inside the kernel, and its counters", "bpf perf_event_open"),
-    ForbiddenCalls(
-        "memory and files of other processes",
-        "ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp",
-    ),
-    ForbiddenCalls("files by number, past every mount", "open_by_handle_at name_to_handle_at"),
-    ForbiddenCalls(
-        "shows when another submission opens a shared file, and uses up what all of the teacher's programs share",
-        "fanotify_init fanotify_mark inotify_init inotify_init1 lookup_dcookie",
-        errno.ENOSYS,
-    ),
-    ForbiddenCalls(
-        "a larger share of the machine's processors than was given",
-        "sched_setaffinity sched_setscheduler sched_setattr",
-    ),
-    ForbiddenCalls(
-        "other rules for addresses, and calls of old systems", "personality modify_ldt uselib _sysctl sysfs ustat"
-    ),
-    ForbiddenCalls(
-        "the machine itself",
-        "kexec_load kexec_file_load init_module finit_module delete_module create_module get_kernel_syms query_module "
-        "reboot swapon swapoff quotactl quotactl_fd acct syslog iopl ioperm nfsservctl vhangup vserver "
-        "settimeofday stime clock_settime clock_adjtime adjtimex sethostname setdomainname",
-    ),
-)
+CALLS = {
+    # A new namespace gives privileges inside it.
+    "unshare setns": errno.EPERM,
+    # Its flags are in memory, where a filter cannot look; the C library then uses clone.
+    "clone3": errno.ENOSYS,
+    # Other files instead of those that were mounted.
+    "mount umount umount2 pivot_root chroot move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr "
+    "open_tree_attr": errno.EPERM,
+    # Keys stay in the kernel, for the next submission.
+    "add_key request_key keyctl": errno.EPERM,
+    # Memory that does not belong to a process, so it is not counted; and the same, under System V names.
+    "memfd_create memfd_secret shmget msgget semget": errno.ENOSYS,
+    # Halts the kernel inside a call, a step of many attacks on it.
+    "userfaultfd vmsplice": errno.ENOSYS,
+    # Runs calls that no filter sees.
+    "io_uring_setup io_uring_enter io_uring_register": errno.ENOSYS,
+    # Programs inside the kernel, and its counters.
+    "bpf perf_event_open": errno.EPERM,
+    # Memory and files of other processes.
+    "ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp": errno.EPERM,
+    # Files by number, past every mount.
+    "open_by_handle_at name_to_handle_at": errno.EPERM,
+    # Shows when another submission opens a shared file, and uses up what all of the teacher's programs share.
+    "fanotify_init fanotify_mark inotify_init inotify_init1 lookup_dcookie": errno.ENOSYS,
+    # A larger share of the machine's processors than was given.
+    "sched_setaffinity sched_setscheduler sched_setattr": errno.EPERM,
+    # Other rules for addresses, and calls of old systems.
+    "personality modify_ldt uselib _sysctl sysfs ustat": errno.EPERM,
+    # The machine itself.
+    "kexec_load kexec_file_load init_module finit_module delete_module create_module get_kernel_syms query_module "
+    "reboot swapon swapoff quotactl quotactl_fd acct syslog iopl ioperm nfsservctl vhangup vserver "
+    "settimeofday stime clock_settime clock_adjtime adjtimex sethostname setdomainname": errno.EPERM,
+}
+"""The names of denied system calls (section 2 of the manual) → the error that they report.
+
+Names that an architecture does not have are skipped. After ENOSYS, the C library or a program uses an alternative.
+"""
 
 ARGUMENTS = (
-    *(
-        ForbiddenArgument("a new namespace gives privileges inside it", "clone", 0, flag, (flag,))
-        for flag in NAMESPACE_FLAGS
-    ),
-    ForbiddenArgument("types into the teacher's terminal", "ioctl", 1, INT, (TIOCSTI, TIOCLINUX)),
-    ForbiddenArgument(
-        "halts others that open a shared file, or shows that they do", "fcntl", 1, INT, (F_SETLEASE, F_NOTIFY)
-    ),
-    ForbiddenArgument(
-        "a virtual machine's host, the kernel's ciphers, and other networks without namespaces",
-        "socket",
-        0,
-        INT,
-        OTHER_FAMILIES,
-        errno.EAFNOSUPPORT,
-    ),
+    # A new namespace gives privileges inside it.
+    *(("clone", 0, flag, (flag,), errno.EPERM) for flag in NAMESPACE_FLAGS),
+    # Types into the teacher's terminal.
+    ("ioctl", 1, LOW_32_BITS, (TIOCSTI, TIOCLINUX), errno.EPERM),
+    # Halts others that open a shared file, or shows that they do.
+    ("fcntl", 1, LOW_32_BITS, (F_SETLEASE, F_NOTIFY), errno.EPERM),
+    # A virtual machine's host, the kernel's ciphers, and other networks without namespaces.
+    ("socket", 0, LOW_32_BITS, OTHER_FAMILIES, errno.EAFNOSUPPORT),
 )
+"""System calls that are denied if one argument has certain bits or values: the name, the index of the argument (from 0),
+the bits to compare, the denied values, and the error. The kernel ignores the upper half of an argument that is an int.
+"""
 
-NETWORK = ForbiddenArgument(
-    "the network, where no namespace keeps it away", "socket", 0, INT, (AF_INET, AF_INET6), errno.EAFNOSUPPORT
-)
+# The network, where no namespace keeps it away.
+NETWORK = ("socket", 0, LOW_32_BITS, (AF_INET, AF_INET6), errno.EAFNOSUPPORT)
 
 
 # Numbers from <seccomp.h>, <sys/prctl.h> and <linux/filter.h>.
@@ -225,14 +175,14 @@ def set_filter(instructions: bytes) -> None:
 
 def _rules(seccomp: ctypes.CDLL, network: bool) -> Iterator[tuple[int, int, _Comparison | None]]:
     """Yield the number of each call, its error, and the condition; None means always."""
-    for calls in CALLS:
-        for name in calls.names.split():
+    for names, error in CALLS.items():
+        for name in names.split():
             if (number := seccomp.seccomp_syscall_resolve_name(name.encode())) >= 0:
-                yield number, calls.error, None
-    for rule in ARGUMENTS if network else (*ARGUMENTS, NETWORK):
-        number = seccomp.seccomp_syscall_resolve_name(rule.name.encode())
-        for value in rule.values:
-            yield number, rule.error, _Comparison(rule.position, MASKED_EQUAL, rule.mask, value)
+                yield number, error, None
+    for name, position, mask, values, error in ARGUMENTS if network else (*ARGUMENTS, NETWORK):
+        number = seccomp.seccomp_syscall_resolve_name(name.encode())
+        for value in values:
+            yield number, error, _Comparison(position, MASKED_EQUAL, mask, value)
     for number in range(LARGEST_NUMBER + 1):
         if not seccomp.seccomp_syscall_resolve_num_arch(0, number):
             yield number, errno.ENOSYS, None

@@ -131,7 +131,7 @@ def test_calls_of_another_architecture_end_the_process(server):
         assert "31" == printed(worker, text).strip()  # SIGSYS
 
 
-@pytest.mark.parametrize("name", [name for calls in seccomp.CALLS for name in calls.names.split()])
+@pytest.mark.parametrize("name", [name for names in seccomp.CALLS for name in names.split()])
 def test_the_list_has_no_name_that_does_not_exist(name):
     """A misspelled name would have no effect: libseccomp 2.5.4 knows each one, though this architecture may lack it."""
     later = {"open_tree_attr"}  # Linux 6.15; refused as a call that libseccomp does not know
