@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from autograder.grade.backends.grading_job import OpenBackend
     from autograder.grade.batch.assignment import Options, Shown
     from autograder.grade.batch.classroom import Classroom
-    from autograder.grade.batch.student_rows import BatchProgress
     from autograder.grade.validation.validate import SourceReport
 
 OLDEST = (3, 11)
@@ -284,7 +283,7 @@ def _shown(announced: list[str]) -> Iterator[Shown]:
     from autograder.grade.batch.student_rows import progress_bar
     from autograder.grade.validation.validate import finding_lines, note_lines, shown_steps
 
-    draw: list[Callable[[BatchProgress], None]] = []
+    draw: list[Callable[[int, int], None]] = []
     with contextlib.ExitStack() as bar, contextlib.ExitStack() as steps:
 
         def announce(reports: list[SourceReport]) -> None:
@@ -295,7 +294,7 @@ def _shown(announced: list[str]) -> Iterator[Shown]:
             )
             draw.append(bar.enter_context(progress_bar()))
 
-        yield Shown(lambda done: draw[0](done), announce, steps.enter_context(shown_steps()))
+        yield Shown(lambda done, total: draw[0](done, total), announce, steps.enter_context(shown_steps()))
 
 
 def _grade_class(chosen: argparse.Namespace, course: Path, open_backend: OpenBackend) -> int:

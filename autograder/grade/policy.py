@@ -12,7 +12,6 @@ import re
 import tomllib
 import zoneinfo
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -211,17 +210,16 @@ def _check_rule(name: str, rule: LateRule) -> None:
         raise ValueError(f"{name}: percentages must be from 0 to 100, and hours and minutes must not be negative")
 
 
-@dataclass(frozen=True)
-class CourseTotal:
-    """A student's points, the maximum of the assignments that count, and the assignments that do not count."""
+def course_total(
+    policy: CoursePolicy, student: str, scores: Mapping[str, tuple[float, float]]
+) -> tuple[float, float, tuple[str, ...]]:
+    """Return a student's points, the maximum of the assignments that count, and the assignments that do not count.
 
-    points: float
-    max_points: float
-    dropped: tuple[str, ...]
-
-
-def course_total(policy: CoursePolicy, student: str, scores: Mapping[str, tuple[float, float]]) -> CourseTotal:
-    """Return a student's total over `scores`, which contains the points (0 without a submission) and the maximum of each assignment."""
+    Args:
+        policy: the course's policy.
+        student: the student's id.
+        scores: the points (0 without a submission) and the maximum of each assignment.
+    """
     counting = {name: score for name, score in scores.items() if student not in policy.of(name).excused}
     dropped: list[str] = []
     for rule in policy.drop_lowest:
@@ -230,7 +228,7 @@ def course_total(policy: CoursePolicy, student: str, scores: Mapping[str, tuple[
         lowest = sorted(listed, key=lambda name: (shares[name], name))
         dropped += lowest[: min(rule.count, len(listed) - 1)]  # keep one, or the student would have no points at all
     kept = [score for name, score in counting.items() if name not in dropped]
-    return CourseTotal(sum(points for points, _ in kept), sum(most for _, most in kept), tuple(dropped))
+    return sum(points for points, _ in kept), sum(most for _, most in kept), tuple(dropped)
 
 
 class LatePolicy:
@@ -266,10 +264,6 @@ class LatePolicy:
             penalty = self._penalty(submission, notebook, late) if late else None
             if penalty is not None:
                 notebook.late_submission_penalty = min(max(penalty, 0), notebook.score)
-
-    def is_excused(self, assignment: str, student: str) -> bool:
-        """Return whether the assignment does not count for a student."""
-        return student in self._policy.of(assignment).excused
 
     def _set_dates(self, submission: SubmittedAssignment) -> None:
         assignment = submission.assignment

@@ -112,8 +112,7 @@ def _line(student: str, name: str, grades: dict[str, ClassGrades], policy: Cours
         for assignment, known in grades.items()
         if student in known.scores or policy.missing != "blank"
     }
-    total = course_total(policy, student, scores)
-    return CourseLine(student, name, total.points, total.max_points, total.dropped)
+    return CourseLine(student, name, *course_total(policy, student, scores))
 
 
 def _shares(grades: ClassGrades, left: tuple[str, ...]) -> dict[str, float]:

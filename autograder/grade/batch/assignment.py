@@ -37,7 +37,6 @@ from autograder.grade.batch.gradebook import (
     only_client,
 )
 from autograder.grade.batch.student_rows import (
-    BatchProgress,
     StudentRow,
     row_of,
     unchanged_row,
@@ -62,7 +61,7 @@ from autograder.grade.wire.limits import Limits
 class Shown:
     """Functions that report the progress of a run."""
 
-    progress: Callable[[BatchProgress], None] = ignore_step  # called after each submission
+    progress: Callable[[int, int], None] = ignore_step  # called with the numbers of graded and of all students
     reports: Callable[[list[SourceReport]], None] = ignore_step  # called before the first student's folder is opened
     step: OnStep = ignore_step
 
@@ -158,6 +157,7 @@ class _Batch:
         self.may_move = may_move
         policy, self.policy_digest = read_policy(classroom.folder)
         self.takes_best = policy is not None and policy.counts == "best"
+        self.excused = policy.of(classroom.assignment).excused if policy else ()
         # By student: all submissions of those who have several, if the best one counts.
         self.candidates: dict[str, list[StudentSubmission]] = {}
         self.classroom, self.terms, self.plans, self.records, self.run = classroom, terms, plans, records, run
@@ -192,7 +192,7 @@ class _Batch:
         self.records.renew_penalties({row.student: times[row.student].time for row in self.finished if row.unchanged})
         scores = self.records.scores()
         rows = [
-            with_score(row, scores.get(row.student), times[row.student].problem, self.records.is_excused(row.student))
+            with_score(row, scores.get(row.student), times[row.student].problem, row.student in self.excused)
             for row in self.finished
         ]
         return [self._with_former_penalty(row) for row in rows]
@@ -363,7 +363,7 @@ class _Batch:
 
     def _finish(self, row: StudentRow) -> None:
         self.finished.append(row)
-        self.shown.progress(BatchProgress(len(self.finished), len(self.students)))
+        self.shown.progress(len(self.finished), len(self.students))
 
 
 def _source_reports(

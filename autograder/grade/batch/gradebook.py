@@ -210,10 +210,6 @@ class GradingRecords:
                 submission.timestamp = timestamps[submission.student_id]
             self._penalise(known)
 
-    def is_excused(self, student: str) -> bool:
-        """Return whether the course's policy.toml excuses a student from the assignment."""
-        return self._late.is_excused(self._assignment, student)
-
     def _penalise(self, submissions: list[SubmittedAssignment]) -> None:
         """Set the penalties, and record the digest of policy.toml; must be called in a transaction."""
         for submission in submissions:

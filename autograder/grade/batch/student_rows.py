@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 import msgspec
 from rich.console import Console
@@ -50,14 +49,6 @@ class MovedGrade(msgspec.Struct, frozen=True):
     before: float | None
     after: float
     reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class BatchProgress:
-    """The number of students that are graded, and the total."""
-
-    done: int
-    total: int
 
 
 def row_of(work: StudentSubmission, course_notes: list[str], problem: str | None) -> StudentRow:
@@ -222,15 +213,15 @@ def _remarks(row: StudentRow) -> list[str]:
 
 
 @contextlib.contextmanager
-def progress_bar() -> Iterator[Callable[[BatchProgress], None]]:
-    """Yield a function that draws a batch's progress and the remaining time on standard error, if that is a terminal."""
+def progress_bar() -> Iterator[Callable[[int, int], None]]:
+    """Yield a function that draws the number of graded students and the total on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     # Threads must not run when the batch forks its processes, so the bar is redrawn only when it changes.
     with Progress(*columns, console=console, auto_refresh=False, disable=not console.is_terminal) as bar:
         task = bar.add_task("grading", total=None)
 
-        def draw(progress: BatchProgress) -> None:
-            bar.update(task, completed=progress.done, total=progress.total, refresh=True)
+        def draw(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, refresh=True)
 
         yield draw

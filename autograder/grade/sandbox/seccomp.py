@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 from autograder.errors import SetupError
 
-
 LOW_32_BITS = 0xFFFFFFFF
 # <sched.h>: new mount, cgroup, UTS, IPC, user, process and network namespaces.
 NAMESPACE_FLAGS = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)

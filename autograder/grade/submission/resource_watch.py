@@ -7,8 +7,7 @@ import functools
 import math
 import os
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -101,11 +100,6 @@ def proportional_bytes(pid: int) -> int:
     return 1024 * sum(kibibytes.get(name, 0) for name in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
 
 
-def has_shared_mapping(pids: Iterable[int]) -> bool:
-    """Return whether one of the processes has shared memory without a file, which may be larger than the mapped part."""
-    return any(SHARED_MAPPING in _text(f"/proc/{pid}/maps") for pid in pids)
-
-
 def shared_bytes_of_machine() -> int:
     """Return the memory of the whole machine that is shared, or in file systems in memory."""
     return int(psutil.virtual_memory().shared)
@@ -154,14 +148,6 @@ LONGEST_TURN = 3.0  # maximum number of seconds for which a process may wait for
 MOST_SOCKETS = 256  # each may use half a megabyte that does not belong to a process
 
 
-@dataclass(frozen=True)
-class Deadline:
-    """The times at which the submission is interrupted, and at which it is killed, on its own clock."""
-
-    interrupt_at: float
-    kill_at: float
-
-
 class ResourceWatch:
     """The processes of one submission: those below a server, except the holders of its namespaces.
 
@@ -183,7 +169,7 @@ class ResourceWatch:
         self._shared_before = shared_bytes_of_machine()
         self.verdict = ""
         self._end = self.clock() + limits.submission_seconds
-        self._deadline = Deadline(math.inf, self._end)
+        self._interrupt_at, self._kill_at = math.inf, self._end  # on the submission's own clock
 
     def clock(self) -> float:
         """Return seconds on the submission's own clock, which stops while other processes keep it waiting for a processor.
@@ -197,23 +183,14 @@ class ResourceWatch:
         return kept_waiting_here() - self._grader_before
 
     @property
-    def processor_seconds(self) -> float:
-        """The processor time used up to the last check, in seconds."""
-        return self._processor.seconds
-
-    @property
     def seconds_left(self) -> float:
         """The rest of the submission's time, in seconds."""
         return max(0.0, self._end - self.clock())
 
-    def deadline(self, seconds: float, grace: float) -> Deadline:
-        """Return the deadline of an answer that may take `seconds`, and `grace` seconds more to stop."""
-        now = self.clock()
-        return Deadline(now + seconds, min(self._end, now + seconds + grace))
-
-    def wait_until(self, deadline: Deadline) -> None:
-        """Set the deadline of the submission's current answer, which `check` enforces."""
-        self._deadline = deadline
+    def set_deadline(self, seconds: float, grace: float) -> None:
+        """Let the current answer take `seconds`, and `grace` seconds more to stop; `check` enforces this."""
+        self._interrupt_at = self.clock() + seconds
+        self._kill_at = min(self._end, self._interrupt_at + grace)
 
     def check(self) -> None:
         """Raise ChannelError if the submission exceeds a limit. It measures at most ten times a second, however often it is called."""
@@ -256,13 +233,13 @@ class ResourceWatch:
 
     def _late(self, family: list[psutil.Process], holders: list[int]) -> str:
         now = self.clock()
-        if now > self._deadline.interrupt_at:
-            self._deadline = replace(self._deadline, interrupt_at=math.inf)
+        if now > self._interrupt_at:
+            self._interrupt_at = math.inf
             for process in family:
                 with contextlib.suppress(psutil.Error):
                     if process.ppid() == (holders[-1] if holders else self._server.pid):
                         process.send_signal(TIME_IS_UP)
-        return Message("grade.time_limit|it exceeded its time limit") if now > self._deadline.kill_at else ""
+        return Message("grade.time_limit|it exceeded its time limit") if now > self._kill_at else ""
 
     def _split(self, family: list[psutil.Process]) -> tuple[list[int], dict[int, ProcessUsage]]:
         """Return the holders, outermost first, and the usage of each of the other processes."""
@@ -280,7 +257,8 @@ class ResourceWatch:
     def _memory_exceeded(self, holders: list[int], usages: dict[int, ProcessUsage]) -> bool:
         most = self._limits.memory_bytes
         grown = shared_bytes_of_machine() - self._shared_before
-        if grown > most and has_shared_mapping(usages):
+        # Shared memory without a file may be larger than the mapped part.
+        if grown > most and any(SHARED_MAPPING in _text(f"/proc/{pid}/maps") for pid in usages):
             return True
         if sum(usage.resident_bytes for usage in usages.values()) <= most:
             return False

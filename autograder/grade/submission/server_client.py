@@ -71,11 +71,6 @@ class WorkerClient:
         """The rest of the submission's time, on its own clock."""
         return self._watch.seconds_left
 
-    @property
-    def processor_seconds(self) -> float:
-        """The processor time that all processes of the submission have used."""
-        return self._watch.processor_seconds
-
     def answers(self, requests: Sequence[messages.Request]) -> Iterator[messages.Answer]:
         """Yield the answer to each request, in order. The process works on the next one while the caller handles an answer.
 
@@ -125,7 +120,7 @@ class WorkerClient:
         if self.ended is not None:
             raise WorkerEnded(self.ended)
         self._number = self._number + 1 if number is None else number
-        self._watch.wait_until(self._watch.deadline(self.limits.cell_seconds, GRACE_SECONDS))
+        self._watch.set_deadline(self.limits.cell_seconds, GRACE_SECONDS)
         try:
             send(self._connection, messages.Batch(self._number, requests), watch=self._watch.check)
         except (ChannelError, MemoryError) as error:
@@ -134,7 +129,7 @@ class WorkerClient:
     def _next(self, seconds: float) -> messages.Answer:
         if self.ended is not None:
             raise WorkerEnded(self.ended)
-        self._watch.wait_until(self._watch.deadline(seconds, GRACE_SECONDS))
+        self._watch.set_deadline(seconds, GRACE_SECONDS)
         try:
             while True:
                 reply = receive(

@@ -16,7 +16,6 @@ from autograder.grade.batch.gradebook import GradingRecords, Score
 from autograder.grade.policy import (
     AssignmentPolicy,
     CoursePolicy,
-    CourseTotal,
     DropLowest,
     LateRule,
     PolicyError,
@@ -200,7 +199,7 @@ def test_the_lowest_is_dropped(scores, points, most, dropped):
     policy = CoursePolicy(
         drop_lowest=(DropLowest(("a", "b", "c")),), assignments={"out": AssignmentPolicy(excused=("ann",))}
     )
-    assert CourseTotal(points, most, dropped) == course_total(policy, "ann", scores)
+    assert (points, most, dropped) == course_total(policy, "ann", scores)
 
 
 def test_a_step_begins_after_its_hours():

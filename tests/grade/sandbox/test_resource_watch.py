@@ -227,7 +227,7 @@ def test_nobody_gains_time_by_being_its_own_neighbour(fair):
     with fair.worker({}) as worker:
         with contextlib.suppress(WorkerEnded):
             worker.ask(messages.RunCell(OWN_NEIGHBOURS + "while True: pass"), messages.CellRan)
-        assert worker.processor_seconds < FAIR.cell_seconds + GRACE_SECONDS + 1
+        assert worker._watch._processor.seconds < FAIR.cell_seconds + GRACE_SECONDS + 1
 
 
 def test_processors_are_shared_out():
