@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from nbgrader.utils import is_grade, is_solution, is_task
 
 from autograder.classroom.class_grades import read_class_grades
 from autograder.classroom.policy_names import checked_policy
-from autograder.classroom.report.grading_records import GradedNotebook, graded_notebook
+from autograder.classroom.report.grading_records import GradedNotebook
 from autograder.classroom.table_file import TableError, TableFile, read_table
 from autograder.classroom.worksheet import number_in
 from autograder.course.canonical import read
@@ -86,28 +85,13 @@ def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
             if (question := asked.get((notebook, cell))) is None or student in left:
                 continue
             if (student, notebook) not in notebooks:
-                notebooks[student, notebook] = graded_notebook(classroom, student, notebook)
+                notebooks[student, notebook] = GradedNotebook(classroom, student, notebook)
             text = notebooks[student, notebook].answer((cell,))
             code = hashlib.sha256(f"{salt} {student} {notebook} {cell}".encode()).hexdigest()[:CODE]
             comment = comments.get((student, notebook, cell)) or ""
             answers.append(WrittenAnswer(code, student, question, text, points, comment))
     order = {question: number for number, question in enumerate(asked.values())}
     return sorted(answers, key=lambda answer: (order[answer.question], answer.code))
-
-
-@contextlib.contextmanager
-def opened_answers(classroom: Classroom) -> Iterator[Callable[[WrittenAnswer, float | None, str], None]]:
-    """Yield a function that gives an answer points and a comment; all changes are committed at the end, or none are."""
-    with opened_gradebook(classroom) as book:
-
-        def give(answer: WrittenAnswer, points: float | None, comment: str) -> None:
-            place = (answer.question.cell, answer.question.notebook, classroom.assignment, answer.student)
-            grade = book.find_grade(*place)
-            grade.manual_score, grade.needs_manual_grade = points, points is None
-            book.find_comment(*place).manual_comment = comment or None
-
-        yield give
-        book.db.commit()
 
 
 COLUMNS = ("answer", "question", "of", "text", "points", "comment")
@@ -294,9 +278,14 @@ def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list
     filled = read_sheet(folder / ANSWERS, known, comments, gone=state.marks.keys())
     new = {code: mark for code, mark in filled.items() if mark != state.marks.get(code, Mark(None, ""))}
     if new:
-        with only_client(classroom.gradebook, classroom.assignment), opened_answers(classroom) as give:
+        with only_client(classroom.gradebook, classroom.assignment), opened_gradebook(classroom) as book:
             for code, mark in new.items():
-                give(known[code], mark.points, mark.comment)
+                question = known[code].question
+                place = (question.cell, question.notebook, classroom.assignment, known[code].student)
+                grade = book.find_grade(*place)
+                grade.manual_score, grade.needs_manual_grade = mark.points, mark.points is None
+                book.find_comment(*place).manual_comment = mark.comment or None
+            book.db.commit()  # all marks or none
     return len(new)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from copydetect.utils import filter_code, get_document_fingerprints
 
-from autograder.classroom.report.grading_records import TestedCell, graded_notebook, tested_cells
+from autograder.classroom.report.grading_records import GradedNotebook, TestedCell, tested_cells
 from autograder.classroom.report.wrong_answers import author_exercises, without_comments
 from autograder.classroom.submission_record import read_record
 from autograder.course.canonical import read
@@ -191,7 +191,7 @@ def similar_html(report: SimilarReport) -> str:
 
 def _answers(classroom: Classroom, student: str, cells: list[TestedCell]) -> list[str]:
     notebooks = {
-        name: graded_notebook(classroom, student, name) for name in dict.fromkeys(cell.notebook for cell in cells)
+        name: GradedNotebook(classroom, student, name) for name in dict.fromkeys(cell.notebook for cell in cells)
     }
     return [without_comments(notebooks[cell.notebook].answer(cell.answers)) for cell in cells]
 

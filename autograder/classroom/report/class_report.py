@@ -17,7 +17,6 @@ from autograder.classroom.report.grading_records import (
     ClassRecords,
     GradedNotebook,
     TestedCell,
-    graded_notebook,
     read_records,
 )
 from autograder.classroom.report.wrong_answers import (
@@ -226,7 +225,7 @@ class _Notebooks:
         return known[cell.answers]
 
     def opened(self, student: str, cell: TestedCell) -> GradedNotebook:
-        return graded_notebook(self.classroom, student, cell.notebook)
+        return GradedNotebook(self.classroom, student, cell.notebook)
 
 
 def _counting(records: ClassRecords, policy: CoursePolicy) -> tuple[ClassRecords, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -107,13 +106,12 @@ def tested_cells(classroom: Classroom) -> list[TestedCell]:
 class GradedNotebook:
     """A student's graded notebook: the sources of answers, and the pictures next to tests.
 
-    Args:
-        path: the path in autograded/; if the file is missing or damaged, the notebook is empty.
+    It is empty if the file in autograded/ is missing or damaged.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, classroom: Classroom, student: str, notebook: str) -> None:
         try:
-            cells = json.loads(path.read_bytes())["cells"]
+            cells = json.loads((classroom.autograded(student) / f"{notebook}.ipynb").read_bytes())["cells"]
         except (OSError, ValueError, KeyError, TypeError):
             cells = []
         self._cells = {str(cell.get("metadata", {}).get("nbgrader", {}).get("grade_id")): cell for cell in cells}
@@ -126,11 +124,6 @@ class GradedNotebook:
         """Return the HTML output of a test; "" if it has no output."""
         outputs = self._cells.get(name, {}).get("outputs", [])
         return "".join(_text(output.get("data", {}).get("text/html")) for output in outputs)
-
-
-def graded_notebook(classroom: Classroom, student: str, notebook: str) -> GradedNotebook:
-    """Return a student's graded notebook."""
-    return GradedNotebook(classroom.autograded(student) / f"{notebook}.ipynb")
 
 
 def _text(lines: Any) -> str:

@@ -214,14 +214,8 @@ def _bubblewrap(program: str) -> list[str]:
             options += ["--symlink", os.readlink(path), path]
         else:
             options += ["--ro-bind-try", path, path]
-    options += [
-        "--tmpfs",
-        "/tmp",
-        "--dir",
-        HOME,
-        "--dir",
-        PRIVATE,
-    ]  # before the packages, because a clone may be in /tmp
+    # Before the packages, because a clone may be in /tmp.
+    options += ["--tmpfs", "/tmp", "--dir", HOME, "--dir", PRIVATE]
     for path in package_folders():
         options += ["--ro-bind", path, path]
     for path in hidden_folders():
