@@ -121,20 +121,15 @@ def _comments(source: str) -> list[_Comment]:
     except (tokenize.TokenError, SyntaxError):
         return []
     comments: list[_Comment] = []
+    alone = False
     for token in tokens:
         if token.type != tokenize.COMMENT or DIRECTIVE.match(token.string):
             continue
         row, column = token.start[0] - 1 + above, token.start[1]
         line = token.string.removeprefix("#").removeprefix(" ")
         last = comments[-1] if comments else None
-        alone = not token.line[:column].strip()
-        if (
-            last
-            and alone
-            and last.column == column
-            and last.row + len(last.lines) == row
-            and _stands_alone(source, last)
-        ):
+        alone, was_alone = not token.line[:column].strip(), alone
+        if last and alone and was_alone and last.column == column and last.row + len(last.lines) == row:
             comments[-1] = replace(last, lines=(*last.lines, line))
         else:
             comments.append(_Comment(row, column, (line,)))
@@ -145,10 +140,6 @@ def _magic(source: str) -> tuple[int, str]:
     """Return the number of lines of a cell's magic, and the code below."""
     first, _, rest = source.partition("\n")
     return (1, rest) if first.startswith("%%") else (0, source)
-
-
-def _stands_alone(source: str, comment: _Comment) -> bool:
-    return not source.split("\n")[comment.row][: comment.column].strip()
 
 
 def _with_comments(source: str, translate: Translate) -> str:

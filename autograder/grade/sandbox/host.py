@@ -155,7 +155,7 @@ def _first_process(limits: Limits) -> None:
         _, status = os.waitpid(child, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
     namespaces.end_with_parent()
-    namespaces.show_memory_to_lanes()
+    namespaces.set_dumpable(True)  # lanes measure its memory; other submissions are not in these namespaces
 
 
 def _isolate(isolation: _Isolation) -> None:
@@ -264,7 +264,7 @@ def main() -> None:
     gc.disable()  # a collection after the fork would copy every page that it touches
     import_nbformat()
     import_libraries()
-    namespaces.lock_memory_from_others()
+    namespaces.set_dumpable(False)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes processes that have ended
     with contextlib.suppress(ChannelError, OSError):
         is_warm = False
@@ -302,7 +302,7 @@ def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoRetur
             isolation.level.become(role)
             namespaces.end_with_parent()  # a change of the user id resets it
             namespaces.adopt_orphans()
-            namespaces.lock_memory_from_others()
+            namespaces.set_dumpable(False)
             _Server(control, isolation).serve()
     except BaseException as error:  # this process must not continue as a second host
         os.write(2, f"{role}: {error!r}\n".encode())

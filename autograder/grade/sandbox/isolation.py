@@ -88,9 +88,9 @@ class IsolationLevel(ABC):
     def probe(self) -> str:
         """Try the level on this machine and return the text for `obstacle`."""
 
-    @abstractmethod
     def command(self, host: list[str]) -> list[str]:
         """Return the command line that starts a host at this level, given the one that starts it without isolation."""
+        return host
 
     def become(self, role: str) -> None:  # noqa: B027 - most levels change nothing
         """Change the user id of a server's process, and of all workers that it forks, to that of its role ("server" or "judge server")."""
@@ -267,10 +267,6 @@ class SecondUserLevel(IsolationLevel):
             return advice.format(reason)
         return ""
 
-    def command(self, host: list[str]) -> list[str]:
-        """Return the host's own command line: the host is root, and its servers change their user ids."""
-        return host
-
     def become(self, role: str) -> None:
         """Change this process to the user id of its role, permanently."""
         namespaces.become_user(IDS[role])
@@ -289,10 +285,6 @@ class ProcessLevel(IsolationLevel):
     def probe(self) -> str:
         """Require only Linux."""
         return "" if sys.platform == "linux" else "the grader runs on Linux only; use a Linux machine or a container"
-
-    def command(self, host: list[str]) -> list[str]:
-        """Return the host's own command line."""
-        return host
 
 
 # by name; the strongest first

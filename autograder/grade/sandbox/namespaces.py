@@ -80,11 +80,11 @@ def set_up_own_namespaces(uid: int, gid: int) -> None:
     Raises:
         OSError: the kernel does not allow it.
     """
-    _lock_memory(False)  # the files in /proc of a locked process belong to root and are not writable
+    set_dumpable(True)  # otherwise the files of the process in /proc belong to root and are not writable
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
-    lock_memory_from_others()
+    set_dumpable(False)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", IFF_UP))
 
@@ -215,18 +215,9 @@ def adopt_orphans() -> None:
     _checked(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "subreaper")
 
 
-def lock_memory_from_others() -> None:
-    """Forbid other processes of the same user to read this process's memory or open its files through /proc."""
-    _lock_memory(True)
-
-
-def show_memory_to_lanes() -> None:
-    """Allow processes of the same user outside of these namespaces to measure its memory; other submissions are not among them."""
-    _lock_memory(False)
-
-
-def _lock_memory(is_locked: bool) -> None:
-    _checked(_libc.prctl(PR_SET_DUMPABLE, int(not is_locked), 0, 0, 0), "dumpable")
+def set_dumpable(is_dumpable: bool) -> None:
+    """Allow or forbid other processes of the same user to read this process's memory, and to open its files in /proc."""
+    _checked(_libc.prctl(PR_SET_DUMPABLE, int(is_dumpable), 0, 0, 0), "dumpable")
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
