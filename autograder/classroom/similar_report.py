@@ -85,11 +85,6 @@ def similar_pairs(answers: Mapping[str, Sequence[str]], handed_out: Sequence[str
     return sorted(kept, key=lambda pair: (-pair.bits, pair.students))
 
 
-def whole(parts: Sequence[str]) -> str:
-    """Return a student's answers joined by empty lines."""
-    return "\n\n".join(parts)
-
-
 def fingerprints(parts: Sequence[str]) -> dict[int, int]:
     """Return the fingerprints of some answers in Python, each with its line; none extends into the next answer."""
     lines: dict[int, int] = {}
@@ -178,7 +173,7 @@ def similar_report(assignment: str, course: Path) -> SimilarReport:
             f"{assignment} has {len(answers)} graded submissions. Run `autograder grade {assignment}` first"
         )
     pairs = similar_pairs(answers, _handed_out(classroom))
-    shown = {student: whole(answers[student]) for pair in pairs for student in pair.students}
+    shown = {student: "\n\n".join(answers[student]) for pair in pairs for student in pair.students}
     names = {student: row.name for student, row in read_record(classroom.folder, assignment).items()}
     return SimilarReport(assignment, len(answers), pairs, shown, names, classroom.other_variants())
 

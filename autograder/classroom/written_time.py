@@ -108,11 +108,7 @@ def _time_words() -> tuple[dict[str, set[int]], dict[str, set[int]], dict[str, s
     """
     from babel import Locale, localedata
 
-    months, days, afternoon = (
-        defaultdict[str, set[int]](set),
-        defaultdict[str, set[int]](set),
-        defaultdict[str, set[int]](set),
-    )
+    months, days, afternoon = (defaultdict[str, set[int]](set) for _ in range(3))
     for language in filter(re.compile("[a-z]{2}").fullmatch, localedata.locale_identifiers()):
         locale = Locale.parse(language)
         for form in ("format", "stand-alone"):

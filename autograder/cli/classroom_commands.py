@@ -226,7 +226,7 @@ def _read(chosen: argparse.Namespace) -> int:
 def _harness(chosen: argparse.Namespace) -> int:
     from autograder.classroom.harness_zip import write_harness
     from autograder.course.paths import CLASS, ROOT
-    from autograder.grade.validation.validate import finding_lines, note_lines, shown_steps
+    from autograder.grade.validation.validate import report_lines, shown_steps
 
     target = chosen.out or Path(f"{chosen.assignment}-gradescope.zip")
     with shown_steps() as on_step:
@@ -240,7 +240,9 @@ def _harness(chosen: argparse.Namespace) -> int:
             requirements=chosen.requirements,
             on_step=on_step,
         )
-    print("".join(f"{line}\n" for line in [*note_lines(reports), *finding_lines(reports)]), end="")
+    print(
+        "".join(f"{line}\n" for line in [*report_lines(reports, "notes"), *report_lines(reports, "findings")]), end=""
+    )
     print(f"Upload {target} to Gradescope under “Configure Autograder”")
     return 0
 

@@ -240,7 +240,7 @@ def _grade(chosen: argparse.Namespace) -> int:
     if chosen.certificates:
         raise InputError("--certificates requires --cluster")
     level = require_level(chosen.isolation)
-    with HostProcess(level) as host:
+    with contextlib.closing(HostProcess(level)) as host:
         if chosen.force or has_pending_work(course, chosen.assignment):
             host.start()  # the host imports PyTorch while this process imports nbgrader
         _known_class(course, chosen.assignment)
@@ -281,16 +281,19 @@ def _shown(announced: list[str]) -> Iterator[Shown]:
     """Yield the callbacks that show the steps of validation, its findings, and the class; append the findings to `announced`."""
     from autograder.grade.batch.assignment import Shown
     from autograder.grade.batch.student_rows import progress_bar
-    from autograder.grade.validation.validate import finding_lines, note_lines, shown_steps
+    from autograder.grade.validation.validate import report_lines, shown_steps
 
     draw: list[Callable[[int, int], None]] = []
     with contextlib.ExitStack() as bar, contextlib.ExitStack() as steps:
 
         def announce(reports: list[SourceReport]) -> None:
             steps.close()  # one progress bar at a time
-            announced.extend(finding_lines(reports))
+            announced.extend(report_lines(reports, "findings"))
             print(
-                "".join(f"{line}\n" for line in [*note_lines(reports), *announced]), end="", file=sys.stderr, flush=True
+                "".join(f"{line}\n" for line in [*report_lines(reports, "notes"), *announced]),
+                end="",
+                file=sys.stderr,
+                flush=True,
             )
             draw.append(bar.enter_context(progress_bar()))
 
@@ -303,21 +306,21 @@ def _grade_class(chosen: argparse.Namespace, course: Path, open_backend: OpenBac
         from autograder.grade.batch.assignment import grade_assignment
         from autograder.grade.batch.classroom import open_class
         from autograder.grade.batch.dry_run import dry_run
-        from autograder.grade.batch.student_rows import as_json, moved_as_json, print_moved, print_report, with_names
+        from autograder.grade.batch.student_rows import as_json, print_moved, print_report, with_names
 
     announced: list[str] = []
     options = _options(chosen)
     if chosen.dry_run:
         with _shown(announced) as shown:
             moved = dry_run(chosen.assignment, course, options, shown, open_backend)
-        print(moved_as_json(moved)) if chosen.json else print_moved(moved)
+        print(as_json(moved=moved)) if chosen.json else print_moved(moved)
         return 1 if moved else 0
     classroom = open_class(course, chosen.assignment)
     people = listed_students(classroom)  # a list that cannot be read stops the command before it grades
     with _shown(announced) as shown:
         rows = grade_assignment(chosen.assignment, course, options, shown, open_backend)
     rows = with_names(rows, fill_names(classroom, people), untimed_students(classroom))
-    print(as_json(rows)) if chosen.json else print_report(rows, everyone=chosen.all)
+    print(as_json(students=rows)) if chosen.json else print_report(rows, everyone=chosen.all)
     return 1 if announced or any(row.problems for row in rows) else 0
 
 

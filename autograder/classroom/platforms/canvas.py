@@ -29,7 +29,7 @@ KEEP = frozenset({"EX", "N/A"})
 
 
 def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
-    if table.column("ID") is None or table.column("Section", "SIS Login ID") is None:
+    if (ids := table.column("ID")) is None or table.column("Section", "SIS Login ID") is None:
         raise TableError(f"{table.name} is not Canvas' gradebook: it has no columns ID and Section. Export it again")
     titles = {
         number: re.sub(TITLE, "", name).strip()
@@ -38,7 +38,6 @@ def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> Grad
     }
     number = choose_column(table, titles, assignment, wanted)
     # The row's words are translated, so it is found by its content: the first row without an ID and with a number.
-    ids = table.column("ID") or 1
     points = next(
         (row[number] for row in table.rows if not row[ids].strip() and re.match(r"\s*[\d.,]+\s*$", row[number])), ""
     )

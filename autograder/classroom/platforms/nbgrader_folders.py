@@ -21,15 +21,9 @@ from autograder.classroom.written_time import parse_time
 from autograder.errors import printable
 
 TIMESTAMP = "timestamp.txt"
-
-
 LONGEST_TIME = 100
-
-
 # folders with submissions in the exchange and in a course; folders next to them do not contain submissions
-HOLDERS = ("inbound", "submitted")
-
-
+SUBMISSION_FOLDERS = ("inbound", "submitted")
 LONGEST_LIST = 8
 
 
@@ -41,7 +35,7 @@ def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> 
             submissions[folder][inside] = file
         else:
             download.notes.append(f"{file.path} was left out: it is not in a student's folder")
-    if holder := next((name for name in HOLDERS if name in submissions), ""):
+    if holder := next((name for name in SUBMISSION_FOLDERS if name in submissions), ""):
         others = ", ".join(sorted(printable(name) for name in submissions if name != holder)[:LONGEST_LIST])
         download.notes.extend([f"{others}: left out, because the submissions are in {holder}"] if others else [])
         inner = [DownloadedFile(path, file.read) for path, file in submissions[holder].items()]

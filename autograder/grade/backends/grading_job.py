@@ -224,14 +224,6 @@ def _check_texts(texts: Iterable[str]) -> None:
         raise ValueError(f"it has a text of more than {LONGEST_TEXT} characters")
 
 
-class NewLane(msgspec.Struct, frozen=True):
-    """An order to the planner to fork a lane, for the sockets that are sent along as file descriptors.
-
-    The first socket transfers jobs and results. The other two, if there are any, lead to the servers of workers and of
-    judges.
-    """
-
-
 @dataclass(frozen=True)
 class GradingTerms:
     """The settings that are the same for every job.

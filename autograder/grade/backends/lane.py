@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import psutil
 
-from autograder.grade.backends.grading_job import CourseBundle, GradingTerms, Job, JobResult, NewLane
+from autograder.grade.backends.grading_job import CourseBundle, GradingTerms, Job, JobResult
 from autograder.grade.sandbox import namespaces
 from autograder.grade.sandbox.isolation import IsolationError
 from autograder.grade.sandbox.shell import Shell
@@ -27,15 +27,20 @@ LANE_BYTES = 2048 * MEBIBYTE  # memory that a lane may add, or twice the memory 
 
 
 def serve(control: socket.socket) -> None:
-    """Plan the course that arrives through the control socket, and fork a lane for each set of sockets that follows."""
+    """Plan the course that arrives through the control socket, and fork a lane for each set of sockets that follows.
+
+    The first socket transfers jobs and results. The other two, if there are any, lead to the servers of workers and of
+    judges.
+    """
     terms = receive(control, CourseBundle, largest=LARGEST).terms()
     planner = CellPlanner(Shell.instance())
     for source in terms.sources.values():
         planner.plans(source, terms.seed)  # planned once, because each lane is a fork that contains the plans
     with contextlib.suppress(ChannelError, OSError):
         while True:
-            _, descriptors, _, _ = socket.recv_fds(control, 1, 3)
-            receive(control, NewLane, largest=1 << 10)
+            byte, descriptors, _, _ = socket.recv_fds(control, 1, 3)
+            if not byte:
+                return
             if os.fork() == 0:
                 control.close()
                 _begin([socket.socket(fileno=number) for number in descriptors], terms, planner)

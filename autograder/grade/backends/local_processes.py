@@ -20,7 +20,6 @@ from autograder.grade.backends.grading_job import (
     GradingTerms,
     Job,
     JobResult,
-    NewLane,
     machine_kind,
     validated,
 )
@@ -293,7 +292,6 @@ class LocalBackend(Backend):
             try:
                 planner = planner or self._begin_planner()
                 socket.send_fds(planner, [b"l"], [end.fileno() for end in sockets])
-                send(planner, NewLane())
                 return
             except (ChannelError, OSError):
                 continue

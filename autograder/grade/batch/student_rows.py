@@ -108,9 +108,9 @@ def unchanged_row(student: str, cells: str) -> StudentRow:
     return msgspec.structs.replace(msgspec.json.decode(cells, type=StudentRow), student=student, unchanged=True)
 
 
-def as_json(rows: list[StudentRow]) -> str:
-    """Return a JSON object in ASCII with `version`, and `students` with points, reasons and seconds of every graded cell."""
-    return json.dumps({"version": 1, "students": msgspec.to_builtins(rows)}, indent=2)
+def as_json(**rows: list[StudentRow] | list[MovedGrade]) -> str:
+    """Return a JSON object in ASCII with `version`, and `students` or, of a dry run, `moved`."""
+    return json.dumps({"version": 1} | msgspec.to_builtins(rows), indent=2)
 
 
 def as_table(rows: list[StudentRow]) -> Table:
@@ -166,11 +166,6 @@ def summary(rows: list[StudentRow]) -> str:
 
 def _timed_out(row: StudentRow) -> Iterator[bool]:
     return (grade.status == "timed out" for cells in row.cells.values() for grade in cells.values())
-
-
-def moved_as_json(moved: list[MovedGrade]) -> str:
-    """Return a JSON object in ASCII with `version`, and `moved` with the points before and after, and the reasons."""
-    return json.dumps({"version": 1, "moved": msgspec.to_builtins(moved)}, indent=2)
 
 
 def print_moved(moved: list[MovedGrade]) -> None:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from autograder.errors import printable
+from autograder.errors import as_utf8, printable
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
@@ -72,7 +72,7 @@ class StudentSubmission:
     @property
     def has_id(self) -> bool:
         """Whether the folder's name can be a student's id: SQLite, and so nbgrader's gradebook, can only store UTF-8."""
-        return is_utf8(self.student)
+        return as_utf8(self.student) == self.student
 
     def make_count(self, instead: StudentSubmission) -> None:
         """Exchange the folder of this earlier submission and that of the one that has counted."""
@@ -104,14 +104,9 @@ class StudentSubmission:
                 self.notes.append(f"{printable(name)} is not in the autograded folder: {error.strerror}")
 
 
-def is_utf8(text: str) -> bool:
-    """Return whether the text can be encoded; file names that are not UTF-8 cannot."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
 def _obstacle(folder: Path, student: str) -> str:
     """Return the reason why a submitted folder cannot be read; "" if it can."""
-    if not is_utf8(student):
+    if as_utf8(student) != student:
         return "the name of the student's folder is not UTF-8, so the gradebook cannot store it; rename the folder"
     try:
         if link := next((path for path in (folder.parent, folder) if path.is_symlink()), None):

@@ -130,16 +130,15 @@ class Judge:
             elif description.kind == "data" and description.unsendable is None:
                 given[name] = decode(description.value)
             else:
-                said = description.unsendable or f"a {description.type_name}"
-                raise NotJudged(
-                    Message(
-                        "test.value_cannot_leave|the value of {name} cannot leave its process: {kind}",
-                        name=name,
-                        kind=said,
-                    )
-                )
+                raise NotJudged(cannot_leave(name, description))
         self._shell.user_ns.update(given)
         return given
+
+
+def cannot_leave(name: str, described: messages.NameDescription) -> Message:
+    """Return the reason why a test cannot read a value."""
+    kind = described.unsendable or f"a {described.type_name}"
+    return Message("test.value_cannot_leave|the value of {name} cannot leave its process: {kind}", name=name, kind=kind)
 
 
 def seed_all(seed: int) -> None:

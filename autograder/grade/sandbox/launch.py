@@ -75,7 +75,7 @@ CLOSE_SECONDS = 5.0
 
 
 class HostProcess:
-    """A host at an isolation level; a context manager. It is started by the first `fork`, or earlier by `start`.
+    """A host at an isolation level. It is started by the first `fork`, or earlier by `start`.
 
     Args:
         level: the isolation level.
@@ -84,12 +84,6 @@ class HostProcess:
     def __init__(self, level: IsolationLevel) -> None:
         self.level = level
         self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> HostProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def start(self) -> None:
         """Start the host if it is not running, without waiting until it is ready."""

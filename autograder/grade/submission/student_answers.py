@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from autograder.check.subject.call_report import Call, ProgramText, Report
-from autograder.grade.sandbox.judge import Unreachable
+from autograder.grade.sandbox.judge import Unreachable, cannot_leave
 from autograder.grade.submission.cell_analysis import SubmissionText
 from autograder.grade.submission.server_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
@@ -54,12 +54,7 @@ class StudentAnswers:
         if description.kind == "absent":
             raise KeyError(name)
         if description.kind != "data" or description.unsendable is not None:
-            said = description.unsendable or f"a {description.type_name}"
-            raise Unreachable(
-                Message(
-                    "test.value_cannot_leave|the value of {name} cannot leave its process: {kind}", name=name, kind=said
-                )
-            )
+            raise Unreachable(cannot_leave(name, description))
         return decode(description.value)
 
     def answer(self, request: messages.Request, form: type[Any], name: str) -> Any:

@@ -55,7 +55,9 @@ def parse(data: bytes) -> list[NotebookNode]:
             "submission.not_json|the file is not JSON, so not a notebook; it may have been cut off"
         ) from None
     try:
-        cells = _upgraded(content)["cells"]
+        if content.get("nbformat", 4) in (1, 2, 3):
+            content = nbformat.convert(nbformat.from_dict(content), 4)
+        cells = content["cells"]
         if not isinstance(cells, list):
             raise TypeError
         kept = [cell for item in cells[:MOST_CELLS] if (cell := _cell(item)) is not None]
@@ -82,13 +84,6 @@ def submitted_language(data: bytes) -> str:
         return language_of(msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=_Metadata).metadata)
     except (msgspec.MsgspecError, RecursionError):
         return SOURCE
-
-
-def _upgraded(content: Any) -> Any:
-    version = content.get("nbformat", 4)
-    if version in (1, 2, 3):
-        return nbformat.convert(nbformat.from_dict(content), 4)
-    return content
 
 
 def new_cell(kind: str, source: str) -> NotebookNode:

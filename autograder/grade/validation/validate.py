@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from textwrap import shorten
+from typing import Literal
 
 import msgspec
 import nbformat
@@ -314,14 +315,9 @@ def print_report(report: SourceReport, mutation: Iterable[str] = ()) -> None:
         console.print(Text(printable(line)), highlight=False, soft_wrap=True)
 
 
-def finding_lines(reports: list[SourceReport]) -> list[str]:
-    """Return the problems that the teacher should look at before the first submission is graded."""
-    return [printable(f"{report.notebook}, {line}") for report in reports for line in report.findings]
-
-
-def note_lines(reports: list[SourceReport]) -> list[str]:
-    """Return other notes for the teacher."""
-    return [printable(f"{report.notebook}, {line}") for report in reports for line in report.notes]
+def report_lines(reports: list[SourceReport], kind: Literal["findings", "notes"]) -> list[str]:
+    """Return the problems that the teacher should look at before the first submission is graded, or other notes."""
+    return [printable(f"{report.notebook}, {line}") for report in reports for line in getattr(report, kind)]
 
 
 @contextlib.contextmanager

@@ -83,14 +83,8 @@ class Outputs:
     def result(self, data: dict[Any, Any], metadata: dict[Any, Any], execution_count: int) -> None:
         """Add the value of a cell's last expression."""
         if self._pays(data):
-            self._add(
-                {
-                    "output_type": "execute_result",
-                    "data": data,
-                    "metadata": metadata,
-                    "execution_count": execution_count,
-                }
-            )
+            output = {"output_type": "execute_result", "data": data, "metadata": metadata}
+            self._add(output | {"execution_count": execution_count})
 
     def error(self, name: str, value: str, traceback: list[str]) -> None:
         """Add an error, shortened if it is long, even if the budget is used up."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -165,18 +164,15 @@ def torch_forms() -> dict[type, Form]:
     from autograder.check.subject.call_report import DTYPES
 
     dtypes = {name: getattr(torch, name) for name in DTYPES if hasattr(torch, name)}
-    results = {
-        kind: kind for kind in vars(torch.return_types).values() if isinstance(kind, type) and issubclass(kind, tuple)
-    }
+    results = [kind for kind in vars(torch.return_types).values() if isinstance(kind, type) and issubclass(kind, tuple)]
     return {
         torch.Tensor: Form("torch.tensor", _tensor_parts, _tensor),
         torch.nn.Parameter: Form("torch.parameter", _tensor_parts, _parameter),
         torch.Size: Form("torch.Size", list, lambda *sizes: torch.Size(sizes)),
         torch.dtype: Form("torch.dtype", lambda value: [str(value).removeprefix("torch.")], dtypes.__getitem__),
         torch.device: Form("torch.device", lambda value: [str(value)], torch.device),
-        **{kind: Form(f"torch.return_types.{kind.__name__}", list, _from_items(kind)) for kind in results},
+        **{
+            kind: Form(f"torch.return_types.{kind.__name__}", list, lambda *items, kind=kind: kind(items))
+            for kind in results
+        },
     }
-
-
-def _from_items(kind: Any) -> Callable[..., Any]:
-    return lambda *items: kind(items)

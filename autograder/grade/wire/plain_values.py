@@ -180,11 +180,7 @@ class _Decoding:
         return [part if type(part) in NATIVE else self.value(part) for part in parts]
 
 
-def _unknown_extension(code: int, data: memoryview) -> Any:
-    raise ValueError
-
-
-_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Any, ext_hook=_unknown_extension)
+_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder()
 
 
 def form_of(kind: Any) -> Form | None:

@@ -204,7 +204,7 @@ def test_nothing_reaches_the_terminal_unescaped(graded):
     text = console.export_text() + "\n".join(look_here(list(rows.values())))
     assert [] == re.findall(r"[^\n\x20-\x7e]", re.sub("[äöß😀…]", "", text))
     assert "[/bold]" in text
-    told = as_json(list(rows.values()))
+    told = as_json(students=list(rows.values()))
     assert told.isascii()
     assert set(rows) == {student["student"] for student in json.loads(told)["students"]}
 

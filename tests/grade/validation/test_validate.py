@@ -1,5 +1,6 @@
 """Validation says of each test, before anybody is graded, how it is judged and what to look at."""
 
+import contextlib
 import sqlite3
 
 import nbformat
@@ -64,7 +65,7 @@ MORE = {
 @pytest.fixture(scope="module")
 def backend(bubblewrap):
     """One warm host for all sources of this file."""
-    with HostProcess(LEVELS["bubblewrap"]) as host:
+    with contextlib.closing(HostProcess(LEVELS["bubblewrap"])) as host:
         yield lambda source: LocalBackend(terms_of(source), 1, host)
 
 
