@@ -13,11 +13,11 @@ from autograder.errors import UnfinishedError
 from autograder.locale.messages import Message
 
 
-class EndedError(UnfinishedError):
+class ProcessEndedError(UnfinishedError):
     """The process ended before its work was done; the message gives the reason."""
 
 
-class LateError(UnfinishedError):
+class ProcessTimeoutError(UnfinishedError):
     """The process was killed because its time was up."""
 
 
@@ -27,8 +27,8 @@ def run_in_fork(work: Callable[[], int], seconds: float = math.inf) -> int:
     After `seconds`, the fork is killed: its own signal handler would run only after the end of a long PyTorch call.
 
     Raises:
-        EndedError: `os._exit`, a crash or a signal ended the process first.
-        LateError: its time was up.
+        ProcessEndedError: `os._exit`, a crash or a signal ended the process first.
+        ProcessTimeoutError: its time was up.
     """
     if not hasattr(os, "fork"):
         return work()
@@ -52,9 +52,9 @@ def run_in_fork(work: Callable[[], int], seconds: float = math.inf) -> int:
         done = b""
     os.close(reading)
     if not done and watch.has_ended_it:
-        raise LateError(f"it was not done after {seconds:g} seconds")
+        raise ProcessTimeoutError(f"it was not done after {seconds:g} seconds")
     if not done:
-        raise EndedError(reason_of_end(status))
+        raise ProcessEndedError(reason_of_end(status))
     return status
 
 

@@ -89,7 +89,7 @@ class NotJudged(Unsolved):
     """The answer's cell was changed and raised an error, so the name still refers to an older definition."""
 
     @property
-    def told(self) -> str:
+    def whole_text(self) -> str:
         """The message, without the line about the judged run: nothing was judged."""
         return str(self)
 

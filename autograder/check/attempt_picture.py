@@ -206,7 +206,7 @@ class Attempt:
         """Show the picture of a wrong answer, if it was recorded; otherwise the picture of the given program, if there is one."""
         if self.recording is not None:
             show_first(wrong)
-            shown = self._beside_expected(self.recording) if wrong.judges_gradients else self.recording
+            shown = self._with_expected(self.recording) if wrong.judges_gradients else self.recording
             if shown.verdict.outcome == "silently-wrong" and self._named:
                 shown = msgspec.structs.replace(shown, steps=self._forecast_of_task(shown))
             verdict = msgspec.structs.replace(shown.verdict, refusal=wrong.verdict, named=self._named, graph_faults=())
@@ -219,9 +219,9 @@ class Attempt:
         """Show the picture of a passed answer, with the expected gradients next to its own."""
         self._knows_gradients = True
         if self.recording is not None and self.recording.verdict.outcome == "correct":
-            show(without_inserted(self._beside_expected(self.recording)))
+            show(without_inserted(self._with_expected(self.recording)))
 
-    def _beside_expected(self, found: Recording) -> Recording:
+    def _with_expected(self, found: Recording) -> Recording:
         """Return the recording with the check's gradients as the right ones."""
         right = {name: nested(gradient) for name, gradient in self._expected.gradients.items()}
         shown = {

@@ -150,7 +150,7 @@ class CheckPlan(Plan):
             raise
         show_passed(self.name, _held(expected, budget=self.allowed is not None))
         if is_learners_notebook():
-            with Budget(PICTURE_SECONDS).in_force():
+            with Budget(PICTURE_SECONDS).active():
                 Attempt(subject, expected).show_right()
 
 

@@ -32,12 +32,12 @@ def close(got: Array, right: torch.Tensor) -> bool:
     return alike and torch.allclose(values, right, rtol=RELATIVE, atol=ABSOLUTE)
 
 
-def format_values(values: Array, beside: Array | None = None) -> str:
-    """Return a short text: four numbers, starting at the first one that differs from `beside`, then dtype and shape."""
+def format_values(values: Array, other: Array | None = None) -> str:
+    """Return a short text: four numbers, starting at the first one that differs from `other`, then dtype and shape."""
     if values.dtype == "bool" and not values.shape:
         return str(bool(values.tensor()))
     flat = values.tensor().reshape(-1)
-    start = _first_difference(flat, beside.tensor().reshape(-1)) if beside and beside.shape == values.shape else 0
+    start = _first_difference(flat, other.tensor().reshape(-1)) if other and other.shape == values.shape else 0
     shown = ", ".join(f"{number:.4g}" for number in flat[start : start + 4].tolist())
     after = translated(", … {count} in all", count=flat.numel()) if flat.numel() > 4 else ""
     return f"[{'… ' if start else ''}{shown}{after}] ({values.dtype}, shape {tuple(values.shape)})"

@@ -44,7 +44,7 @@ class Unsolved(AssertionError):
         return wrong
 
     @property
-    def told(self) -> str:
+    def whole_text(self) -> str:
         """The message, with the judged run."""
         return f"{self}\n{_row(translated('judged'), self.judged)}" if self.judged else str(self)
 
@@ -61,7 +61,7 @@ class Unsolved(AssertionError):
     def _render_traceback_(self) -> list[str]:
         # Without this method, IPython prints our own frames, which do not help the student (documented for IPython 9 in
         # "Integrating your objects with IPython").
-        lines = self.told.splitlines()
+        lines = self.whole_text.splitlines()
         if not self.printed or VALIDATING in os.environ:  # *Validate* shows only the error
             return lines
         return [self.instead or join_lines(itertools.takewhile(lambda line: not line.startswith(" "), lines))]

@@ -84,7 +84,7 @@ def show_first(wrong: Unsolved, mark: str = "") -> None:
     wrong.judged = judged_run(wrong.exercise)
     if is_learners_notebook():
         is_error = isinstance(wrong, Incorrect) and not mark
-        display(ShownMessage(wrong.told, *(("✗", RED) if is_error else (mark or "○", "currentcolor"))))
+        display(ShownMessage(wrong.whole_text, *(("✗", RED) if is_error else (mark or "○", "currentcolor"))))
         wrong.instead = translated("{exercise}: see the message above", exercise=wrong.exercise)
     else:
         print(wrong)

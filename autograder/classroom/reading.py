@@ -23,7 +23,7 @@ from autograder.course.paths import replace_files
 from autograder.errors import InputError, printable
 from autograder.grade.batch.classroom import Classroom, open_class, opened_gradebook
 from autograder.grade.batch.csv_export import plain_cell, spreadsheet
-from autograder.grade.batch.gradebook import cell_rows, only_client
+from autograder.grade.batch.gradebook import cell_rows, exclusive_lock
 
 CODE = 8  # letters of an answer's code; with 15,000 answers, two codes collide once in 40 courses
 
@@ -248,7 +248,7 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     files = {folder / STATE: msgspec.json.encode(state), folder / ANSWERS: sheet(answers)}
     if sample:
         columns = tuple(SECOND_POINTS if name == "points" else name for name in COLUMNS if name != "comment")
-        files[folder / SECOND] = sheet(spread(answers, sample), columns)
+        files[folder / SECOND] = sheet(evenly_spaced(answers, sample), columns)
     try:
         replace_files(files)
     except OSError as error:
@@ -259,7 +259,7 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     return Reading(folder / ANSWERS, len(answers), waiting, taken, second)
 
 
-def spread(answers: list[WrittenAnswer], count: int) -> list[WrittenAnswer]:
+def evenly_spaced(answers: list[WrittenAnswer], count: int) -> list[WrittenAnswer]:
     """Return `count` answers that have points, evenly spaced from the worst to the best, in the order of their codes."""
     graded = (answer for answer in answers if answer.points is not None)
     ranked = sorted(graded, key=lambda answer: (answer.points or 0.0, answer.code))
@@ -278,7 +278,7 @@ def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list
     filled = read_sheet(folder / ANSWERS, known, comments, gone=state.marks.keys())
     new = {code: mark for code, mark in filled.items() if mark != state.marks.get(code, Mark(None, ""))}
     if new:
-        with only_client(classroom.gradebook, classroom.assignment), opened_gradebook(classroom) as book:
+        with exclusive_lock(classroom.gradebook, classroom.assignment), opened_gradebook(classroom) as book:
             for code, mark in new.items():
                 question = known[code].question
                 place = (question.cell, question.notebook, classroom.assignment, known[code].student)

@@ -41,16 +41,16 @@ def match_rows(
     matches: dict[int, str] = {}
     by_name: list[int] = []
     for number, person in rows:
-        student = _by_mark(person, known) or _by_participant(person, known, record)
+        student = _by_identifier(person, known) or _by_participant(person, known, record)
         if student is None and len(listed := names.get(words_of(person.name), set())) == 1:
             student = next(iter(listed))
             by_name.append(number)
         if student is not None:
             matches[number] = student
-    return _each_once(matches, by_name)
+    return _without_doubtful_names(matches, by_name)
 
 
-def _by_mark(person: Person, known: Mapping[tuple[str, str], str]) -> str | None:
+def _by_identifier(person: Person, known: Mapping[tuple[str, str], str]) -> str | None:
     """Return the student who has one of the person's identifiers, also as nbgrader's id."""
     marks = [(kind, same_word(person.known[kind])) for kind in KINDS if kind in person.known]
     return next((known[mark] for mark in [*marks, *(("student", value) for _, value in marks)] if mark in known), None)
@@ -89,7 +89,7 @@ def _known(
     return known, names
 
 
-def _each_once(matches: dict[int, str], by_name: list[int]) -> tuple[dict[int, str], list[int]]:
+def _without_doubtful_names(matches: dict[int, str], by_name: list[int]) -> tuple[dict[int, str], list[int]]:
     """Remove rows that were matched by name if another row belongs to the same student."""
     rows: dict[str, list[int]] = defaultdict(list)
     for number, student in matches.items():

@@ -116,7 +116,7 @@ def people_in(table: TableFile, student_column: str | None = None) -> list[tuple
             )
         columns["student"] = number
     people = [(number, _person(row, columns)) for number, row in enumerate(table.rows) if not _is_staff(row, columns)]
-    return [(number, person) for number, person in people if not _is_nobody(person)]
+    return [(number, person) for number, person in people if not _is_placeholder_row(person)]
 
 
 def identifying_columns(table: TableFile) -> set[int]:
@@ -241,7 +241,7 @@ def _doubles(people: list[Person]) -> Iterator[str]:
         yield from (value for value, count in counted.items() if count > 1)
 
 
-def _is_nobody(person: Person) -> bool:
+def _is_placeholder_row(person: Person) -> bool:
     """Return whether a row of Canvas' file is not about a student: points, posting, the test student."""
     return not (person.known or person.name) or NOBODY.fullmatch(person.name) is not None
 

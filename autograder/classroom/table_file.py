@@ -14,7 +14,7 @@ from autograder.errors import InputError, printable
 
 LARGEST = 64 * 2**20
 DELIMITERS = ",;\t"
-MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 class TableError(InputError):
@@ -55,7 +55,7 @@ class TableFile:
     def __init__(self, path: Path, data: bytes) -> None:
         self.path = path
         self._mark, self._encoding = next(
-            ((mark, name) for mark, name in MARKS.items() if data.startswith(mark)), (b"", "utf-8")
+            ((mark, name) for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), (b"", "utf-8")
         )
         try:
             self._text = data.removeprefix(self._mark).decode(self._encoding)

@@ -136,7 +136,7 @@ def install(lock: Lock) -> None:
         SystemExit: with one sentence, if venv, the network, disk space or a package is missing.
     """
     torch_from_cpu_index = _wants_cpu_index()
-    _make_room()
+    _check_disk_space()
     _make_venv()
     forget_incomplete(ENVIRONMENT)
     size = "2 GB, or several more if torch includes CUDA"
@@ -228,7 +228,7 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _make_room() -> None:
+def _check_disk_space() -> None:
     free = shutil.disk_usage(ROOT).free
     if not ENVIRONMENT.exists() and free < NEEDED_BYTES:
         _stop(

@@ -13,7 +13,7 @@ from autograder.classroom.roster import FILE as ROSTER
 from autograder.cli.run_command import add_course, count, course_of, positive
 from autograder.errors import InputError, printable
 from autograder.grade.sandbox.isolation import LEVELS
-from autograder.locale.languages import LANGUAGES, language, speaking
+from autograder.locale.languages import LANGUAGES, language, use_language
 from autograder.locale.translations import known_language, translated
 
 if TYPE_CHECKING:
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 PLATFORMS = ("auto", "canvas", "moodle", "blackboard", "gradescope", "nbgrader")
 
 
-def add_to(verbs: Any) -> None:
+def add_to(subparsers: Any) -> None:
     """Add the commands and their options to the parser."""
     for add in (_add_collect, _add_return, _add_report, _add_similar, _add_read, _add_harness, _add_demo_class):
-        add(verbs)
+        add(subparsers)
 
 
-def _add_collect(verbs: Any) -> None:
-    collect = verbs.add_parser("collect", help=translated("import a platform's download as submissions for nbgrader"))
+def _add_collect(subparsers: Any) -> None:
+    collect = subparsers.add_parser(
+        "collect", help=translated("import a platform's download as submissions for nbgrader")
+    )
     collect.add_argument("download", type=Path, metavar="ZIP", help="the platform's zip, or a folder")
     _add_class(collect)
     collect.add_argument("--from", dest="platform", choices=PLATFORMS, default="auto", help="platform of the download")
@@ -52,8 +54,10 @@ def _add_collect(verbs: Any) -> None:
     collect.set_defaults(run=_collect)
 
 
-def _add_return(verbs: Any) -> None:
-    back = verbs.add_parser("return", help=translated("fill grades into a platform's worksheet and zip the feedback"))
+def _add_return(subparsers: Any) -> None:
+    back = subparsers.add_parser(
+        "return", help=translated("fill grades into a platform's worksheet and zip the feedback")
+    )
     _add_class(back)
     back.add_argument(
         "--to", choices=("canvas", "moodle", "blackboard", "csv"), required=True, help="platform of the worksheet"
@@ -79,8 +83,8 @@ def _add_return(verbs: Any) -> None:
     back.set_defaults(run=_return)
 
 
-def _add_report(verbs: Any) -> None:
-    report = verbs.add_parser(
+def _add_report(subparsers: Any) -> None:
+    report = subparsers.add_parser(
         "report", help=translated("write a one-page class report: misconceptions and discussion questions")
     )
     report.add_argument("assignment", help="a lesson's name, or `all` for the last lesson and the whole course")
@@ -91,22 +95,24 @@ def _add_report(verbs: Any) -> None:
     report.set_defaults(run=_report)
 
 
-def _add_similar(verbs: Any) -> None:
-    similar = verbs.add_parser("similar", help=translated("show pairs of unusually similar answers"))
+def _add_similar(subparsers: Any) -> None:
+    similar = subparsers.add_parser("similar", help=translated("show pairs of unusually similar answers"))
     _add_class(similar)
     similar.add_argument("--out", type=Path, metavar="PAGE.html", help="file to write the page to")
     similar.set_defaults(run=_similar)
 
 
-def _add_read(verbs: Any) -> None:
-    reading = verbs.add_parser("read", help=translated("export written answers as a table without names"))
+def _add_read(subparsers: Any) -> None:
+    reading = subparsers.add_parser("read", help=translated("export written answers as a table without names"))
     _add_class(reading)
     reading.add_argument("--sample", type=count, default=0, metavar="N", help="give N answers to a second reader")
     reading.set_defaults(run=_read)
 
 
-def _add_harness(verbs: Any) -> None:
-    harness = verbs.add_parser("harness", help=translated("build the zip with which Gradescope grades submissions"))
+def _add_harness(subparsers: Any) -> None:
+    harness = subparsers.add_parser(
+        "harness", help=translated("build the zip with which Gradescope grades submissions")
+    )
     harness.add_argument("platform", choices=("gradescope",), help="target platform")
     _add_class(harness)
     harness.add_argument("--out", type=Path, metavar="ZIP", help="file to write (default: ASSIGNMENT-gradescope.zip)")
@@ -131,8 +137,8 @@ def _add_harness(verbs: Any) -> None:
     harness.set_defaults(run=_harness)
 
 
-def _add_demo_class(verbs: Any) -> None:
-    demo = verbs.add_parser(
+def _add_demo_class(subparsers: Any) -> None:
+    demo = subparsers.add_parser(
         "demo-class", help=translated("create a demo class of 40 submissions to try these commands on")
     )
     demo.add_argument("folder", type=Path, metavar="DIR", help="folder to create; if it exists, it must be empty")
@@ -188,7 +194,7 @@ def _return(chosen: argparse.Namespace) -> int:
 def _report(chosen: argparse.Namespace) -> int:
     from autograder.classroom.report.report_page import write_report
 
-    with speaking(known_language(chosen.language)):
+    with use_language(known_language(chosen.language)):
         print(write_report(chosen.assignment, course_of(chosen), chosen.out, as_json=chosen.json))
     return 0
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from autograder.errors import printable
-from autograder.locale.languages import LANGUAGES, SOURCE, language_of_file, speaking
+from autograder.locale.languages import LANGUAGES, SOURCE, language_of_file, use_language
 from autograder.locale.translations import known_language, translatable, translated
 from autograder.requirements import loading
 
 
-def add_book(verbs: Any) -> None:
+def add_book(subparsers: Any) -> None:
     """Add the command and its options to the parser."""
-    book = verbs.add_parser(
+    book = subparsers.add_parser(
         "book", help=translated("write the lessons as a static site that needs no kernel and no network")
     )
     book.add_argument(
@@ -71,9 +71,9 @@ def _book(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def add_atlas(verbs: Any) -> None:
+def add_atlas(subparsers: Any) -> None:
     """Add the command and its options to the parser."""
-    atlas = verbs.add_parser("atlas", help=translated("show which tensors a PyTorch operation saves for backward"))
+    atlas = subparsers.add_parser("atlas", help=translated("show which tensors a PyTorch operation saves for backward"))
     which = atlas.add_mutually_exclusive_group()
     which.add_argument(
         "operation", nargs="?", metavar="OP", help="operation, such as exp, torch.exp, Tensor.exp_, F.relu, @"
@@ -101,9 +101,9 @@ STATUSES = (translatable("correct"), translatable("incorrect"), translatable("no
 TOTAL = translatable("{points} of {most} points, for the notebook as it was saved")
 
 
-def add_to(verbs: Any) -> None:
+def add_to(subparsers: Any) -> None:
     """Add the commands and their options to the parser."""
-    lab = verbs.add_parser("lab", help=translated("open the course in JupyterLab"))
+    lab = subparsers.add_parser("lab", help=translated("open the course in JupyterLab"))
     lab.add_argument("lesson", nargs="?", help=translated("a lesson's name, or its beginning, such as 02"))
     lab.add_argument("--port", type=int, help=translated("port to serve on (default: the first free port from 8888)"))
     lab.add_argument("--no-browser", action="store_true", help=translated("print the address; do not open a browser"))
@@ -111,15 +111,15 @@ def add_to(verbs: Any) -> None:
     lab.add_argument("--language", default="en", help=translated("language of the course: en, or zh-CN for 简体中文"))
     lab.set_defaults(run=_lab)
 
-    errors = verbs.add_parser("errors", help=translated("show which lesson explains an error message of PyTorch"))
+    errors = subparsers.add_parser("errors", help=translated("show which lesson explains an error message of PyTorch"))
     errors.add_argument("message", nargs="+", help=translated("the message, or a part of it"))
     errors.set_defaults(run=_errors)
 
-    check = verbs.add_parser("check", help=translated("check a learner's notebook from the terminal"))
+    check = subparsers.add_parser("check", help=translated("check a learner's notebook from the terminal"))
     check.add_argument("notebook", type=Path)
     check.set_defaults(run=_check)
 
-    new = verbs.add_parser("new", help=translated("create a small working nbgrader course to start from"))
+    new = subparsers.add_parser("new", help=translated("create a small working nbgrader course to start from"))
     new.add_argument(
         "folder", type=Path, metavar="DIR", help=translated("folder to create; if it exists, it must be empty")
     )
@@ -145,7 +145,7 @@ def _errors(chosen: argparse.Namespace) -> int:
 def _check(chosen: argparse.Namespace) -> int:
     from autograder.course.attempt import attempt
 
-    with speaking(language_of_file(chosen.notebook)):
+    with use_language(language_of_file(chosen.notebook)):
         verdicts = attempt(chosen.notebook, _show_cell)
         for verdict in verdicts:
             print(f"{verdict.points:g}/{verdict.max_points:g}  {verdict.exercise}: {translated(verdict.status)}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autograder.grade.sandbox.isolation import IMPORT_ROOT, LEVELS, STRONGEST
-from autograder.grade.sandbox.launch import ProcessGroup
+from autograder.grade.sandbox.launch import ControlGroup
 from autograder.requirements import CLONE, install_command, torch_advice
 
 # Package -> the extra that installs it; every installation includes torch.
@@ -25,7 +25,7 @@ TRIALS = {
     "system calls": """
 from autograder.grade.sandbox import namespaces, seccomp
 instructions = seccomp.compile_filter()
-namespaces.give_up_privileges()
+namespaces.drop_capabilities()
 seccomp.set_filter(instructions)
 """,
     "namespaces": """
@@ -39,7 +39,7 @@ os._exit(os.wait()[1] != 0)
 """,
     "keyring": """
 from autograder.grade.sandbox import namespaces, seccomp
-namespaces.leave_keyrings(seccomp.call_number("keyctl"))
+namespaces.join_empty_keyring(seccomp.call_number("keyctl"))
 """,
 }
 FOUND = {
@@ -119,7 +119,7 @@ def _processes() -> Finding:
     if os.getuid() != 0:
         return Finding("processes", "limited for each submission")
     with subprocess.Popen(["sleep", "5"]) as trial:
-        group = ProcessGroup.around(trial.pid, GENEROUS)
+        group = ControlGroup.around(trial.pid, GENEROUS)
         trial.kill()
     if group is None:
         advice = (

@@ -23,7 +23,7 @@ from autograder.errors import UnfinishedError
 from autograder.locale.messages import Message
 from autograder.locale.translations import translated
 from autograder.requirements import loading
-from autograder.run_in_fork import EndedError, LateError, run_in_fork, text_of_end
+from autograder.run_in_fork import ProcessEndedError, ProcessTimeoutError, run_in_fork, text_of_end
 
 
 class PartialAnswer:
@@ -75,7 +75,7 @@ class ExplainRun:
         root: an empty folder for the copy of the working folder in which the program runs.
         began: the time when the command began, by `time.monotonic`.
         ready: the time when PyTorch was loaded.
-        untold: the preliminary answer, if it has not been printed yet.
+        pending_answer: the preliminary answer, if it has not been printed yet.
     """
 
     chosen: argparse.Namespace
@@ -83,7 +83,7 @@ class ExplainRun:
     root: str
     began: float = field(default_factory=time.monotonic)
     ready: float = 0.0
-    untold: str = ""
+    pending_answer: str = ""
 
     def run(self) -> int:
         """Return the exit code: 0 for a correct program, 1 for any other."""
@@ -106,7 +106,7 @@ class ExplainRun:
         shown = None if chosen.only_step is None else chosen.only_step - 1
         scope = Scope(shown=shown, check_gradients=chosen.check_gradients)
         try:
-            with _standard_output_closed():
+            with _discard_stdout():
                 recording = explain_program(
                     self.factory, repair=not chosen.no_repair, budget=budget, scope=scope, first=self.first_answer
                 )
@@ -143,7 +143,7 @@ class ExplainRun:
         """Store the outcome and the line as the preliminary answer, before the search for fixes."""
         from msgspec.structs import replace
 
-        from autograder.tape.run.budget import budget_in_force
+        from autograder.tape.run.budget import current_budget
         from autograder.view.text.first_screen import first_answer
 
         verdict = recording.verdict
@@ -151,21 +151,21 @@ class ExplainRun:
             _exit_code(recording),
             self.answer(replace(recording, verdict=replace(verdict, notes=(*verdict.notes, UNFINISHED)))),
         )
-        self.untold = translated("{answer}. Looking for repairs.", answer=first_answer(recording))
+        self.pending_answer = translated("{answer}. Looking for repairs.", answer=first_answer(recording))
         if time.monotonic() - self.ready > SOON:
             self.tell("")
         else:  # a log has a message every 10 seconds only
-            budget_in_force().due = self.ready + SOON
+            current_budget().due = self.ready + SOON
 
     def tell(self, progress: str) -> None:
         """Print the preliminary answer, if it was not printed yet, and the progress."""
-        for text in filter(None, (self.untold, progress)):
+        for text in filter(None, (self.pending_answer, progress)):
             print(f"autograder: {self.factory.file}: {text}", file=self.stream)
-        self.untold = ""
+        self.pending_answer = ""
 
 
 @contextmanager
-def _standard_output_closed() -> Iterator[None]:
+def _discard_stdout() -> Iterator[None]:
     """Discard the standard output of processes that the program starts, so that only the answer is printed."""
     sys.stdout.flush()
     kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
@@ -209,9 +209,9 @@ def _named_program(chosen: argparse.Namespace, root: str) -> ProgramFactory:
 OWN_WORDS = "Write the program's own arguments after `--`: `autograder explain FILE -- ARGUMENTS`"
 
 
-def add_to(verbs: Any) -> None:
+def add_to(subparsers: Any) -> None:
     """Add the command and its options to the parser."""
-    explain = verbs.add_parser(
+    explain = subparsers.add_parser(
         "explain",
         help=translated("explain an autograd error or a wrong gradient in a program, and suggest a fix"),
         epilog=translated("Arguments after `--` are passed to the program."),
@@ -296,9 +296,9 @@ def _explain(chosen: argparse.Namespace) -> int:
         here = argparse.Namespace(**vars(chosen) | {"run": lambda _: explanation.run()})
         try:  # in a separate process, which is killed when the time is up
             return run_in_fork(lambda: run_command(here, "explain"), chosen.budget)
-        except LateError:
+        except ProcessTimeoutError:
             return _answered_late(chosen, partial)
-        except EndedError as error:
+        except ProcessEndedError as error:
             raise UnfinishedError(text_of_end(chosen.shown, str(error))) from None
 
 

@@ -23,7 +23,7 @@ from autograder.requirements import CLONE, loading, require
 
 if TYPE_CHECKING:
     from autograder.grade.backends.grading_job import OpenBackend
-    from autograder.grade.batch.assignment import Options, Shown
+    from autograder.grade.batch.assignment import Options, ProgressCallbacks
     from autograder.grade.batch.classroom import Classroom
     from autograder.grade.validation.validate import SourceReport
 
@@ -91,9 +91,9 @@ def _examine(path: str, verb: str, environment: dict[str, str]) -> None:
         raise SetupError(f"{path} {reason}")
 
 
-def add_validate_source(verbs: Any) -> None:
+def add_validate_source(subparsers: Any) -> None:
     """Add the command and its options to the parser."""
-    validate = verbs.add_parser(
+    validate = subparsers.add_parser(
         "validate-source",
         aliases=["rehearse"],
         help=translated("grade a source's model answers, and report how each test is judged"),
@@ -144,9 +144,11 @@ def _validate(chosen: argparse.Namespace) -> int:
 LIMIT_OPTIONS = {name: field for name, field in limit_fields().items() if field.setting.is_option}
 
 
-def add_to(verbs: Any) -> None:
+def add_to(subparsers: Any) -> None:
     """Add the command and its options to the parser."""
-    grade = verbs.add_parser("grade", help=translated("grade a class in isolation, and write nbgrader's gradebook"))
+    grade = subparsers.add_parser(
+        "grade", help=translated("grade a class in isolation, and write nbgrader's gradebook")
+    )
     grade.add_argument("assignment", help="a lesson's name")
     add_course(grade, "course folder with submitted/STUDENT/ASSIGNMENT")
     grade.add_argument(
@@ -255,9 +257,9 @@ def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
 
     # Check the assignment's name and lock before a cluster's machines are started.
     classroom = _known_class(course, chosen.assignment)
-    from autograder.grade.batch.gradebook import only_client
+    from autograder.grade.batch.gradebook import exclusive_lock
 
-    with contextlib.nullcontext() if chosen.dry_run else only_client(classroom.gradebook, chosen.assignment):
+    with contextlib.nullcontext() if chosen.dry_run else exclusive_lock(classroom.gradebook, chosen.assignment):
         pass
     with choose_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs) as cluster:
         return _grade_class(chosen, course, cluster.prepared)
@@ -277,9 +279,9 @@ def _known_class(course: Path, assignment: str) -> Classroom:
 
 
 @contextlib.contextmanager
-def _shown(announced: list[str]) -> Iterator[Shown]:
+def _shown(announced: list[str]) -> Iterator[ProgressCallbacks]:
     """Yield the callbacks that show the steps of validation, its findings, and the class; append the findings to `announced`."""
-    from autograder.grade.batch.assignment import Shown
+    from autograder.grade.batch.assignment import ProgressCallbacks
     from autograder.grade.batch.student_rows import progress_bar
     from autograder.grade.validation.validate import report_lines, shown_steps
 
@@ -297,7 +299,7 @@ def _shown(announced: list[str]) -> Iterator[Shown]:
             )
             draw.append(bar.enter_context(progress_bar()))
 
-        yield Shown(lambda done, total: draw[0](done, total), announce, steps.enter_context(shown_steps()))
+        yield ProgressCallbacks(lambda done, total: draw[0](done, total), announce, steps.enter_context(shown_steps()))
 
 
 def _grade_class(chosen: argparse.Namespace, course: Path, open_backend: OpenBackend) -> int:

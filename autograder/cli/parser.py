@@ -94,23 +94,25 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="autograder", description=translated("See what autograd saves, and fix wrong gradients."))
     parser.add_argument("--version", action=_Version, nargs=0, help=translated("print the version and exit"))
-    verbs = parser.add_subparsers(required=True, metavar="VERB", parser_class=_Parser)
-    course_commands.add_to(verbs)
-    explain_command.add_to(verbs)
-    course_commands.add_atlas(verbs)
-    release_command.add_to(verbs)
-    course_commands.add_book(verbs)
-    grade_command.add_to(verbs)
-    grade_command.add_validate_source(verbs)
-    classroom_commands.add_to(verbs)
-    _add_test(verbs)
-    verbs.add_parser("doctor", help=translated("check which requirements this machine meets")).set_defaults(run=_doctor)
+    subparsers = parser.add_subparsers(required=True, metavar="VERB", parser_class=_Parser)
+    course_commands.add_to(subparsers)
+    explain_command.add_to(subparsers)
+    course_commands.add_atlas(subparsers)
+    release_command.add_to(subparsers)
+    course_commands.add_book(subparsers)
+    grade_command.add_to(subparsers)
+    grade_command.add_validate_source(subparsers)
+    classroom_commands.add_to(subparsers)
+    _add_test(subparsers)
+    subparsers.add_parser("doctor", help=translated("check which requirements this machine meets")).set_defaults(
+        run=_doctor
+    )
     return parser
 
 
-def _add_test(verbs: Any) -> None:
+def _add_test(subparsers: Any) -> None:
     """Add the help of `test`; `_test` reads its options."""
-    test = verbs.add_parser(
+    test = subparsers.add_parser(
         "test",
         help=translated("run the tests, except the slow ones"),
         epilog=translated("Other arguments are passed to pytest; `python -m pytest --help` lists them."),

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 PLATFORMS = ("canvas", "moodle", "folder")
 
 
-def add_to(verbs: Any) -> None:
+def add_to(subparsers: Any) -> None:
     """Add the command and its options to the parser."""
-    release = verbs.add_parser(
+    release = subparsers.add_parser(
         "release", help=translated("build notebooks/ from solutions/, or a notebook for each student")
     )
     release.add_argument(

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from autograder.course.author_cells import Explanation
-from autograder.locale.languages import language, speaking
+from autograder.locale.languages import language, use_language
 from autograder.locale.translations import translated
 
 FOLDER = Path(__file__).parent / "lessons"
@@ -63,7 +63,7 @@ def lessons() -> tuple[Lesson, ...]:
 @functools.cache
 def _lessons_in(spoken: str) -> tuple[Lesson, ...]:
     files = sorted(FOLDER.glob("*.toml"))
-    with speaking(spoken):
+    with use_language(spoken):
         return tuple(
             msgspec.convert({"name": file.stem} | _translated(tomllib.loads(file.read_text("utf-8"))), Lesson)
             for file in files

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS
-from autograder.locale.languages import METADATA, SOURCE, speaking
+from autograder.locale.languages import METADATA, SOURCE, use_language
 from autograder.locale.notebook_translation import in_language
 from autograder.locale.translations import translated
 
@@ -146,7 +146,7 @@ def glossary_terms(spoken: str, glossary: Path = OWN_GLOSSARY) -> tuple[Term, ..
     """Return the entries of the glossary in one of the course's languages."""
     cells = read(glossary).cells if glossary.exists() else []
     headings = [cell.source.partition("\n")[0] for cell in cells if cell.source.startswith("## ")]
-    with speaking(spoken):
+    with use_language(spoken):
         return tuple(_term(heading[3:], translated(heading)[3:]) for heading in headings)
 
 

@@ -191,7 +191,7 @@ def update_structure(book: api.Gradebook, assignment: str, sources: Mapping[str,
         submitted = {row.assignment_id: row for row in notebook.submissions}
         for submission in book.find_assignment(assignment).submissions:
             row = submitted.get(submission.id) or api.SubmittedNotebook(notebook=notebook, assignment=submission)
-            _add_grades(book, notebook, row)
+            _add_missing_rows(book, notebook, row)
 
 
 def _update_cells(
@@ -213,7 +213,7 @@ def _update_cells(
     book.db.expire_all()
 
 
-def _add_grades(book: api.Gradebook, notebook: api.Notebook, submitted: api.SubmittedNotebook) -> None:
+def _add_missing_rows(book: api.Gradebook, notebook: api.Notebook, submitted: api.SubmittedNotebook) -> None:
     """Add the missing rows of a submitted notebook."""
     graded = {grade.cell_id for grade in submitted.grades}
     commented = {comment.cell_id for comment in submitted.comments}

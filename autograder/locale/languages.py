@@ -29,7 +29,7 @@ def language() -> str:
 
 
 @contextlib.contextmanager
-def speaking(name: str) -> Iterator[None]:
+def use_language(name: str) -> Iterator[None]:
     """Use this language, which is one of `LANGUAGES`, inside the block."""
     token = _spoken.set(name)
     try:

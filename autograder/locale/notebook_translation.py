@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from nbformat import NotebookNode
 from nbgrader.utils import compute_checksum
 
-from autograder.locale.languages import METADATA, speaking
+from autograder.locale.languages import METADATA, use_language
 from autograder.locale.line_breaks import join_wide
 from autograder.locale.translations import translated
 
@@ -68,7 +68,7 @@ def translate_notebook(notebook: NotebookNode, spoken: str, translate: Translate
 
 def in_language(notebook: NotebookNode, spoken: str) -> NotebookNode:
     """Return the notebook in one of the course's languages; texts without a translation remain in English."""
-    with speaking(spoken):
+    with use_language(spoken):
         return translate_notebook(notebook, spoken, translated)
 
 
@@ -79,7 +79,7 @@ def markdown_texts(markdown: str) -> list[str]:
 
 def markdown_in_language(markdown: str, spoken: str) -> str:
     """Return a page in one of the course's languages; texts without a translation remain in English."""
-    with speaking(spoken):
+    with use_language(spoken):
         return _translated_markdown(markdown, translated)
 
 

@@ -41,7 +41,7 @@ from autograder.tape.oracle.all_runs import (
 from autograder.tape.oracle.excerpt import WHOLE, Scope
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Problem, Verdict
-from autograder.tape.run.budget import SECONDS, Budget, budget_in_force
+from autograder.tape.run.budget import SECONDS, Budget, current_budget
 from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.programs.notebook_text import place_in_cell
 from autograder.tape.run.programs.program import Program, from_cell, from_file, from_function, from_source
@@ -80,7 +80,7 @@ def explain_program(
     Raises:
         ProgramError: if the program cannot be run; the message gives the reason and the next step in one sentence.
     """
-    with (budget or Budget(SECONDS)).in_force():
+    with (budget or Budget(SECONDS)).active():
         recording = record_program(factory.original, scope=replace(scope, has_steps=False))
         error, part = recording.verdict.error, _until_error(factory, recording)
         if part is not None:
@@ -88,13 +88,13 @@ def explain_program(
             is_earlier = earlier.verdict.outcome == "silently-wrong" and bool(earlier.verdict.harms)
             recording, part = (earlier, part) if is_earlier else (recording, None)
 
-        def told(found: Recording) -> Recording:
+        def with_notes(found: Recording) -> Recording:
             return _with_notes(factory, found, error if part else None)
 
         has_repairs = repair and recording.verdict.outcome != "correct" and not _is_beyond_search(recording)
         if first is not None and (has_repairs or (repair and recording.verdict.graph_faults)):
-            first(told(recording))
-        return told(_with_fixes(recording, part or factory, scope, run=repair, has_repairs=has_repairs))
+            first(with_notes(recording))
+        return with_notes(_with_fixes(recording, part or factory, scope, run=repair, has_repairs=has_repairs))
 
 
 def explain_cell(source: str, space: dict[Any, Any], *, repair: bool = True) -> tuple[Recording, object]:
@@ -109,7 +109,7 @@ def explain_cell(source: str, space: dict[Any, Any], *, repair: bool = True) -> 
     """
     from autograder.tape.repair.trial.program_factory import factory_of_cell
 
-    with Budget(SECONDS).in_force():
+    with Budget(SECONDS).active():
         program = from_cell(source, space)
         before = Snapshot(program.roots, program.space)
         runs = cell_runs(Runner(program), before)
@@ -140,7 +140,7 @@ def record_program(program: Program, seconds: float = RUN_SECONDS, scope: Scope 
         ProgramError: if the program could not be run; after a timeout, the attribute `recording` has its first seconds.
         UnknownOutcomeError: if the outcome is unknown, for example because another process determined it.
     """
-    with budget_in_force().in_force() as budget:
+    with current_budget().active() as budget:
         runner = Runner(program, seconds)
         try:
             plain = first_run(runner, scope)
@@ -254,7 +254,7 @@ def _with_fixes(
     if has_repairs and not is_mended:
         found = find_repairs(factory, verdict, prove)
         notes, reason = (*verdict.notes, *found.notes), found.reason
-        verdict = structs.replace(verdict, fixes=found.fixes, notes=notes, runs=budget_in_force().runs)
+        verdict = structs.replace(verdict, fixes=found.fixes, notes=notes, runs=current_budget().runs)
     verdict = verdict if is_mended else suggested(verdict)
     # A change for a graph fault that was run is a fix: a note that no fix was found would be false.
     if reason and not any(fault.was_run for fault in verdict.graph_faults):

@@ -89,8 +89,8 @@ def drawn_mimebundle(
     for steps in (STEPS, STEPS // 2, BRIEF, 1, 0):
         words = as_text(recording, steps) if steps else ""
         # HTML that passes JupyterLab's sanitizer: no script, no style element, no id.
-        told = f"<details><summary>{title}</summary><pre>{escape(words)}</pre></details>" if words else ""
-        picture = f'<div class="{escape(place)}">{shown}{told}</div>'
+        details = f"<details><summary>{title}</summary><pre>{escape(words)}</pre></details>" if words else ""
+        picture = f'<div class="{escape(place)}">{shown}{details}</div>'
         if len(picture.encode()) + len(brief.encode()) <= MOST_BYTES:
             break
     return {"text/html": picture, "text/plain": brief}

@@ -32,7 +32,7 @@ from autograder.check.subject.inputs import Generator, UndecisiveInputs
 from autograder.check.subject.subjects import LocalSubject
 from autograder.course.paths import ROOT
 from autograder.grade.sandbox.warmup import WARM_UP_CELLS
-from autograder.locale.languages import speaking
+from autograder.locale.languages import use_language
 
 
 class Names:
@@ -86,7 +86,7 @@ def test_a_right_answer_passes_silently(capfd):
 
 def test_a_right_answer_passes_in_chinese(capfd):
     """The line contains no English word except names, and no half-width punctuation."""
-    with use_names(Names(task=right)), speaking("zh-CN"):
+    with use_names(Names(task=right)), use_language("zh-CN"):
         check("task", like=given, d=result("n", 3), w=leaf(3))
     said = capfd.readouterr().out.removeprefix("task: ")
     assert said.startswith("正确（")

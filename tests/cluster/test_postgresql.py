@@ -10,7 +10,7 @@ from nbgrader.api import Gradebook
 
 from autograder.errors import InputError
 from autograder.grade.batch.course_config import read_course
-from autograder.grade.batch.gradebook import BusyError, UnusableGradebookError, only_client
+from autograder.grade.batch.gradebook import BusyError, UnusableGradebookError, exclusive_lock
 from tests.cluster import postgresql
 from tests.cluster.small_class import make_class, without_seconds
 
@@ -70,15 +70,15 @@ def test_the_rows_are_those_of_sqlite(tmp_path, database):
 def test_one_client_at_a_time(tmp_path, database):
     """A second client is refused while the first one lives; another assignment is not, and the lock leaves no file."""
     for gradebook in (database, f"sqlite:///{tmp_path}/gradebook.db"):
-        with only_client(gradebook, "one"):
-            with only_client(gradebook, "two"):
+        with exclusive_lock(gradebook, "one"):
+            with exclusive_lock(gradebook, "two"):
                 pass
             with (
                 pytest.raises(BusyError, match="another `autograder grade` is grading 'one'"),
-                only_client(gradebook, "one"),
+                exclusive_lock(gradebook, "one"),
             ):
                 pass
-        with only_client(gradebook, "one"):
+        with exclusive_lock(gradebook, "one"):
             pass
     assert [] == list(tmp_path.iterdir())
 
@@ -87,11 +87,11 @@ def test_a_client_that_is_killed_holds_no_lock(tmp_path):
     """The lock ends with its process, whatever ends that."""
     gradebook = f"sqlite:///{tmp_path}/gradebook.db"
     code = (
-        "import sys, os, signal\nfrom autograder.grade.batch.gradebook import only_client\n"
-        f"with only_client({gradebook!r}, 'one'):\n    os.kill(os.getpid(), signal.SIGKILL)"
+        "import sys, os, signal\nfrom autograder.grade.batch.gradebook import exclusive_lock\n"
+        f"with exclusive_lock({gradebook!r}, 'one'):\n    os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert 0 > subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=120).returncode
-    with only_client(gradebook, "one"):
+    with exclusive_lock(gradebook, "one"):
         pass
     assert [] == list(tmp_path.iterdir())
 
@@ -116,7 +116,7 @@ def test_another_database_is_refused_in_a_sentence(tmp_path, address, said):
 )
 def test_a_gradebook_that_cannot_be_reached_is_one_sentence(gradebook, said):
     """The server or the folder is missing: the sentence states the error and a solution, without the password."""
-    with pytest.raises(UnusableGradebookError) as caught, only_client(gradebook, "one"):
+    with pytest.raises(UnusableGradebookError) as caught, exclusive_lock(gradebook, "one"):
         pass
     assert said in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -126,5 +126,5 @@ def test_a_gradebook_that_cannot_be_reached_is_one_sentence(gradebook, said):
 def test_a_database_that_lets_nobody_in_is_one_sentence(database):
     """Another database and another user than there are: the server's own reason is quoted."""
     for wrong in (database.replace("/book?", "/nobook?"), database.replace("//teacher@", "//stranger@")):
-        with pytest.raises(UnusableGradebookError, match="does not exist"), only_client(wrong, "one"):
+        with pytest.raises(UnusableGradebookError, match="does not exist"), exclusive_lock(wrong, "one"):
             pass

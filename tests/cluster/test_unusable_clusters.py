@@ -14,7 +14,7 @@ from autograder.cli import main
 from autograder.errors import InputError
 from autograder.grade.backends import dask_cluster
 from autograder.grade.backends.dask_cluster import choose_cluster, is_exposed
-from autograder.grade.batch.gradebook import only_client
+from autograder.grade.batch.gradebook import exclusive_lock
 from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 from tests.cluster.small_class import make_class
 
@@ -111,7 +111,7 @@ def test_no_cluster_is_started_for_a_class_that_cannot_be_graded(course, capsys,
     monkeypatch.setattr(dask_cluster, "_started", lambda _: pytest.fail("a cluster was started"))
     assert 2 == main(["grade", "nowhere", "--course", str(course), "--cluster", "local:1"])
     assert "nowhere" in capsys.readouterr().err
-    with only_client(f"sqlite:///{course}/gradebook.db", "small"):
+    with exclusive_lock(f"sqlite:///{course}/gradebook.db", "small"):
         assert "another `autograder grade` is grading 'small'" in refused(course, capsys, "--cluster", "local:1")
 
 

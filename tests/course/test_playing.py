@@ -10,7 +10,7 @@ from autograder.course.learner.after_success import play
 from autograder.course.learner.exercise_programs import find_program, input_lines, program_of
 from autograder.course.paths import NOTEBOOKS, lessons
 from autograder.errors import InputError
-from autograder.locale.languages import speaking
+from autograder.locale.languages import use_language
 from tests.lessons.sources import exercises
 
 EXERCISES = [found for path in lessons(NOTEBOOKS) for found in exercises(path)]
@@ -53,6 +53,6 @@ def test_a_name_that_is_not_there_is_answered_with_the_nearest(capsys):
     """A slip in the name gets a suggestion, and no error."""
     play("drian")
     assert "There is no program 'drian'. Did you mean 'drain'?" in capsys.readouterr().out
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         play("drian")
     assert "没有叫 'drian' 的程序。你指的是 'drain' 吗？" in capsys.readouterr().out

@@ -17,7 +17,7 @@ from autograder.course.canonical import read, write
 from autograder.course.glossary_links import lesson_in_language, with_glossary_links, without_glossary_links
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.course.summary import OPERATIONS, SummaryPage
-from autograder.locale.languages import LANGUAGES, METADATA, speaking
+from autograder.locale.languages import LANGUAGES, METADATA, use_language
 from autograder.locale.notebook_translation import in_language
 from autograder.tape.recording.verdict_types import OUTCOMES
 
@@ -30,7 +30,7 @@ def sheet() -> SummaryPage:
 
 def test_the_page_is_in_the_reader_s_language():
     """In Chinese no English sentence is left but PyTorch's own errors; the measured part is the same."""
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         sheet = SummaryPage()
         shown = re.sub(r"<style>.*?</style>|<code.*?</code>", "", sheet._repr_html_() + repr(sheet), flags=re.DOTALL)
     for row in sheet.outcomes:

@@ -12,7 +12,7 @@ from autograder.check.message import VALIDATING
 from autograder.check.subject.learner_code import normal_form
 from autograder.course.learner import after_success
 from autograder.course.paths import ROOT, SOLUTIONS, lessons
-from autograder.locale.languages import speaking
+from autograder.locale.languages import use_language
 from autograder.view.notebook import drawn_mimebundle
 from autograder.view.text.gradient_values import is_wrong
 from tests.lessons.namespace import Namespace
@@ -65,7 +65,7 @@ def test_a_pass_shows_the_reason_and_the_second_way(monkeypatch, shown):
     (card,) = shown
     assert answer.name in " ".join(repr(card).split())
     assert right.source.partition("\n")[2] in repr(card)
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         told = html.unescape(card._repr_html_())
     assert answer.name not in told
     assert right.name not in told

@@ -15,7 +15,7 @@ from autograder.course.author_cells import Answer, AuthorExercise, questions_of
 from autograder.course.canonical import read
 from autograder.course.glossary_links import lesson_in_language
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
-from autograder.locale.languages import VARIABLE, speaking
+from autograder.locale.languages import VARIABLE, use_language
 from autograder.locale.line_breaks import BLANK, columns, join_lines
 from autograder.locale.translations import texts_in
 from tests.lessons.solving import answered, right_answers, verdict
@@ -49,7 +49,7 @@ def translations_of(phrase: str) -> list[re.Pattern[str]]:
 @pytest.mark.parametrize(("path", "exercise", "answer"), WRONG)
 def test_a_wrong_answer_is_refused_in_chinese(path: Path, exercise: AuthorExercise, answer: Answer) -> None:
     """The message is Chinese, its lines are not wider than nbgrader shows, and it has the meaning of the author's phrase."""
-    with speaking(SPOKEN):
+    with use_language(SPOKEN):
         raised = verdict(path, exercise, answer.source)
     assert Incorrect is type(raised)
     assert CHINESE.search(str(raised))

@@ -18,7 +18,7 @@ from autograder.grade.clean.harmless_cells import Drawings
 from autograder.grade.submission.align import align
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.submission_run import SubmissionRun, unreadable
-from autograder.locale.languages import METADATA, speaking
+from autograder.locale.languages import METADATA, use_language
 from autograder.locale.messages import Message, join_messages
 from autograder.locale.translations import localized, messages_in
 from autograder.tape import explain_program
@@ -39,7 +39,7 @@ loss.backward()
 
 def in_chinese(text: str) -> str:
     """Return a text as a Chinese reader sees it."""
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         return localized(text)
 
 
@@ -70,7 +70,7 @@ def test_names_of_files_and_errors_of_a_user_are_kept(tmp_path: Path, capfd: pyt
     """In the messages of a command."""
     file = tmp_path / "line 3; line 4.py"
     file.write_text("raise ValueError('the last step')\ndef f(): pass\n")
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         assert cli.main(["explain", f"{file}::f"]) == 2
         assert cli.main(["explain", str(tmp_path / "line 3; line 4")]) == 2
     failed, missing = capfd.readouterr().err.strip().splitlines()
@@ -89,7 +89,7 @@ def recording() -> Recording:
 
 def shown(recording: Recording) -> str:
     """Return everything that is written about a recording for a Chinese reader."""
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         return as_screen(recording) + as_text(recording)
 
 
@@ -132,7 +132,7 @@ def test_a_message_of_a_forged_recording_is_harmless(recording: Recording) -> No
 def test_a_recording_of_a_submission_is_drawn_in_each_language(recording: Recording) -> None:
     """Two students, who read different languages, have the same wrong answer."""
     text = msgspec.json.encode(ShownRecording(storable(recording))).decode()
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         chinese = Drawings().draw(text)["text/plain"]
     assert CHINESE.search(chinese)
     assert not CHINESE.search(Drawings().draw(text)["text/plain"])

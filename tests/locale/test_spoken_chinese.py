@@ -21,7 +21,7 @@ from autograder.check.attempt_picture import describe
 from autograder.course.book.make_book import require_addresses
 from autograder.errors import AutograderError
 from autograder.grade.batch.feedback_page import page_html
-from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, VARIABLE, speaking
+from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, VARIABLE, use_language
 from autograder.locale.line_breaks import columns
 from autograder.locale.messages import Message
 from autograder.locale.stored_messages import stored
@@ -49,7 +49,7 @@ def test_notes_on_graph_faults_are_chinese(program: FaultyProgram) -> None:
     """Each kind of graph fault has a complete Chinese sentence, from a recording whose notes are English."""
     recording = explain_program(factory_of_text(program.source, "<program>"), repair=False)
     assert not CHINESE.search(" ".join(recording.verdict.notes))
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         told = [localized(note) for note in recording.verdict.notes]
         shown = as_text(recording) + as_screen(recording)
     assert told
@@ -96,7 +96,7 @@ def test_the_index_of_errors_is_searched_in_both() -> None:
     from autograder.course.learner.error_index import error_rows
 
     english = error_rows()
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         chinese = error_rows()
     assert [row.parts for row in english] == [row.parts for row in chinese]
     assert all(CHINESE.search(row.happened) for row in chinese)
@@ -125,7 +125,7 @@ def test_a_refusal_is_shown_in_chinese(refused: Callable[[], object]) -> None:
     """A program that ends, a missing file of the installation, an older PyTorch, and unknown words and addresses."""
     with pytest.raises(AutograderError) as found:
         refused()
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         told = localized(str(found.value))
     assert CHINESE.search(told)
     assert not SENTENCE.search(told), told
@@ -134,7 +134,7 @@ def test_a_refusal_is_shown_in_chinese(refused: Callable[[], object]) -> None:
 @pytest.mark.parametrize("verb", ["lab", "check", "explain", "errors", "book"])
 def test_the_help_of_a_learner_s_command_is_chinese(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The effect of each option, and argparse's own words; no line is wider than 80 columns."""
-    with speaking("zh-CN"), pytest.raises(SystemExit):
+    with use_language("zh-CN"), pytest.raises(SystemExit):
         cli.main([verb, "--help"])
     told = capsys.readouterr().out
     assert told.startswith("用法：")
@@ -145,7 +145,7 @@ def test_the_help_of_a_learner_s_command_is_chinese(verb: str, capsys: pytest.Ca
 
 def test_a_page_of_explain_is_chinese() -> None:
     """Its language is declared for screen readers, and folded parts have Chinese summaries."""
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         page = as_html(
             explain_program(
                 factory_of_text("import torch\n\ntorch.ones(1, requires_grad=True).sum().backward()\n", "f.py"),
@@ -171,7 +171,7 @@ def test_what_to_write_instead_is_left_to_the_learner_in_every_language(spoken: 
     """The row names the tensor that the operation saved; the atlas also has a replacement, which would be the answer."""
     written, saved = Place("f.py", 3, "a += 1"), Place("f.py", 2, "a = w.exp()")
     harm = Harm("result of ExpBackward0", (written,), None, saved, "ExpBackward0", 0, 1, True, edge=1)
-    with speaking(spoken):
+    with use_language(spoken):
         told, kept, whole = describe(harm), words_on_node("ExpBackward0", advice=False), words_on_node("ExpBackward0")
         assert kept in told
         assert whole.startswith(kept)

@@ -19,7 +19,7 @@ from autograder.course.canonical import canonical, read
 from autograder.course.catalogue import lessons as known_lessons
 from autograder.course.paths import NOTEBOOKS, lessons
 from autograder.locale import languages
-from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, language, language_of_file, speaking
+from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, language, language_of_file, use_language
 from autograder.locale.line_breaks import join_wide
 from autograder.locale.notebook_translation import texts, translate_notebook
 from autograder.locale.translations import (
@@ -177,7 +177,7 @@ def test_translations_keep_code_links_and_placeholders(spoken: str) -> None:
 @pytest.mark.parametrize("spoken", TRANSLATIONS)
 def test_quotes_of_pictures_are_as_the_picture_says_them(spoken: str) -> None:
     """If a lesson quotes its picture, the translated lesson quotes the translated picture."""
-    with speaking(spoken):
+    with use_language(spoken):
         wrong = [
             (other, quote)
             for text, other in texts_in(spoken).items()
@@ -202,7 +202,7 @@ def test_the_readme_has_the_same_commands(spoken: str) -> None:
 def test_hints_and_titles_follow_the_language() -> None:
     """The catalogue is read in the reader's language, and in English elsewhere; a text that is nowhere stays English."""
     english = known_lessons()
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         chinese, unknown = known_lessons(), translated("a text that no lesson has")
     assert unknown == "a text that no lesson has"
     assert [lesson.name for lesson in chinese] == [lesson.name for lesson in english]

@@ -368,7 +368,7 @@ def test_a_proof_asks_for_the_outcome_alone():
         "    loss = h.pow(2).mean()\n    sgd.zero_grad()\n    loss.backward()\n    sgd.step()\n"
     )
     factory, budget = factory_of_text(source, "train.py"), Budget(600)
-    with budget.in_force():
+    with budget.active():
         verdict = record_program(factory.original).verdict
         entries = 2 * (4 * 3 + 3)
         fixes, alone = find_repairs(factory, verdict, prove).fixes, verdict.runs

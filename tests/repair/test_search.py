@@ -111,10 +111,10 @@ def test_search_ends_in_time(monkeypatch):
 
     monkeypatch.setattr(search, "run_trial", slow)
     verdict = record(BROKEN, file="slow.py").verdict
-    with budget.Budget(100.0, began=clock[0]).in_force():
+    with budget.Budget(100.0, began=clock[0]).active():
         find_repairs(factory_of_text(BROKEN, "slow.py"), verdict, prove)
     enough = len(tried)
-    with budget.Budget(2.0, began=clock[0]).in_force():
+    with budget.Budget(2.0, began=clock[0]).active():
         find_repairs(factory_of_text(BROKEN, "slow.py"), verdict, prove)
     assert len(tried) - enough <= 3 < enough
 
@@ -243,7 +243,7 @@ def test_of_a_slow_program_the_first_change_that_works_is_proven_at_once(monkeyp
 
     verdict = record(MANY_CHANGES, file="slow.py").verdict
     monkeypatch.setattr(search, "run_trial", slow)
-    with budget.Budget(60.0, began=clock[0]).in_force():
+    with budget.Budget(60.0, began=clock[0]).active():
         found = find_repairs(factory_of_text(MANY_CHANGES, "slow.py"), verdict, proven)
 
     assert "f = f + a" == found.fixes[0].after.strip()

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.locale.languages import speaking
+from autograder.locale.languages import use_language
 from autograder.locale.line_breaks import columns
 from autograder.tape import record
 from autograder.tape.recording.schema import RecordingError, from_json, to_json
@@ -310,7 +310,7 @@ def test_losses_are_drawn_with_their_ends():
 def test_a_plot_is_in_the_reader_s_language_where_a_font_has_its_letters(monkeypatch, fonts, label, told):
     """The words are Chinese and each text knows where to find letters; without a font they are English, and no empty boxes."""
     monkeypatch.setattr(plots, "font_families", lambda: fonts)
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         axes = plots.plot_losses({"as written": [1.0, 0.1]})
     (text,) = axes.get_legend().get_texts()
     assert [label, told] == [axes.get_ylabel(), text.get_text()]

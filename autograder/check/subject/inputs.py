@@ -1,4 +1,4 @@
-"""The random inputs of a check, such as `x=result("n", 3)`, drawn anew for every call."""
+"""The random inputs of a check, such as `x=result("n", 3)`, drawn again for every call."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def leaf(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
     Args:
         shape: sizes in elements; a name means a size from 2 to 4, drawn for each check; equal names give equal sizes.
             Without a size, the tensor has no dimension: `leaf("n", 3)` has the shape (2, 3), (3, 3) or (4, 3), `leaf()` the shape ().
-        low: smallest value; the values are uniform in float64, and drawn anew for each check.
+        low: smallest value; the values are uniform in float64, and drawn again for each check.
         high: largest value.
     """
     return TensorInput("leaf", shape, low, high)

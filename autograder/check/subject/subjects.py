@@ -27,7 +27,7 @@ from autograder.tape.oracle.excerpt import Scope
 from autograder.tape.oracle.finite_differences import weighted_sum
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.budget import Budget, budget_in_force
+from autograder.tape.run.budget import Budget, current_budget
 from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.programs.program import Program
@@ -89,7 +89,7 @@ def record_call(
         code = code_of(own_function(target))
         text = "".join(linecache.getlines(code.co_filename))
         program = Program("your answer", text, lambda _backwards: call(), code.co_filename, (target,))
-        with Budget(min(ALL_RUNS, budget_in_force().left)).in_force():
+        with Budget(min(ALL_RUNS, current_budget().left)).active():
             return record_program(program, SECONDS, Scope(knows_gradients=knows_gradients)) if text else None
     except ProgramError as error:
         return error.recording if isinstance(error.recording, Recording) else None
@@ -190,7 +190,7 @@ class LocalSubject:
 
     def program(self) -> ProgramText:
         """Record the function once, and return the outcome and the names that its code uses."""
-        limit = nullcontext() if self.seconds is None else Budget(self.seconds).in_force()
+        limit = nullcontext() if self.seconds is None else Budget(self.seconds).active()
         try:
             with short_output(), limit:
                 self._program = record(self.target)

@@ -19,7 +19,7 @@ from autograder.grade.batch.csv_export import plain_cell, spreadsheet
 
 FILE = "to_match.csv"
 COLUMNS = ("hand_in", "file", "person", "why", "student", "notebook", "handed_in", "submission")
-NONE = "-"  # the answer for "ignore this submission", or "not a notebook"
+IGNORE = "-"  # the answer for "ignore this submission", or "not a notebook"
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def attribute_submissions(
     submissions: dict[str, list[AttributedSubmission]] = defaultdict(list)
     questions = []
     for work in works:
-        if answers.students.get(work.downloaded.key) == NONE:
+        if answers.students.get(work.downloaded.key) == IGNORE:
             continue
         for match in match_people(work.downloaded, roster, answers.students):
             if match.person is None:

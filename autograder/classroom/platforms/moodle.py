@@ -70,7 +70,7 @@ MOODLE_FORM = WorksheetForm("moodle", _grade_column, _feedback_name)
 
 
 NAME = re.compile(
-    r"(?:.*/)?(?P<name>[^_/]+)(?:_(?P<number>\d+))?_assignsubmission_(?P<kind>[a-z]+)_?(?:/(?P<inside>.+)|(?P<beside>[^/]*))"
+    r"(?:.*/)?(?P<name>[^_/]+)(?:_(?P<number>\d+))?_assignsubmission_(?P<kind>[a-z]+)_?(?:/(?P<inside>.+)|(?P<suffix>[^/]*))"
 )
 
 
@@ -90,7 +90,7 @@ def _submission(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> 
         key=key,
         name=name,
         identities=({"participant": number, "words": name, "words without group": name.partition("-")[2]},),
-        files={parts["inside"] or parts["beside"] or "online text": file for parts, file in files},
+        files={parts["inside"] or parts["suffix"] or "online text": file for parts, file in files},
     )
 
 

@@ -30,7 +30,7 @@ from autograder.course.book.own_programs import own_page, own_questions
 from autograder.course.catalogue import lessons
 from autograder.course.paths import HOME, NOTEBOOKS, replace_file, write_files
 from autograder.errors import InputError, UnfinishedError, printable
-from autograder.locale.languages import LANGUAGES, SOURCE, language, speaking
+from autograder.locale.languages import LANGUAGES, SOURCE, language, use_language
 from autograder.locale.translations import known_language, po_files, translated
 from autograder.requirements import PACKAGE
 from autograder.view.assets import pictures, read_asset
@@ -77,7 +77,7 @@ def _record_all(notebooks: list[Path]) -> Iterator[bytes]:
 
 
 def _recorded(notebook: Path, spoken: str) -> bytes:
-    with speaking(spoken):
+    with use_language(spoken):
         return msgspec.msgpack.encode(record_notebook(notebook))
 
 
@@ -272,9 +272,9 @@ def make_book(
     torch = importlib.metadata.version("torch").partition("+")[0]
     options = BookOptions(named, torch, f"{address.rstrip('/')}/" if address else "", repository)
     for name in languages:
-        with speaking(name):
+        with use_language(name):
             files |= {f"{name}/{path}": text for path, text in _pages(options, kept, added_questions).items()}
-    with speaking(languages[0]):
+    with use_language(languages[0]):
         files["index.html"] = page_templates().get_template("start.html").render(languages=named)
     if broken := broken_links(files):
         raise UnfinishedError.of(

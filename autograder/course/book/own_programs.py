@@ -16,7 +16,7 @@ from autograder.course.book.lesson_blocks import Block, Choice, ProseBlock, Ques
 from autograder.errors import AutograderError, InputError, printable
 from autograder.locale.stored_messages import StoredMessage, stored
 from autograder.locale.translations import restored, translated
-from autograder.run_in_fork import EndedError, LateError, run_in_fork
+from autograder.run_in_fork import ProcessEndedError, ProcessTimeoutError, run_in_fork
 from autograder.tape.recording.schema import Recording, from_json, to_json
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
 from autograder.view.notebook import drawn_mimebundle
@@ -126,13 +126,13 @@ def _record(path: Path) -> Recording:
         written = Path(folder) / "answer"
         try:
             code = run_in_fork(lambda: _run(path, written), SECONDS)
-        except LateError:
+        except ProcessTimeoutError:
             raise OwnProgramError.of(
                 "book.still_running|{shown} was still running after {seconds} seconds. Make its run shorter.",
                 shown=shown,
                 seconds=f"{SECONDS:g}",
             ) from None
-        except EndedError as error:
+        except ProcessEndedError as error:
             raise OwnProgramError.of(
                 "book.ended_process|{shown} ended the Python process ({reason}). Remove that call to show the program in the book.",
                 shown=shown,

@@ -124,7 +124,7 @@ CONNECT_SECONDS = 10
 WORKER_SECONDS = 300.0  # time to wait for a worker
 TRIES_ALONE = 2
 WORKER_FAILURES = 3  # failures in a row after which a worker gets no more jobs
-SUBMITTED = {"allow_other_workers": False, "pure": False, "retries": 2}
+SUBMIT_OPTIONS = {"allow_other_workers": False, "pure": False, "retries": 2}
 
 
 @contextlib.contextmanager
@@ -264,13 +264,13 @@ class DaskCluster(Backend):
         course = CourseBundle.of(terms)
         self._terms, self._plugin = terms, f"autograder-{course.name}"
         facts = (msgspec.msgpack.encode(course), course.level, handshake_versions(), self._jobs)
-        self._workers, self._fit = dict[str, _Worker](), set[str]()
-        self._at_work, self._suspects = dict[str, _Attempt](), list[_Attempt]()
+        self._workers, self._usable_workers = dict[str, _Worker](), set[str]()
+        self._in_progress, self._retried_alone = dict[str, _Attempt](), list[_Attempt]()
         self._done = as_completed(loop=self._client.loop, with_results=True, raise_errors=False)
         with contextlib.suppress(Exception):  # a worker does not have this package; its report shows that
             self._client.register_plugin(GradingPlugin(self._plugin, *facts))
         try:
-            self._look()
+            self._update_workers()
             yield self
         finally:
             self._done.clear()
@@ -288,25 +288,27 @@ class DaskCluster(Backend):
         while True:
             # Send new jobs first, because the caller writes the results to disk. Each worker has as many jobs in reserve
             # as it grades at once, so that it does not wait for the network.
-            free = 2 * sum(self._workers[address].slots for address in self._fit) - len(self._at_work)
+            free = 2 * sum(self._workers[address].slots for address in self._usable_workers) - len(self._in_progress)
             for job in islice(waiting, max(0, free)):
                 self._send(_Attempt(msgspec.structs.replace(job, student=secrets.token_hex(12)), job.student))
             if results:
                 yield results
-            if not self._at_work and not self._suspects:
+            if not self._in_progress and not self._retried_alone:
                 return
-            if not self._at_work:
-                self._send(self._suspects.pop(0))
+            if not self._in_progress:
+                self._send(self._retried_alone.pop(0))
             results = self._results()
 
     def _send(self, attempt: _Attempt) -> None:
-        healthy = {address for address in self._fit if not self._workers[address].failures}
-        attempt.workers = (attempt.failures and healthy) or self._fit
+        healthy = {address for address in self._usable_workers if not self._workers[address].failures}
+        attempt.workers = (attempt.failures and healthy) or self._usable_workers
         key = f"grade-{secrets.token_hex(8)}"  # shown by the dashboard
         words = (self._plugin, msgspec.msgpack.encode(attempt.job))
         with _reachable_scheduler():
-            future = self._client.submit(grade_on_worker, *words, key=key, workers=sorted(attempt.workers), **SUBMITTED)
-        self._at_work[key] = attempt
+            future = self._client.submit(
+                grade_on_worker, *words, key=key, workers=sorted(attempt.workers), **SUBMIT_OPTIONS
+            )
+        self._in_progress[key] = attempt
         self._done.add(future)
 
     def _results(self) -> list[JobResult]:
@@ -315,10 +317,12 @@ class DaskCluster(Backend):
             time.sleep(0.02)
         done = self._done.next_batch(block=False)
         results = [result for future, value in done for result in self._take(future, value)]
-        return results + (self._look() if time.monotonic() >= self._next_look or not self._fit else [])
+        return results + (
+            self._update_workers() if time.monotonic() >= self._next_look or not self._usable_workers else []
+        )
 
     def _take(self, future: Future[Any], value: Any) -> list[JobResult]:
-        attempt = self._at_work.pop(str(future.key), None)
+        attempt = self._in_progress.pop(str(future.key), None)
         if attempt is None:
             return []  # its workers were lost, so it is already a suspect
         if future.cancelled():  # by Dask, because the scheduler is lost
@@ -333,7 +337,7 @@ class DaskCluster(Backend):
         worker.failures += attempt.failures == 0  # a failure of a job that runs alone is not counted against the worker
         if worker.failures == WORKER_FAILURES:
             worker.problem = f"failed {WORKER_FAILURES} times in a row ({result})"
-            self._fit.discard(value[0])
+            self._usable_workers.discard(value[0])
             _say(f"worker {worker.name} gets no more submissions: it {worker.problem}")
         return self._failed(attempt, result)
 
@@ -353,17 +357,17 @@ class DaskCluster(Backend):
         """Schedule a job to run alone at the end; if it has failed too often, return its result instead."""
         attempt.failures += 1
         if attempt.failures <= TRIES_ALONE:
-            self._suspects.append(attempt)
+            self._retried_alone.append(attempt)
             return []
         return [JobResult(attempt.student, attempt.job.notebook, None, f"grading it failed, at last alone: {reason}")]
 
-    def _look(self) -> list[JobResult]:
+    def _update_workers(self) -> list[JobResult]:
         """Check which workers may grade, and wait for one; return the results of jobs whose workers are all lost."""
         until = time.monotonic() + self._patience
         self._ask_new_workers()
         if not self._present:
             _say("waiting for a worker; press Ctrl-C to stop")
-        while not self._fit:
+        while not self._usable_workers:
             if self._present and self._present <= self._workers.keys():
                 problems = "; ".join(
                     f"{self._workers[address].name} {self._workers[address].problem}" for address in self._present
@@ -374,8 +378,8 @@ class DaskCluster(Backend):
             time.sleep(1)
             self._ask_new_workers()
         self._next_look = time.monotonic() + 1
-        lost = [key for key, attempt in self._at_work.items() if not attempt.workers & self._fit]
-        return [result for key in lost for result in self._failed(self._at_work.pop(key), "its worker was lost")]
+        lost = [key for key, attempt in self._in_progress.items() if not attempt.workers & self._usable_workers]
+        return [result for key in lost for result in self._failed(self._in_progress.pop(key), "its worker was lost")]
 
     def _ask_new_workers(self) -> None:
         with _reachable_scheduler():
@@ -390,7 +394,9 @@ class DaskCluster(Backend):
                 worker = self._workers[address] = _Worker(**report)
                 if worker.problem:
                     _say(f"worker {worker.name} gets no submission: it {worker.problem}")
-        self._fit = {address for address in self._present & self._workers.keys() if not self._workers[address].problem}
+        self._usable_workers = {
+            address for address in self._present & self._workers.keys() if not self._workers[address].problem
+        }
 
 
 @contextlib.contextmanager

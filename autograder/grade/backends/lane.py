@@ -50,7 +50,7 @@ def serve(control: socket.socket) -> None:
 
 def _begin(sockets: list[socket.socket], terms: GradingTerms, planner: CellPlanner) -> NoReturn:
     try:
-        namespaces.end_with_parent()
+        namespaces.set_parent_death_signal()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which then closes the socket
         _limit_memory(max(LANE_BYTES, 2 * terms.limits.memory_bytes))
         jobs, *servers = sockets

@@ -24,11 +24,11 @@ from autograder.grade.backends.grading_job import (
     validated,
 )
 from autograder.grade.sandbox.isolation import LEVELS, IsolationError
-from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, ProcessGroup, processor_shares
-from autograder.grade.submission.server_client import greeting, process_group, sender_of
+from autograder.grade.sandbox.launch import CLOSE_SECONDS, ControlGroup, HostProcess, processor_shares
+from autograder.grade.submission.server_client import control_group, handshake, sender_of
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.wire.channel import ChannelError, receive, send
-from autograder.grade.wire.limits import LONGEST_WAIT
+from autograder.grade.wire.limits import MAX_WAIT_FACTOR
 
 MARGIN_SECONDS = 60  # in real time, for starting a server and writing the result
 PLANNING_SECONDS = 1200  # for the first job, before which the course is planned
@@ -46,16 +46,16 @@ class _Lane:
     Attributes:
         connection: socket to the lane, for jobs and results.
         groups: control groups of the lane's servers.
-        following: the job after that, which the lane may have received already.
+        next_job: the job after that, which the lane may have received already.
     """
 
     connection: socket.socket
-    groups: list[ProcessGroup]
+    groups: list[ControlGroup]
     process: psutil.Process | None = None
     job: Job | None = None
-    following: Job | None = None
+    next_job: Job | None = None
     tries: int = 0
-    overdue: str | None = None
+    timeout_reason: str | None = None
     deadline: float = 0.0
     processor_deadline: float = 0.0
 
@@ -68,20 +68,20 @@ class _Lane:
 
         A larger job is sent later, because this process would wait for a lane that waits until its result is read.
         """
-        self.following = job
+        self.next_job = job
         if _size(job) < FITS_SOCKET:
             self._send(job)
 
     def begin_following(self, terms: GradingTerms) -> None:
-        job, self.following = self.following, None
+        job, self.next_job = self.next_job, None
         if job is not None:
             self._set_deadlines(job, terms, 1)
             if _size(job) >= FITS_SOCKET:
                 self._send(job)
 
     def _set_deadlines(self, job: Job, terms: GradingTerms, tries: int) -> None:
-        self.job, self.tries, self.overdue = job, tries, None
-        longest = LONGEST_WAIT * terms.limits.submission_seconds + MARGIN_SECONDS + PLANNING_SECONDS
+        self.job, self.tries, self.timeout_reason = job, tries, None
+        longest = MAX_WAIT_FACTOR * terms.limits.submission_seconds + MARGIN_SECONDS + PLANNING_SECONDS
         self.deadline = time.monotonic() + longest
         self.processor_deadline = self._processor_seconds() + 2 * terms.limits.submission_seconds + LANE_SECONDS
 
@@ -89,7 +89,7 @@ class _Lane:
         with contextlib.suppress(ChannelError):  # a lane that has ended is noticed when its result is read
             send(self.connection, job)
 
-    def is_new(self) -> bool:
+    def receive_handshake(self) -> bool:
         """Return whether the readable byte is the greeting of a new lane, which identifies its process."""
         if self.process is not None:
             return False
@@ -103,7 +103,7 @@ class _Lane:
         if self.job is None or self.process is None:
             return
         if time.monotonic() > self.deadline or self._processor_seconds() > self.processor_deadline:
-            self.overdue = f"grading it took more than {terms.limits.submission_seconds:g} seconds"
+            self.timeout_reason = f"grading it took more than {terms.limits.submission_seconds:g} seconds"
             with contextlib.suppress(psutil.Error):
                 self.process.kill()
 
@@ -136,7 +136,7 @@ class LocalBackend(Backend):
         self._busy: list[_Lane] = []
         self._free: list[_Lane] = []
         self._planner: socket.socket | None = None
-        self._outer: HostProcess | None = None
+        self._unsandboxed_host: HostProcess | None = None
 
     def __enter__(self) -> LocalBackend:
         return self
@@ -146,8 +146,8 @@ class LocalBackend(Backend):
             lane.close()
         if self._planner is not None:
             self._planner.close()
-        if self._outer is not None:
-            self._outer.close(CLOSE_SECONDS)
+        if self._unsandboxed_host is not None:
+            self._unsandboxed_host.close(CLOSE_SECONDS)
         if self._own_host is not None:
             self._own_host.close()
 
@@ -176,7 +176,7 @@ class LocalBackend(Backend):
     @property
     def has_room(self) -> bool:
         """Whether a lane is free for another job, or has none in reserve."""
-        return len(self._busy) < self._count or any(lane.following is None for lane in self._busy)
+        return len(self._busy) < self._count or any(lane.next_job is None for lane in self._busy)
 
     def give(self, job: Job) -> None:
         """Begin a job, or give it to a lane as its reserve; `has_room` must be true.
@@ -185,7 +185,7 @@ class LocalBackend(Backend):
             IsolationError: the host does not start.
         """
         if len(self._busy) >= self._count:
-            next(lane for lane in self._busy if lane.following is None).reserve(job)
+            next(lane for lane in self._busy if lane.next_job is None).reserve(job)
             return
         lane = self._free.pop() if self._free else self._new_lane(len(self._busy))
         if _has_ended(lane):
@@ -203,7 +203,7 @@ class LocalBackend(Backend):
         ready = multiprocessing.connection.wait([lane.connection for lane in self._busy], timeout=seconds)
         results = []
         for lane in [lane for lane in self._busy if lane.connection in ready]:
-            if lane.is_new():
+            if lane.receive_handshake():
                 continue
             self._busy.remove(lane)
             result = self._result(lane)
@@ -226,7 +226,7 @@ class LocalBackend(Backend):
         try:
             result = validated(result, self._terms.sources[job.notebook])
         except ValueError as error:
-            self._replace(lane, lane.following)
+            self._replace(lane, lane.next_job)
             return JobResult(job.student, job.notebook, None, f"its grade was refused: {error}")
         lane.job = None
         lane.begin_following(self._terms)
@@ -234,16 +234,18 @@ class LocalBackend(Backend):
         return msgspec.structs.replace(result, student=job.student, notebook=job.notebook)
 
     def _try_again(self, lane: _Lane, job: Job) -> JobResult | None:
-        if lane.overdue is None and lane.tries < TRIES:
-            self._replace(lane, job, lane.tries + 1, lane.following)
+        if lane.timeout_reason is None and lane.tries < TRIES:
+            self._replace(lane, job, lane.tries + 1, lane.next_job)
             return None
-        self._replace(lane, lane.following)
-        if lane.overdue is not None:
-            return JobResult(job.student, job.notebook, unreadable(self._terms.sources[job.notebook], lane.overdue))
+        self._replace(lane, lane.next_job)
+        if lane.timeout_reason is not None:
+            return JobResult(
+                job.student, job.notebook, unreadable(self._terms.sources[job.notebook], lane.timeout_reason)
+            )
         reason = f"the grading process ended {TRIES} times while it graded this submission"
         return JobResult(job.student, job.notebook, None, reason)
 
-    def _replace(self, lane: _Lane, job: Job | None, tries: int = 1, following: Job | None = None) -> None:
+    def _replace(self, lane: _Lane, job: Job | None, tries: int = 1, next_job: Job | None = None) -> None:
         """End a lane, and begin its jobs, if there are any, in a new one."""
         lane.close()
         if job is None:
@@ -251,8 +253,8 @@ class LocalBackend(Backend):
         again = self._new_lane(len(self._busy))
         self._busy.append(again)
         again.give(job, self._terms, tries)
-        if following is not None:
-            again.reserve(following)
+        if next_job is not None:
+            again.reserve(next_job)
 
     def _new_lane(self, place: int) -> _Lane:
         if self._planner is None:
@@ -262,8 +264,8 @@ class LocalBackend(Backend):
         groups = []
         try:
             for server in servers:
-                process, has_namespaces = greeting(server)
-                group = process_group(process, self._terms.limits, self._shares[place % len(self._shares)])
+                process, has_namespaces = handshake(server)
+                group = control_group(process, self._terms.limits, self._shares[place % len(self._shares)])
                 groups += [group] if group else []
         except (ChannelError, OSError):
             raise IsolationError(
@@ -275,8 +277,8 @@ class LocalBackend(Backend):
             for server in servers:
                 server.close()
             servers = []
-            if self._outer is None:
-                self._outer, self._planner = HostProcess(LEVELS["process"]), None
+            if self._unsandboxed_host is None:
+                self._unsandboxed_host, self._planner = HostProcess(LEVELS["process"]), None
         ours, theirs = socket.socketpair()
         # the kernel sends the id of the process at the other end
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -297,7 +299,7 @@ class LocalBackend(Backend):
                 continue
 
     def _begin_planner(self) -> socket.socket:
-        self._planner = (self._outer or self._host).fork("planner")
+        self._planner = (self._unsandboxed_host or self._host).fork("planner")
         send(self._planner, CourseBundle.of(self._terms))
         return self._planner
 

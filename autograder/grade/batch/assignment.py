@@ -34,7 +34,7 @@ from autograder.grade.batch.gradebook import (
     GradingRecords,
     GradingRun,
     StoppedError,
-    only_client,
+    exclusive_lock,
 )
 from autograder.grade.batch.student_rows import (
     StudentRow,
@@ -58,7 +58,7 @@ from autograder.grade.wire.limits import Limits
 
 
 @dataclass(frozen=True)
-class Shown:
+class ProgressCallbacks:
     """Functions that report the progress of a run."""
 
     progress: Callable[[int, int], None] = ignore_step  # called with the numbers of graded and of all students
@@ -66,7 +66,7 @@ class Shown:
     step: OnStep = ignore_step
 
 
-QUIET = Shown()
+QUIET = ProgressCallbacks()
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +86,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def grade_assignment(
-    assignment: str, course: Path, options: Options, shown: Shown = QUIET, open_backend: OpenBackend | None = None
+    assignment: str,
+    course: Path,
+    options: Options,
+    shown: ProgressCallbacks = QUIET,
+    open_backend: OpenBackend | None = None,
 ) -> list[StudentRow]:
     """Grade a class into its gradebook, and return a row for every student with a submission, by name.
 
@@ -104,12 +108,12 @@ def grade_assignment(
         BusyError: another client grades the assignment.
     """
     classroom = open_class(course, assignment)
-    with only_client(classroom.gradebook, assignment):
+    with exclusive_lock(classroom.gradebook, assignment):
         return grade_classroom(classroom, options, shown, open_backend)
 
 
 def grade_classroom(
-    classroom: Classroom, options: Options, shown: Shown, open_backend: OpenBackend | None
+    classroom: Classroom, options: Options, shown: ProgressCallbacks, open_backend: OpenBackend | None
 ) -> list[StudentRow]:
     """Grade a class that is already open, as `grade_assignment` does."""
     # The workers of a cluster check the level themselves.
@@ -150,7 +154,7 @@ class _Batch:
         plans: dict[str, GradingPlan],
         records: GradingRecords,
         run: GradingRun,
-        shown: Shown,
+        shown: ProgressCallbacks,
         *,
         may_move: bool = True,
     ) -> None:
@@ -182,12 +186,12 @@ class _Batch:
         )
         self.made_with = {"isolation": level, "one process": one_process, "seed": str(run.seed)}
         self.made_with |= {"limits": terms.limits, "versions": versions}
-        self.at_work: dict[str, StudentSubmission] = {}
+        self.in_progress: dict[str, StudentSubmission] = {}
         self.finished: list[StudentRow] = []
 
     def grade(self, backend: Backend) -> list[StudentRow]:
         for results in backend.batches(self._jobs()):
-            self._settle([self._noted(result) for result in results])
+            self._write_finished([self._noted(result) for result in results])
         times = {row.student: self.classroom.submission_time(row.student) for row in self.finished}
         self.records.renew_penalties({row.student: times[row.student].time for row in self.finished if row.unchanged})
         scores = self.records.scores()
@@ -204,7 +208,7 @@ class _Batch:
 
     def _noted(self, result: JobResult) -> StudentSubmission:
         """Add a notebook's grade to the other grades of its student."""
-        work = self.at_work[result.student]  # the key of a submission
+        work = self.in_progress[result.student]  # the key of a submission
         source = self.terms.sources[result.notebook]
         work.grades[result.notebook] = result.grade or unreadable(source, result.failure)
         work.graded_by[result.notebook] = {"worker": result.worker, "machine": result.machine}
@@ -228,12 +232,12 @@ class _Batch:
             if self._has_grade(works[0]):
                 self._finish(unchanged_row(student, self.known[student].cells))
                 continue
-            self.at_work |= {work.key: work for work in works}
+            self.in_progress |= {work.key: work for work in works}
             for work in works:
                 for name, data in work.notebooks.items():
                     seed = self._seed(work, data)
                     yield Job(work.key, name, data, work.files, self.plans[name], seed, pictures=True)
-            self._settle(works)
+            self._write_finished(works)
 
     def _read(self, student: str, earlier: Path | None = None) -> StudentSubmission:
         terms = self.terms
@@ -258,14 +262,14 @@ class _Batch:
     def _best(self, work: StudentSubmission) -> StudentSubmission | None:
         """Return the submission that counts; None if others of the student are not graded yet."""
         works = self.candidates.get(work.student, [work])
-        if len(works) == 1 or any(each.key in self.at_work for each in works):
+        if len(works) == 1 or any(each.key in self.in_progress for each in works):
             return work if len(works) == 1 else None
         scores = {each.key: self.records.score_with(self._graded(each, self._row_of(each))) for each in works}
         best = max(works, key=lambda each: (scores[each.key], str(each.timestamp or ""), each is works[0]))
         best.notes.append(f"the best of {len(works)} submissions counts")
         if best is not works[0] and self.may_move:
             try:
-                best.make_count(works[0])
+                best.swap_with_counting_submission(works[0])
             except OSError as error:
                 raise StoppedError(
                     f"{printable(work.student)}: the submission that counts cannot be put into submitted/ ({error.strerror}). Fix "
@@ -309,13 +313,13 @@ class _Batch:
             if now.get((notebook, name), grade.points) != grade.points
         ]
 
-    def _settle(self, works: list[StudentSubmission]) -> None:
+    def _write_finished(self, works: list[StudentSubmission]) -> None:
         """Write the grades of the students whose notebooks are all graded."""
         rows: list[StudentRow] = []
         graded: list[GradedStudent] = []
         try:
             for work in works:
-                if work.complete and self.at_work.pop(work.key, None) is not None and (best := self._best(work)):
+                if work.complete and self.in_progress.pop(work.key, None) is not None and (best := self._best(work)):
                     rows.append(self._row_of(best, self._write_folder(best)))
                     graded += [self._graded(best, rows[-1])] if best.has_id else []
         finally:  # if a folder cannot be written, the earlier grades are kept
@@ -445,4 +449,4 @@ def named_answers(source: AssignmentSource, notebook: NotebookNode) -> list[Name
 
 
 def _is_answer(cell: SourceCell) -> bool:
-    return cell.is_learners and cell.cell.cell_type == "code"
+    return cell.is_answer and cell.cell.cell_type == "code"

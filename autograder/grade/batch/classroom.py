@@ -38,7 +38,7 @@ from autograder.grade.policy import read_policy
 from autograder.grade.sandbox.isolation import IsolationLevel
 from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.release_steps import excluded_files
-from autograder.grade.submission.teacher.source import AssignmentSource, files_beside
+from autograder.grade.submission.teacher.source import AssignmentSource, files_next_to_source
 from autograder.grade.submission_time import read_time
 from autograder.grade.wire.limits import Limits
 
@@ -101,7 +101,7 @@ class Classroom:
 
     def course_files(self) -> tuple[dict[str, bytes], list[str]]:
         """Return the files next to the notebooks, which replace a student's files, and a note for each file that is left out."""
-        files, notes = files_beside(self.sources / self.assignment)
+        files, notes = files_next_to_source(self.sources / self.assignment)
         excluded = excluded_files(self.settings(), self.assignment)
         return {name: data for name, data in files.items() if name not in excluded}, notes
 
@@ -111,7 +111,7 @@ class Classroom:
 
     def read_sources(self, level: IsolationLevel, limits: Limits) -> list[AssignmentSource]:
         """Return the assignment's sources; notebooks with AUTOTEST lines are run at this level, within these limits."""
-        files, _ = files_beside(self.sources / self.assignment)
+        files, _ = files_next_to_source(self.sources / self.assignment)
         from autograder.grade.submission.teacher.autotests import AutotestRunner  # imports PyTorch
 
         with AutotestRunner(level, limits, self.settings(), self.folder) as autotests:

@@ -22,7 +22,7 @@ from autograder.grade.batch.feedback_page import localize_messages, page_html
 from autograder.grade.batch.student_submission import replace_folder, write_file
 from autograder.grade.nbgrader_adapter import add_grades
 from autograder.grade.policy import CoursePolicy, read_policy
-from autograder.locale.languages import language_of, speaking
+from autograder.locale.languages import language_of, use_language
 from autograder.locale.translations import translated
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
@@ -145,7 +145,7 @@ class CoverHiddenTests(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Return the notebook as a student may see it, with texts in the language of the notebook."""
-        with speaking(language_of(nb.metadata)):
+        with use_language(language_of(nb.metadata)):
             localize_messages(nb)
             return super().preprocess(nb, resources)
 
@@ -154,7 +154,7 @@ class CoverHiddenTests(NbGraderPreprocessor):
         hidden = self._hidden_lines(cell)
         if not hidden:
             return cell, resources
-        cell.source = _covered(cell, hidden)
+        cell.source = _redacted(cell, hidden)
         if cell.cell_type != "code":
             return cell, resources
         name = next(iter(hidden.values()))
@@ -195,7 +195,7 @@ def _without_lines(output: NotebookNode) -> NotebookNode:
     return output
 
 
-def _covered(cell: NotebookNode, hidden: dict[int, str]) -> str:
+def _redacted(cell: NotebookNode, hidden: dict[int, str]) -> str:
     """Return a cell's text without its hidden lines; in code, a comment replaces each hidden part."""
     lines = []
     for number, line in enumerate(cell.source.split("\n")):

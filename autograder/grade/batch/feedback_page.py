@@ -28,7 +28,7 @@ from pygments.lexers import PythonLexer
 from autograder.grade.clean.harmless_cells import harmless_picture_size
 from autograder.grade.clean.harmless_html import FORMATS, harmless_page, raster_base64
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
-from autograder.locale.languages import language, language_of, speaking
+from autograder.locale.languages import language, language_of, use_language
 from autograder.locale.stored_messages import read_stored
 from autograder.locale.translations import localized, translatable, translated, translated_templates
 from autograder.tape.run.time_limit import TimeUp, time_limit
@@ -267,7 +267,7 @@ def page_html(
     """
     about, budget = notebook.metadata.get("autograder", {}), RenderBudget()
     exercises = list_exercises(notebook)
-    with speaking(language_of(notebook.metadata)):
+    with use_language(language_of(notebook.metadata)):
         localize_messages(notebook)
         return _template().render(
             language=language(),

@@ -341,7 +341,7 @@ def why_unusable(gradebook: str, error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def only_client(gradebook: str, assignment: str) -> Iterator[None]:
+def exclusive_lock(gradebook: str, assignment: str) -> Iterator[None]:
     """Prevent other clients from grading this assignment into this gradebook during the context.
 
     For SQLite, a file next to the gradebook is locked. For PostgreSQL, it is an advisory lock of a connection, which

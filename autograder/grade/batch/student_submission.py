@@ -74,7 +74,7 @@ class StudentSubmission:
         """Whether the folder's name can be a student's id: SQLite, and so nbgrader's gradebook, can only store UTF-8."""
         return as_utf8(self.student) == self.student
 
-    def make_count(self, instead: StudentSubmission) -> None:
+    def swap_with_counting_submission(self, instead: StudentSubmission) -> None:
         """Exchange the folder of this earlier submission and that of the one that has counted."""
         time = f"{instead.timestamp:%Y-%m-%d %H.%M.%S}" if instead.timestamp else instead.digest[:12]
         kept = self.folder.with_name(time)

@@ -12,10 +12,10 @@ import msgspec
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
-from autograder.grade.clean.checked_recording import LARGEST_RECORDING, can_be_drawn
 from autograder.grade.clean.harmless_html import FORMATS, harmless_html, raster_address, raster_base64
 from autograder.grade.clean.harmless_text import CONTROL, JOINER, harmless_tex, harmless_text
 from autograder.locale.languages import language
+from autograder.tape.recording.schema import LARGEST_RECORDING, can_be_drawn
 from autograder.tape.run.time_limit import TimeUp, time_limit
 from autograder.view.notebook import RECORDING_TYPE, ShownRecording, drawn_mimebundle
 

@@ -97,7 +97,7 @@ class _Server:
         gc.freeze()  # see `main`
         if not self.isolation.level.separates_submissions:
             self.folder = tempfile.mkdtemp(prefix="submission-")
-        owner = os.getuid(), os.getgid()  # a child in new namespaces is not told them
+        owner = os.getuid(), os.getgid()  # a child in new namespaces cannot read them
         try:
             self.child = self.isolation.fork()
         except OSError as error:
@@ -115,7 +115,7 @@ class _Server:
                 os.kill(self.child, signal.SIGKILL)
             os.waitpid(self.child, 0)
             self.child = 0
-        _end_survivors()
+        _kill_orphans()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = None
@@ -126,8 +126,8 @@ def _become_worker(
 ) -> NoReturn:
     """Serve one submission in the forked process, which then ends."""
     try:
-        namespaces.end_with_parent()
-        _keep_only(descriptor)
+        namespaces.set_parent_death_signal()
+        _close_other_descriptors(descriptor)
         used = namespaces.address_space()  # before /proc is replaced
         if isolation.has_namespaces:
             namespaces.set_up_own_namespaces(*owner)
@@ -149,19 +149,19 @@ def _become_worker(
 
 def _first_process(limits: Limits) -> None:
     """Leave the worker to a child of this process, which is process 1 of the new namespace and ends all others with it."""
-    namespaces.hide_the_rest(limits.disk_bytes, package_folders())
+    namespaces.mount_private_filesystems(limits.disk_bytes, package_folders())
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-    namespaces.end_with_parent()
+    namespaces.set_parent_death_signal()
     namespaces.set_dumpable(True)  # lanes measure its memory; other submissions are not in these namespaces
 
 
 def _isolate(isolation: _Isolation) -> None:
     """Drop the rights of this process that a submission must not have, permanently. From here on the process is not trusted."""
-    namespaces.leave_keyrings(isolation.keyctl)  # first, because the filter denies it
-    namespaces.give_up_privileges()
+    namespaces.join_empty_keyring(isolation.keyctl)  # first, because the filter denies it
+    namespaces.drop_capabilities()
     seccomp.set_filter(isolation.system_calls)
 
 
@@ -173,13 +173,13 @@ def _work(descriptor: int, folder: Path) -> None:
     os.chdir(folder)
     os.environ.update(HOME=str(folder.parent), TMPDIR=str(folder.parent), IPYTHONDIR=str(folder.parent / ".ipython"))
     tempfile.tempdir = None
-    worker.forget_the_server()
+    worker.reset_inherited_state()
     with socket.socket(fileno=descriptor) as connection:
         worker.serve(connection, Shell.instance(), folder)
     os._exit(0)
 
 
-def _keep_only(descriptor: int) -> None:
+def _close_other_descriptors(descriptor: int) -> None:
     """Close every other file except the log, which reports errors until the worker is ready."""
     for number in [int(name) for name in os.listdir("/proc/self/fd")]:
         if number > 2 and number != descriptor:
@@ -211,7 +211,7 @@ def _possible_isolation(level: IsolationLevel) -> _Isolation:
 
     def try_namespaces() -> None:
         namespaces.set_up_own_namespaces(*owner)
-        namespaces.hide_the_rest(1 << 20, package_folders())
+        namespaces.mount_private_filesystems(1 << 20, package_folders())
 
     return isolation if _problem_in_fork(try_namespaces, with_namespaces.fork) else with_namespaces
 
@@ -236,7 +236,7 @@ def _problem_in_fork(trial: Callable[[], None], fork: Callable[[], int] = os.for
     return words if os.waitpid(child, 0)[1] else ""
 
 
-def _end_survivors() -> None:
+def _kill_orphans() -> None:
     """Kill the processes that a submission left behind, if no namespace does: orphans are children of this process by now."""
     while True:
         for name in os.listdir("/proc"):
@@ -284,14 +284,14 @@ def _become_warm() -> None:
     warm_up()
     gc.freeze()  # without a collection, which takes 0.16 s and finds 6,000 objects
     gc.enable()
-    namespaces.join_pages()
+    namespaces.collapse_into_huge_pages()
 
 
 def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoReturn:
     """Serve a control socket in the forked process, which then ends."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        namespaces.end_with_parent()
+        namespaces.set_parent_death_signal()
         if role == "planner":
             gc.freeze()
             gc.enable()
@@ -300,8 +300,8 @@ def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoRetur
             importlib.import_module(PLANNER).serve(control)
         else:
             isolation.level.become(role)
-            namespaces.end_with_parent()  # a change of the user id resets it
-            namespaces.adopt_orphans()
+            namespaces.set_parent_death_signal()  # a change of the user id resets it
+            namespaces.become_subreaper()
             namespaces.set_dumpable(False)
             _Server(control, isolation).serve()
     except BaseException as error:  # this process must not continue as a second host

@@ -19,16 +19,15 @@ from autograder.check.learner import use_names
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.call_report import Call, ProgramText, Report
 from autograder.check.subject.inputs import use_seed
-from autograder.grade.clean.checked_recording import checked_recording
 from autograder.grade.sandbox.shell import CellRun, CellTimeoutError, Shell
 from autograder.grade.sandbox.student_functions import Calls, StudentError, function_proxy
 from autograder.grade.wire import messages
 from autograder.grade.wire.plain_values import NotPlain, decode
-from autograder.locale.languages import speaking
+from autograder.locale.languages import use_language
 from autograder.locale.messages import Message
 from autograder.locale.stored_messages import stored
 from autograder.locale.translations import restored
-from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.schema import Recording, checked_recording
 
 FIRST_GROUP = 1 << 40  # groups of calls of a judge; smaller numbers belong to the lane
 Ask = Callable[[Any], messages.Replied]
@@ -92,7 +91,7 @@ class Judge:
         except NotJudged as error:
             return _not_judged(str(error))
         self._shell.execution_count = request.execution_count
-        with use_names(names), use_seed(request.seed), speaking(self._language):
+        with use_names(names), use_seed(request.seed), use_language(self._language):
             ran = self._shell.run(request.text, request.seconds)
         for name, value in given.items():
             if self._shell.user_ns.get(name) is value:

@@ -25,7 +25,7 @@ REMOVAL_SECONDS = 2.0
 _numbers = itertools.count()
 
 
-class ProcessGroup:
+class ControlGroup:
     """One control group, which is removed when its processes have ended.
 
     Args:
@@ -36,7 +36,7 @@ class ProcessGroup:
         self._folder = folder
 
     @classmethod
-    def around(cls, process: int, most: int) -> ProcessGroup | None:
+    def around(cls, process: int, most: int) -> ControlGroup | None:
         """Return a new group with this process and its future children; None if it cannot be created."""
         for tree in TREES:
             _remove_forgotten(tree)

@@ -36,7 +36,7 @@ _LINUX_CAPABILITY_VERSION_3 = 0x20080522
 LAST_CAPABILITY = 63
 
 COUNTED_FOR_EACH_NAMESPACE = (5, 14)  # since this release of Linux
-HOLDERS = 1
+INIT_PROCESSES = 1
 """Processes of a worker's namespaces that do not run the submission's code: see `_first_process` in host.py."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -89,7 +89,7 @@ def set_up_own_namespaces(uid: int, gid: int) -> None:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", IFF_UP))
 
 
-def leave_keyrings(keyctl: int) -> None:
+def join_empty_keyring(keyctl: int) -> None:
     """Give the process an empty session keyring, because it inherits the keyring of the teacher's login.
 
     Args:
@@ -102,7 +102,7 @@ def leave_keyrings(keyctl: int) -> None:
         raise OSError(ctypes.get_errno(), f"keyctl: {os.strerror(ctypes.get_errno())}")
 
 
-def hide_the_rest(disk_bytes: int, packages: Iterable[str]) -> None:
+def mount_private_filesystems(disk_bytes: int, packages: Iterable[str]) -> None:
     """Give the first process of a namespace its own /tmp and /dev/shm, and a /proc that shows only its own processes.
 
     Args:
@@ -133,7 +133,7 @@ def hide_the_rest(disk_bytes: int, packages: Iterable[str]) -> None:
         _mount("tmpfs", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4096,mode=555")
 
 
-def give_up_privileges() -> None:
+def drop_capabilities() -> None:
     """Drop every capability permanently, also in the user namespace, and forbid programs to gain any."""
     _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     for capability in range(LAST_CAPABILITY + 1):
@@ -182,17 +182,17 @@ def limit_processes(most: int) -> None:
     """Make the kernel deny further processes and threads above a limit, in a user namespace without other users.
 
     Linux 5.14 and later count them for each user and user namespace (`RLIMIT_NPROC`, setrlimit(2)). The limit does not
-    apply to the machine's root, for whom a control group is used (`process_group`). Older kernels count all processes
+    apply to the machine's root, for whom a control group is used (`control_group`). Older kernels count all processes
     of the user, including the teacher's own, so no limit is set there.
     """
     if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < COUNTED_FOR_EACH_NAMESPACE:
         return
     hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-    value = most + HOLDERS if hard == resource.RLIM_INFINITY else min(most + HOLDERS, hard)
+    value = most + INIT_PROCESSES if hard == resource.RLIM_INFINITY else min(most + INIT_PROCESSES, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (value, value))
 
 
-def join_pages() -> None:
+def collapse_into_huge_pages() -> None:
     """Move this process's memory into huge pages, because a fork copies the page table, and a worker needs two forks.
 
     This halves the time to start and end a worker (Linux 6.1 and later; elsewhere it has no effect).
@@ -205,12 +205,12 @@ def join_pages() -> None:
             _libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), MADV_COLLAPSE)
 
 
-def end_with_parent() -> None:
+def set_parent_death_signal() -> None:
     """Make the kernel kill this process when its parent ends."""
     _checked(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "pdeathsig")
 
 
-def adopt_orphans() -> None:
+def become_subreaper() -> None:
     """Make orphans of a submission children of this process, which kills them."""
     _checked(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "subreaper")
 

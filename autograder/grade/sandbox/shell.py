@@ -25,7 +25,7 @@ from traitlets import Any as AnyTrait
 from traitlets import Type
 from traitlets.config import Config
 
-from autograder.grade.wire.limits import TIME_IS_UP
+from autograder.grade.wire.limits import TIMEOUT_SIGNAL
 from autograder.grade.wire.outputs import Outputs
 from autograder.tape.run.time_limit import time_limit
 
@@ -109,7 +109,7 @@ class Shell(InteractiveShell):
 
     def run(self, text: str, seconds: float) -> CellRun:
         """Run a cell and return the result. Code can catch the interrupt after `seconds`, so this limit is not a security measure."""
-        with self._captured(), _no_input(), self.time_limit(seconds):
+        with self._captured(), _without_stdin(), self.time_limit(seconds):
             result = self.run_cell(text, store_history=True)
         error = result.error_before_exec or result.error_in_exec
         if error is not None:
@@ -129,7 +129,7 @@ class Shell(InteractiveShell):
         """Store no error in IPython's history (9.2 and later), which is not used; it would call the error's `__str__` again."""
         return {}
 
-    def forget(self) -> None:
+    def reset_namespace(self) -> None:
         """Reset the namespace to that of a new kernel. IPython's own reset also collects garbage, which takes 0.2 s."""
         self.user_ns.clear()
         # Tests often follow `if __name__ == "__main__":`; without this name, Python would find that of builtins.
@@ -161,7 +161,7 @@ class Shell(InteractiveShell):
     def _captured(self) -> Iterator[None]:
         # Output of C code and child processes bypasses sys.stdout; it is read from a file after the cell.
         streams = _Stream(self.outputs, "stdout"), _Stream(self.outputs, "stderr")
-        with _below_python() as written, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+        with _captured_descriptors() as written, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
             yield
         for name, text in written:
             self.outputs.stream(name, text)
@@ -183,7 +183,7 @@ def make_shell(output_bytes: int) -> Shell:
 
 
 @contextlib.contextmanager
-def limit_from_outside(seconds: float) -> Iterator[None]:
+def interrupt_on_signal(seconds: float) -> Iterator[None]:
     """Raise CellTimeoutError in the block when the grader signals that the time is up.
 
     Only the grader knows how long other processes have kept this process and its children waiting for a processor.
@@ -193,11 +193,11 @@ def limit_from_outside(seconds: float) -> Iterator[None]:
         # without `from None`, showing this error would call the previous exception's `__str__`
         raise _timed_out(seconds) from None
 
-    before = signal.signal(TIME_IS_UP, stop)
+    before = signal.signal(TIMEOUT_SIGNAL, stop)
     try:
         yield
     finally:
-        signal.signal(TIME_IS_UP, before)
+        signal.signal(TIMEOUT_SIGNAL, before)
 
 
 def _timed_out(seconds: float) -> CellTimeoutError:
@@ -229,7 +229,7 @@ class _Stream(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def _below_python() -> Iterator[list[tuple[str, str]]]:
+def _captured_descriptors() -> Iterator[list[tuple[str, str]]]:
     """Redirect file descriptors 1 and 2 to unnamed files; after the block, the list has the texts written there."""
     texts: list[tuple[str, str]] = []
     with _redirected(1, "stdout", texts), _redirected(2, "stderr", texts):
@@ -259,7 +259,7 @@ os.register_at_fork(after_in_child=_files.clear)
 
 
 @contextlib.contextmanager
-def _no_input() -> Iterator[None]:
+def _without_stdin() -> Iterator[None]:
     def refuse(*_: Any) -> NoReturn:
         # ipykernel's message (7.4) without a frontend
         raise StdinNotImplementedError("raw_input was called, but this frontend does not support input requests.")

@@ -135,4 +135,4 @@ def warm_up() -> None:
     shell = Shell.instance()
     for text in WARM_UP_CELLS:
         shell.run(text, 60.0)
-    shell.forget()
+    shell.reset_namespace()

@@ -27,14 +27,14 @@ from autograder.check.subject.call_report import Call, CallProblem, ProgramText,
 from autograder.check.subject.subjects import LocalSubject
 from autograder.errors import UnfinishedError, as_utf8, message_of
 from autograder.grade.sandbox.judge import Judge, points_of, seed_all
-from autograder.grade.sandbox.shell import CellTimeoutError, Shell, limit_from_outside
+from autograder.grade.sandbox.shell import CellTimeoutError, Shell, interrupt_on_signal
 from autograder.grade.sandbox.student_functions import call_function
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
-from autograder.grade.wire.limits import MEBIBYTE, TIME_IS_UP
+from autograder.grade.wire.limits import MEBIBYTE, TIMEOUT_SIGNAL
 from autograder.grade.wire.messages import Attempt, RecordAttempts
 from autograder.grade.wire.outputs import Outputs
-from autograder.grade.wire.own_modules import path_with, replaced_modules, take_out
+from autograder.grade.wire.own_modules import path_with, replaced_modules, unload_modules
 from autograder.grade.wire.plain_values import NotPlain, encode
 from autograder.run_in_fork import run_in_fork
 from autograder.tape.recording.schema import storable
@@ -79,7 +79,7 @@ def _record_all(subjects: Mapping[int, LocalSubject], request: RecordAttempts, f
 
 def _encoded(subject: LocalSubject, attempt: Attempt, seconds: float) -> bytes:
     try:
-        with Budget(seconds).in_force():
+        with Budget(seconds).active():
             if attempt.call is None:
                 recording = subject.program_recording()
             else:
@@ -94,7 +94,7 @@ LARGEST_BATCH = 256 * MEBIBYTE
 
 def serve(connection: socket.socket, shell: Shell, folder: Path) -> None:
     """Answer requests until the lane closes the connection. `folder` is the working folder of the cells."""
-    signal.signal(TIME_IS_UP, signal.SIG_IGN)
+    signal.signal(TIMEOUT_SIGNAL, signal.SIG_IGN)
     shell.time_limit = lambda _: contextlib.nullcontext()  # `_Worker` limits each request as a whole
     with contextlib.suppress(ChannelError):
         _Worker(connection, shell, folder).serve()
@@ -148,7 +148,7 @@ class _Worker:
         try:
             # The limit covers everything, because reading an answer's values and errors calls their `__str__` and
             # similar methods.
-            with limit_from_outside(self.cell_seconds):
+            with interrupt_on_signal(self.cell_seconds):
                 answer = self._answer_or_failure(request)
         except CellTimeoutError as error:
             answer = _failure(error)
@@ -168,7 +168,7 @@ class _Worker:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         sys.path[:] = path_with("", sys.path)  # modules next to the notebook can be imported, as in a kernel
-        take_out(replaced_modules(request.files))
+        unload_modules(replaced_modules(request.files))
         self.cell_seconds = request.cell_seconds
         self.shell.outputs = Outputs(request.output_bytes)
         self.recordings.add(request.recordings)
@@ -251,7 +251,7 @@ def _failure(error: BaseException) -> messages.Failure:
     return messages.Failure(f"{_type_name(error)}: {message_of(error)}"[: messages.LONGEST_REASON])
 
 
-def forget_the_server() -> None:
+def reset_inherited_state() -> None:
     """Reset the command-line arguments and NumPy's random state, which a fork inherits from the server."""
     sys.argv[:] = [""]
     if numpy := sys.modules.get("numpy"):

@@ -73,7 +73,7 @@ class _Alignment:
     def aligned(self) -> list[AlignedCell]:
         """Return the cells of the graded notebook."""
         for place, missing in self._missing.items():
-            self._adopt(place, [position for position in missing if self._is_written_by_hand(position)])
+            self._match_added_cells(place, [position for position in missing if self._is_written_by_hand(position)])
         at = {place: self._source.cells[position] for position, place in self._places.items()}
         aligned = []
         for place in range(len(self._cells) + 1):
@@ -92,9 +92,9 @@ class _Alignment:
 
     def _is_written_by_hand(self, position: int) -> bool:
         cell = self._source.cells[position]
-        return cell.kind == "manual" and cell.is_learners
+        return cell.kind == "manual" and cell.is_answer
 
-    def _adopt(self, place: int, answers: list[int]) -> None:
+    def _match_added_cells(self, place: int, answers: list[int]) -> None:
         """Match the cells that the student added before a place to the missing answers, if their numbers and types agree."""
         kinds = [self._source.cells[position].cell.cell_type for position in answers]
         before = [n for n in self._added_before(place) if self._cells[n].cell_type in kinds]

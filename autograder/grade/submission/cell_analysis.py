@@ -81,7 +81,9 @@ def cell_names(text: str) -> CellNames:
         functions=frozenset(part.name for part in parts if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))),
         classes=frozenset(part.name for part in parts if isinstance(part, ast.ClassDef)),
         inner=frozenset(_bound_anywhere(tree)),
-        changes=frozenset(name for part in parts for node in _run_at_once(part) for name in changed_names(node)),
+        changes=frozenset(
+            name for part in parts for node in _executed_immediately(part) for name in changed_names(node)
+        ),
         quoted=frozenset(_quoted(tree)),
     )
 
@@ -113,13 +115,13 @@ def _reads(parts: list[ast.stmt], outer: set[str]) -> set[str]:
     """Return the names that are read at the top level before the cell has certainly bound them."""
     read, bound = set[str](), set[str]()
     for part in parts:
-        names = {node for node in _run_at_once(part) if isinstance(node, ast.Name)}
+        names = {node for node in _executed_immediately(part) if isinstance(node, ast.Name)}
         read |= {node.id for node in names if not isinstance(node.ctx, ast.Store)} & outer - bound
         bound |= bound_names(part) if not isinstance(part, (ast.If, ast.For, ast.While, ast.Try)) else set()
     return read
 
 
-def _run_at_once(node: ast.AST) -> Iterator[ast.AST]:
+def _executed_immediately(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes that run when the statement runs: decorators and defaults of a function, but not its body.
 
     The target of an augmented assignment, which is also read, is yielded as a name that is read.
@@ -135,7 +137,7 @@ def _run_at_once(node: ast.AST) -> Iterator[ast.AST]:
     else:
         children = list(ast.iter_child_nodes(node))
     for child in children:
-        yield from _run_at_once(child)
+        yield from _executed_immediately(child)
 
 
 def assigned(node: ast.AST) -> list[ast.expr]:

@@ -21,7 +21,7 @@ from autograder.grade.sandbox.shell import Shell
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
-from autograder.grade.wire.own_modules import path_with, replaced_modules, take_out
+from autograder.grade.wire.own_modules import path_with, replaced_modules, unload_modules
 from autograder.locale.messages import Message
 
 MOST_SOURCES = 20  # if every student has another variant, there are as many sources as students
@@ -76,7 +76,7 @@ class CellPlanner:
         planned: SourcePlans = {}
         done: set[int] = set()
         failed: dict[int, str] = {}
-        self._shell.forget()
+        self._shell.reset_namespace()
         with self._shell.separate_outputs(0), _in_folder(source.files):
             seed_all(cell_seed(seed, ""))
             for position, cell in enumerate(source.cells):
@@ -133,11 +133,11 @@ def _in_folder(files: dict[str, bytes]) -> Iterator[None]:
         write_files(Path(folder), files)
         os.chdir(folder)
         sys.path[:] = path_with(folder, paths)
-        hidden = take_out(modules)
+        hidden = unload_modules(modules)
         try:
             yield
         finally:
-            take_out(modules)
+            unload_modules(modules)
             sys.modules.update(hidden)
             sys.path[:] = paths
             os.chdir(before)

@@ -18,7 +18,6 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.check.message import NotAttempted, Unsolved
-from autograder.grade.clean.checked_recording import checked_recording
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.submission.align import cells_with_sources
 from autograder.grade.submission.cell_analysis import SubmissionText, cell_names
@@ -42,13 +41,14 @@ from autograder.grade.wire.limits import Limits
 from autograder.locale.messages import Message
 from autograder.locale.stored_messages import stored
 from autograder.locale.translations import restored
+from autograder.tape.recording.schema import checked_recording
 
-MISSING = re.compile(r"NameError: name '(\w+)' is not defined")
+UNDEFINED_NAME = re.compile(r"NameError: name '(\w+)' is not defined")
 PART = 2  # at least half of a cell's seconds, and of a submission's time and memory, is left to its own cells and tests
 
 
 @dataclass(frozen=True)
-class Work:
+class SubmissionInputs:
     """The data that all runs of one submission share.
 
     Attributes:
@@ -75,7 +75,7 @@ class Work:
 
 
 @dataclass
-class _Declared:
+class _PendingComparison:
     """A declarative test whose requests have been answered."""
 
     cell: NotebookNode
@@ -107,7 +107,7 @@ class OutsideRun:
 
     def __init__(
         self,
-        work: Work,
+        work: SubmissionInputs,
         plans: SourcePlans,
         run: SubmissionRun,
         worker: WorkerClient,
@@ -119,7 +119,7 @@ class OutsideRun:
         self._texts = list(work.own_modules)
         self._submitted = {cell.source.strip() for cell in work.cells if cell.cell_type == "code"}
         self._steps: list[_Step] = []
-        self._declared: list[_Declared] = []
+        self._declared: list[_PendingComparison] = []
         self._judge: WorkerClient | None = None
         self._set_up: dict[int, str | None] = {}
         self._bound_by_tests: set[str] = set()
@@ -176,9 +176,9 @@ class OutsideRun:
     def _add_declarative(self, cell: NotebookNode, source_cell: SourceCell) -> None:
         planned = self._plans[source_cell.id]
         if planned.failure is not None:
-            self._run.grades[source_cell.id] = _for_a_person(source_cell, planned.failure)
+            self._run.grades[source_cell.id] = _needs_manual_grade(source_cell, planned.failure)
             return
-        declared = _Declared(cell, source_cell, planned)
+        declared = _PendingComparison(cell, source_cell, planned)
         self._declared.append(declared)
         text = SubmissionText(list(self._texts))
 
@@ -218,7 +218,7 @@ class OutsideRun:
             given.recordings = {attempt: recordings.get(attempt) for attempt in given.attempts}
         return any(recordings.values())
 
-    def _compare(self, declared: _Declared) -> None:
+    def _compare(self, declared: _PendingComparison) -> None:
         start, error, line = time.monotonic(), None, 0
         declared.is_compared = True
         planned = declared.planned
@@ -258,7 +258,7 @@ class OutsideRun:
             self._run.grades[source_cell.id] = self._judged(self._judge, cell, source_cell, kind, described)
         except (WorkerEnded, KeyError) as error:
             message = Message("test.not_judged|this test could not be judged: {reason}", reason=str(error))
-            self._run.grades[source_cell.id] = _for_a_person(source_cell, message)
+            self._run.grades[source_cell.id] = _needs_manual_grade(source_cell, message)
             if isinstance(error, WorkerEnded):
                 self._judge = None  # the next test gets a new judge
                 self._set_up.clear()
@@ -318,10 +318,10 @@ class OutsideRun:
         if failure is not None and result.status == "incorrect":  # as with the model answers
             reason = f"{result.reason} (the teacher's cell ended with {failure})"
             result = msgspec.structs.replace(result, reason=reason[: messages.LONGEST_REASON])
-        missing = MISSING.search(result.reason) if result.status == "incorrect" else None
+        missing = UNDEFINED_NAME.search(result.reason) if result.status == "incorrect" else None
         if missing and missing[1] in self._bound_by_tests - cell_names(source_cell.text).needs:
             message = Message("test.reads_names|the answers read {names}, which only a test defines", names=missing[1])
-            return _for_a_person(source_cell, message)
+            return _needs_manual_grade(source_cell, message)
         return _plain_grade(source_cell, result, time.monotonic() - start)
 
     def _run_setup(self, judge: WorkerClient, cells: tuple[int, ...]) -> str | None:
@@ -375,13 +375,13 @@ def _declared_grade(source_cell: SourceCell, error: Unsolved | None, line: int, 
 def _plain_grade(source_cell: SourceCell, result: messages.TestRan, seconds: float) -> CellGrade:
     reason = restored(result.reason, result.messages)
     if result.status == "not judged":
-        return _for_a_person(source_cell, reason)
+        return _needs_manual_grade(source_cell, reason)
     failure = None if result.status == "passed" else result.status
     about = {"seconds": seconds, "hidden": result.is_hidden, "line": result.line or 0}
     return graded_test(source_cell, "plain data", result.points, reason, failure, **about)
 
 
-def _for_a_person(source_cell: SourceCell, reason: str) -> CellGrade:
+def _needs_manual_grade(source_cell: SourceCell, reason: str) -> CellGrade:
     return CellGrade(
         status="for a person", points=None, max_points=source_cell.points, reason=reason, hidden=source_cell.hides
     )

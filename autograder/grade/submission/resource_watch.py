@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 
-from autograder.grade.wire.channel import TICK, ChannelError
-from autograder.grade.wire.limits import LEAST_WAIT, LONGEST_WAIT, MEBIBYTE, TIME_IS_UP, Limits
+from autograder.grade.wire.channel import POLL_SECONDS, ChannelError
+from autograder.grade.wire.limits import MAX_WAIT_FACTOR, MEBIBYTE, MIN_WAIT_SECONDS, TIMEOUT_SIGNAL, Limits
 from autograder.locale.messages import Message
 
 SHARED_MAPPING = "/dev/zero (deleted)"  # the kernel's name for shared memory without a file
@@ -29,7 +29,7 @@ class ProcessUsage:
         resident_bytes: its memory, including memory shared with the process from which it was forked.
         own_seconds: its processor time, without its children.
         ended_seconds: the processor time of its children that have ended and for which it has waited.
-        kept_waiting: seconds in which its first thread was ready to run, but no processor was free.
+        run_delay: seconds in which its first thread was ready to run, but no processor was free.
     """
 
     parent: int
@@ -37,7 +37,7 @@ class ProcessUsage:
     resident_bytes: int
     own_seconds: float
     ended_seconds: float
-    kept_waiting: float
+    run_delay: float
 
 
 def child_processes(process: psutil.Process) -> list[psutil.Process]:
@@ -84,7 +84,7 @@ def usage_of(process: psutil.Process) -> ProcessUsage | None:
                 resident_bytes=process.memory_info().rss,
                 own_seconds=times.user + times.system,
                 ended_seconds=times.children_user + times.children_system,
-                kept_waiting=kept_waiting(process.pid),
+                run_delay=run_delay(process.pid),
             )
     except psutil.Error:
         return None
@@ -105,18 +105,18 @@ def shared_bytes_of_machine() -> int:
     return int(psutil.virtual_memory().shared)
 
 
-def sockets_beside(pid: int) -> int:
+def socket_count(pid: int) -> int:
     """Return the number of sockets in the network namespace of a process; 0 if it has ended."""
     words = _text(f"/proc/{pid}/net/sockstat").split()
     return int(words[2]) if words[:2] == ["sockets:", "used"] else 0
 
 
-def kept_waiting(pid: int) -> float:
+def run_delay(pid: int) -> float:
     """Return the seconds in which the first thread of a process was ready to run, but no processor was free."""
     return _waited(_text(f"/proc/{pid}/schedstat"))
 
 
-def kept_waiting_here() -> float:
+def own_run_delay() -> float:
     """Return the same for this process, at a tenth of the cost, because it is needed with every message to a submission."""
     file = _own_statistic(os.getpid())
     return 0.0 if file is None else _waited(os.pread(file, 200, 0).decode())
@@ -149,23 +149,23 @@ MOST_SOCKETS = 256  # each may use half a megabyte that does not belong to a pro
 
 
 class ResourceWatch:
-    """The processes of one submission: those below a server, except the holders of its namespaces.
+    """The processes of one submission: those below a server, except the init processes of its namespaces.
 
     Args:
         server: the process that forks the worker.
         limits: the limits of the submission.
-        holders: the number of processes between the server and the worker, which do not run the submission's code.
+        init_processes: the number of processes between the server and the worker, which do not run the submission's code.
 
     Attributes:
         verdict: the exceeded limit, in words for the grade's reason; "" if none was exceeded.
     """
 
-    def __init__(self, server: psutil.Process, limits: Limits, holders: int) -> None:
-        self._server, self._limits, self._holders = server, limits, holders
-        self._looked = time.monotonic()
+    def __init__(self, server: psutil.Process, limits: Limits, init_processes: int) -> None:
+        self._server, self._limits, self._init_processes = server, limits, init_processes
+        self._last_check = time.monotonic()
         self._processor = _ProcessorTime()
         self._idle = 0.0
-        self._kept_waiting, self._grader_before = 0.0, kept_waiting_here()
+        self._run_delay, self._grader_before = 0.0, own_run_delay()
         self._shared_before = shared_bytes_of_machine()
         self.verdict = ""
         self._end = self.clock() + limits.submission_seconds
@@ -176,11 +176,11 @@ class ResourceWatch:
 
         It also stops while this process waits for a processor, because the submission is not answered during that time.
         """
-        most = max(LEAST_WAIT, (LONGEST_WAIT - 1) * self._limits.submission_seconds)
-        return time.monotonic() - min(self._kept_waiting + self._grader_waited(), most)
+        most = max(MIN_WAIT_SECONDS, (MAX_WAIT_FACTOR - 1) * self._limits.submission_seconds)
+        return time.monotonic() - min(self._run_delay + self._grader_waited(), most)
 
     def _grader_waited(self) -> float:
-        return kept_waiting_here() - self._grader_before
+        return own_run_delay() - self._grader_before
 
     @property
     def seconds_left(self) -> float:
@@ -195,19 +195,19 @@ class ResourceWatch:
     def check(self) -> None:
         """Raise ChannelError if the submission exceeds a limit. It measures at most ten times a second, however often it is called."""
         now = time.monotonic()
-        if now - self._looked < TICK:
+        if now - self._last_check < POLL_SECONDS:
             return
-        passed, self._looked = now - self._looked, now
+        passed, self._last_check = now - self._last_check, now
         self.verdict = self._exceeded(passed)
         if self.verdict:
             raise ChannelError(self.verdict)
 
     def _exceeded(self, passed: float) -> str:
         most = self._limits.processes + 1
-        family = descendants(self._server, most + self._holders)
-        holders, members = self._split(family)
+        family = descendants(self._server, most + self._init_processes)
+        init_processes, members = self._split(family)
         threads = sum(usage.threads for usage in members.values())
-        if len(family) > most + self._holders or threads > most:
+        if len(family) > most + self._init_processes or threads > most:
             return Message(
                 "grade.processes|it started more than {count} processes or threads", count=self._limits.processes
             )
@@ -216,45 +216,45 @@ class ResourceWatch:
         self._idle = min(LONGEST_TURN, self._idle + max(0.0, passed - used))
         waited = min(waited + self._grader_waited(), self._idle)
         self._idle -= waited
-        self._kept_waiting += waited
-        self._grader_before = kept_waiting_here()
+        self._run_delay += waited
+        self._grader_before = own_run_delay()
         if self._processor.seconds > self._limits.submission_seconds:
             return Message(
                 "grade.processor_time|it used more than {seconds} seconds of processor time",
                 seconds=f"{self._limits.submission_seconds:g}",
             )
-        if self._memory_exceeded(holders, members):
+        if self._memory_exceeded(init_processes, members):
             return Message(
                 "grade.memory|it used more than {size} MiB of memory", size=self._limits.memory_bytes // MEBIBYTE
             )
-        if holders and sockets_beside(holders[-1]) > MOST_SOCKETS:
+        if init_processes and socket_count(init_processes[-1]) > MOST_SOCKETS:
             return Message("grade.sockets|it opened more than {count} sockets", count=MOST_SOCKETS)
-        return self._late(family, holders)
+        return self._late(family, init_processes)
 
-    def _late(self, family: list[psutil.Process], holders: list[int]) -> str:
+    def _late(self, family: list[psutil.Process], init_processes: list[int]) -> str:
         now = self.clock()
         if now > self._interrupt_at:
             self._interrupt_at = math.inf
             for process in family:
                 with contextlib.suppress(psutil.Error):
-                    if process.ppid() == (holders[-1] if holders else self._server.pid):
-                        process.send_signal(TIME_IS_UP)
+                    if process.ppid() == (init_processes[-1] if init_processes else self._server.pid):
+                        process.send_signal(TIMEOUT_SIGNAL)
         return Message("grade.time_limit|it exceeded its time limit") if now > self._kill_at else ""
 
     def _split(self, family: list[psutil.Process]) -> tuple[list[int], dict[int, ProcessUsage]]:
-        """Return the holders, outermost first, and the usage of each of the other processes."""
+        """Return the init processes, outermost first, and the usage of each of the other processes."""
         usages = {process.pid: usage_of(process) for process in family}
         known = {pid: usage for pid, usage in usages.items() if usage is not None}
-        holders = [self._server.pid]
-        for _ in range(self._holders):
-            inner = next((pid for pid, usage in known.items() if usage.parent == holders[-1]), None)
+        init_processes = [self._server.pid]
+        for _ in range(self._init_processes):
+            inner = next((pid for pid, usage in known.items() if usage.parent == init_processes[-1]), None)
             if inner is None:
                 break
-            holders.append(inner)
+            init_processes.append(inner)
             del known[inner]
-        return holders[1:], known
+        return init_processes[1:], known
 
-    def _memory_exceeded(self, holders: list[int], usages: dict[int, ProcessUsage]) -> bool:
+    def _memory_exceeded(self, init_processes: list[int], usages: dict[int, ProcessUsage]) -> bool:
         most = self._limits.memory_bytes
         grown = shared_bytes_of_machine() - self._shared_before
         # Shared memory without a file may be larger than the mapped part.
@@ -263,7 +263,7 @@ class ResourceWatch:
         if sum(usage.resident_bytes for usage in usages.values()) <= most:
             return False
         # A fork shares the server's pages until it writes; a holder, which does not write, has the same share of them.
-        inherited = proportional_bytes(holders[-1] if holders else self._server.pid)
+        inherited = proportional_bytes(init_processes[-1] if init_processes else self._server.pid)
         return sum(proportional_bytes(pid) for pid in usages) - inherited > most
 
 
@@ -277,7 +277,7 @@ class _ProcessorTime:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self._looked_at = 0.0
+        self._sampled_seconds = 0.0
         self._last: dict[int, ProcessUsage] = {}
 
     def add(self, processes: dict[int, ProcessUsage]) -> tuple[float, float]:
@@ -285,7 +285,7 @@ class _ProcessorTime:
         nothing = ProcessUsage(0, 0, 0, 0.0, 0.0, 0.0)
         pairs = [(usage, self._last.get(pid, nothing)) for pid, usage in processes.items()]
         self._last = processes
-        self._looked_at += sum(max(0.0, now.own_seconds - before.own_seconds) for now, before in pairs)
+        self._sampled_seconds += sum(max(0.0, now.own_seconds - before.own_seconds) for now, before in pairs)
         before, living = self.seconds, sum(usage.own_seconds + usage.ended_seconds for usage in processes.values())
-        self.seconds = max(self.seconds, self._looked_at, living)
-        return self.seconds - before, sum(max(0.0, now.kept_waiting - last.kept_waiting) for now, last in pairs)
+        self.seconds = max(self.seconds, self._sampled_seconds, living)
+        return self.seconds - before, sum(max(0.0, now.run_delay - last.run_delay) for now, last in pairs)

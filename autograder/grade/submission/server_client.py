@@ -17,8 +17,8 @@ from nbformat import NotebookNode
 
 from autograder.errors import UnfinishedError
 from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
-from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, ProcessGroup
-from autograder.grade.sandbox.namespaces import HOLDERS
+from autograder.grade.sandbox.launch import CLOSE_SECONDS, ControlGroup, HostProcess
+from autograder.grade.sandbox.namespaces import INIT_PROCESSES
 from autograder.grade.submission.resource_watch import ResourceWatch
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
@@ -176,7 +176,7 @@ class ServerClient:
         self._host: HostProcess | None = None
         self._process: psutil.Process | None = None
         self._has_namespaces = self._used = False
-        self._group: ProcessGroup | None = None
+        self._group: ControlGroup | None = None
         self._judges: ServerClient | None = None
 
     def __enter__(self) -> ServerClient:
@@ -197,7 +197,7 @@ class ServerClient:
             self._host = HostProcess(self.level)
             self._control = self._host.fork(self._role)
         try:
-            self._process, self._has_namespaces = greeting(self._control)
+            self._process, self._has_namespaces = handshake(self._control)
         except (ChannelError, OSError):
             reason = self._host.last_line if self._host else Message("grade.process_ended|its process has ended")
             self.close()
@@ -205,10 +205,10 @@ class ServerClient:
                 f"the server for submissions does not start at level {self.level.name!r}: {reason}"
             ) from None
         if self._host is not None:
-            self._group = process_group(self._process, self.limits)
+            self._group = control_group(self._process, self.limits)
 
     @property
-    def starts_anew(self) -> bool:
+    def needs_new_hosts(self) -> bool:
         """Whether each submission needs a new host, because the kernel does not allow namespaces inside the host's own."""
         return self.level.separates_submissions and not self._has_namespaces
 
@@ -217,7 +217,7 @@ class ServerClient:
         """The server of judges next to this one; on the same host, if this client has a host that serves all submissions."""
         self.start()
         if self._judges is None:
-            shares = self._host is not None and not self.starts_anew
+            shares = self._host is not None and not self.needs_new_hosts
             control = self._host.fork("judge server") if self._host is not None and shares else None
             self._judges = ServerClient(self.level, self.limits, control, "judge server")
         return self._judges
@@ -239,7 +239,7 @@ class ServerClient:
             WorkerEnded: its process could not be started.
             IsolationError: the server does not start.
         """
-        if self._used and self.starts_anew:
+        if self._used and self.needs_new_hosts:
             self.close()
         self.start()
         self._used = True
@@ -253,7 +253,7 @@ class ServerClient:
             stack.callback(self._stop)
             with theirs:
                 self._order(Start(limits, modules), theirs.fileno())
-            watch = ResourceWatch(self._process, limits, HOLDERS if self._has_namespaces else 0)
+            watch = ResourceWatch(self._process, limits, INIT_PROCESSES if self._has_namespaces else 0)
             first = messages.Begin(files, limits.cell_seconds, limits.output_bytes, **begin)
             yield WorkerClient(ours, limits, watch, first)
 
@@ -299,7 +299,7 @@ def _received(control: socket.socket, seconds: float) -> Ready:
     return receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
 
 
-def greeting(control: socket.socket) -> tuple[psutil.Process, bool]:
+def handshake(control: socket.socket) -> tuple[psutil.Process, bool]:
     """Return a server's process, as numbered in this process's namespace, and whether workers get their own namespaces.
 
     Raises:
@@ -322,11 +322,11 @@ def sender_of(connection: socket.socket) -> int:
     return int(_CREDENTIALS.unpack(credentials[0])[0]) if credentials else 0
 
 
-def process_group(
+def control_group(
     server: psutil.Process, limits: Limits, processors: frozenset[int] | None = None
-) -> ProcessGroup | None:
+) -> ControlGroup | None:
     """Put a server into a control group and on its share of the processors; return the group, None if groups are unavailable."""
     if processors:
         with contextlib.suppress(OSError):  # another program may have reduced the available processors
             os.sched_setaffinity(server.pid, processors)
-    return ProcessGroup.around(server.pid, limits.processes + OWN_PROCESSES)
+    return ControlGroup.around(server.pid, limits.processes + OWN_PROCESSES)

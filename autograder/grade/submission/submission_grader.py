@@ -19,7 +19,7 @@ from autograder.grade.sandbox.shell import make_shell
 from autograder.grade.submission.align import align, cells_with_sources
 from autograder.grade.submission.cell_planner import CellPlanner
 from autograder.grade.submission.notebook_grade import NotebookGrade, Status
-from autograder.grade.submission.outside_run import OutsideRun, Work
+from autograder.grade.submission.outside_run import OutsideRun, SubmissionInputs
 from autograder.grade.submission.server_client import ServerClient, WorkerClient, WorkerEnded
 from autograder.grade.submission.submission_run import SubmissionRun, graded_test, unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, parse, submitted_language
@@ -29,7 +29,7 @@ from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 from autograder.graded import being_graded
-from autograder.locale.languages import speaking
+from autograder.locale.languages import use_language
 from autograder.locale.messages import Message
 from autograder.locale.translations import texts_in, translatable, translated
 
@@ -43,10 +43,10 @@ def run_in_process(run: SubmissionRun, worker: WorkerClient, tests: Collection[s
 
     The process itself reports the error and the last value of a test; a submission can forge both.
     """
-    beside = run.source.with_binders(tests)
+    required_tests = run.source.with_required_tests(tests)
     hidden = shows_hidden_text(run.source, tests)
     cells = [(cell, source_cell) for cell, source_cell in cells_with_sources(run.cells) if cell.cell_type == "code"]
-    texts = [(cell, _text(run.source, cell, source_cell, beside)) for cell, source_cell in cells]
+    texts = [(cell, _text(run.source, cell, source_cell, required_tests)) for cell, source_cell in cells]
     for (cell, source_cell), answer in zip(cells, run.run_cells(texts, worker), strict=True):
         if source_cell is not None and source_cell.kind == "test" and source_cell.id in tests and answer is not None:
             kind, message = answer.error or ("", "")
@@ -57,15 +57,17 @@ def run_in_process(run: SubmissionRun, worker: WorkerClient, tests: Collection[s
                 _cover_outputs(cell)
 
 
-def _text(source: AssignmentSource, cell: NotebookNode, source_cell: SourceCell | None, beside: Collection[str]) -> str:
+def _text(
+    source: AssignmentSource, cell: NotebookNode, source_cell: SourceCell | None, required_tests: Collection[str]
+) -> str:
     if source_cell is None or source_cell.kind != "test":
         return cell.source
-    return source_cell.text if source_cell.id in beside else source.for_students(source_cell)
+    return source_cell.text if source_cell.id in required_tests else source.for_students(source_cell)
 
 
 def shows_hidden_text(source: AssignmentSource, tests: Collection[str]) -> bool:
     """Return whether a submission can read a hidden test while it runs in one process with these tests."""
-    return any(source.by_id[name].hides for name in source.with_binders(tests))
+    return any(source.by_id[name].hides for name in source.with_required_tests(tests))
 
 
 def _cover_outputs(cell: NotebookNode) -> None:
@@ -156,7 +158,7 @@ class SubmissionGrader:
         except UnreadableSubmission as error:
             return unreadable(source, str(error))
         modules = [files[name] for name in sorted(files.keys() - source.files.keys()) if name.endswith(".py")]
-        work = Work(
+        work = SubmissionInputs(
             source=source,
             cells=cells,
             files=files | source.files,
@@ -168,13 +170,13 @@ class SubmissionGrader:
             limits=self._limits,
         )
         texts_in(work.language)
-        with speaking(work.language), being_graded():
+        with use_language(work.language), being_graded():
             run = self._run(work)
             for name, reason in work.plan.nobody.items():
                 run.require_manual_grade(name, reason)
             return run.grade(time.monotonic() - start, any_prediction=work.plan.any_prediction)
 
-    def _run(self, work: Work) -> SubmissionRun:
+    def _run(self, work: SubmissionInputs) -> SubmissionRun:
         source, tests = work.source, work.plan.in_process(work.source)
         everything = {cell.id for cell in source.tests} <= tests | work.plan.nobody.keys()
         if everything and not shows_hidden_text(source, tests):
@@ -193,7 +195,10 @@ class SubmissionGrader:
         return run
 
     def _in_worker(
-        self, work: Work, run_cells: Callable[[SubmissionRun, WorkerClient], None], seconds: float | None = None
+        self,
+        work: SubmissionInputs,
+        run_cells: Callable[[SubmissionRun, WorkerClient], None],
+        seconds: float | None = None,
     ) -> tuple[SubmissionRun, float]:
         """Return the run of a submission in a new worker, and the rest of the submission's time in seconds."""
         run, left = SubmissionRun(work.source, align(work.source, work.cells)), self._limits.submission_seconds

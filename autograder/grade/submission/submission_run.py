@@ -104,7 +104,7 @@ class SubmissionRun:
                 self.grades[source_cell.id] = _not_run(source_cell, self.ended)
         for cell, source_cell in cells_with_sources(self.cells):
             if source_cell is not None and source_cell.kind in ("manual", "task"):
-                self.grades[source_cell.id] = _by_a_person(cell, source_cell)
+                self.grades[source_cell.id] = _manual_grade(cell, source_cell)
             if source_cell is not None and source_cell.kind == "test":
                 grade = self.grades[source_cell.id]
                 if any_prediction and grade.status == "incorrect" and _is_wrong_prediction(cell, source_cell):
@@ -210,7 +210,7 @@ def _not_run(cell: SourceCell, reason: str | None) -> CellGrade:
     )
 
 
-def _by_a_person(cell: NotebookNode, source_cell: SourceCell) -> CellGrade:
+def _manual_grade(cell: NotebookNode, source_cell: SourceCell) -> CellGrade:
     if source_cell.kind == "task":
         return CellGrade(status="for a person", points=None, max_points=source_cell.points)
     points, _ = utils.determine_grade(cell)

@@ -138,7 +138,7 @@ def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[st
     files: dict[str, bytes] = {}
     notes: list[str] = []
     left = limits.attachment_bytes
-    for path in _below(folder, limits.attachment_count, notes):
+    for path in _files_under(folder, limits.attachment_count, notes):
         relative = str(path.relative_to(folder))
         if path.suffix == ".ipynb" or relative == "timestamp.txt":
             continue
@@ -256,7 +256,7 @@ def is_about_the_machine(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
-def _below(folder: Path, most: int, notes: list[str]) -> Iterator[Path]:
+def _files_under(folder: Path, most: int, notes: list[str]) -> Iterator[Path]:
     """Yield the non-folders below a folder, nearest first, and append notes on those left out.
 
     At most `most` entries are read, because a folder may contain millions of files, or thousands of nested folders.

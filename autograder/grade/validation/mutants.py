@@ -34,7 +34,7 @@ COMPARISONS = {
     ast.NotIn: (ast.In,),
 }
 SIGNS = {ast.USub: "drops the sign", ast.Not: "drops the not", ast.Invert: "drops the not"}
-UNEQUAL = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult, ast.Pow)  # the order of the operands matters
+NON_COMMUTATIVE = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult, ast.Pow)  # the order of the operands matters
 SIMPLE = (ast.Assign, ast.AnnAssign, ast.Delete, ast.Expr, ast.Raise, ast.Assert, ast.Break, ast.Continue)
 COPIES = ("clone", "contiguous", "detach")
 MODULES = ("torch", "F", "np", "nn")
@@ -102,7 +102,7 @@ def _edits(node: ast.AST) -> Iterator[Edit]:
         yield from _statement_edits(node)
     if isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in OPERATORS:
         yield "another operator", _with(node, op=OPERATORS[type(node.op)]())
-    if isinstance(node, ast.BinOp) and isinstance(node.op, UNEQUAL):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, NON_COMMUTATIVE):
         yield "swaps the operands", _with(node, left=node.right, right=node.left)
     if isinstance(node, ast.UnaryOp) and type(node.op) in SIGNS:
         yield SIGNS[type(node.op)], node.operand

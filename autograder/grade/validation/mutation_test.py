@@ -103,7 +103,7 @@ def mutation_test(
         **{known.name: {name: made_trivial(text, known) for name, text in answers.items()} for known in trivial},
         **{f"{answer}, {i}": {answer.cell: answer.text} for i, answer in enumerate(named, 1)},
     }
-    model = {cell.id: cell.full for cell in source.cells if cell.is_learners}
+    model = {cell.id: cell.full for cell in source.cells if cell.is_answer}
     submissions = {
         name: (validate.with_answers(source, model | changed), report.plan) for name, changed in changes.items()
     }

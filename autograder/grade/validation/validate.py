@@ -100,7 +100,7 @@ def ignore_step(*_: object) -> None:
 
 def model_answers(source: AssignmentSource) -> NotebookNode:
     """Return the source with its model answers."""
-    return with_answers(source, {cell.id: cell.full for cell in source.cells if cell.is_learners})
+    return with_answers(source, {cell.id: cell.full for cell in source.cells if cell.is_answer})
 
 
 def release(source: AssignmentSource) -> NotebookNode:
@@ -231,7 +231,7 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
     if better_inside and kind == IN_PROCESS:
         advice = "repair the test, or grade every test in process with `--one-process`"
         return _Decision(None, f"if the test runs alone in its process, {got}, so it gives no points: {advice}")
-    asks_no_model = cell.counts or not source.has_model(cell)
+    asks_no_model = cell.counts or not source.has_model_answer(cell)
     if better_inside or (planned.points is None and asks_no_model):
         why = f"outside the submission's process {got}"
         if not forbid_in_process and cell.process != "two":
@@ -271,7 +271,7 @@ def _report(
     return CellReport(
         id=cell.id,
         max_points=cell.points,
-        model=model if model or source.has_model(cell) else None,
+        model=model if model or source.has_model_answer(cell) else None,
         release=untouched,
         kind=kind,
         over_maximum=highest,

@@ -73,9 +73,9 @@ def has_more_items(payload: bytes | bytearray, most: int) -> bool:
 
 
 Received = TypeVar("Received")
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 HEADER = struct.Struct("!Q")
-TICK = 0.1  # seconds between two calls of `watch` while waiting
+POLL_SECONDS = 0.1  # seconds between two calls of `watch` while waiting
 
 
 class ChannelError(UnfinishedError):
@@ -98,7 +98,7 @@ def send(connection: socket.socket, message: msgspec.Struct, *, watch: Callable[
     while sent < len(header) + len(payload):
         # one system call for both, so that the other side is not woken for the eight bytes of the length
         rest = [header[sent:], payload[max(0, sent - len(header)) :]]
-        sent += _patiently(connection, partial(connection.sendmsg, rest), None, watch)
+        sent += _retry_until_ready(connection, partial(connection.sendmsg, rest), None, watch)
 
 
 def receive(
@@ -123,14 +123,14 @@ def receive(
     Raises:
         ChannelError: the other side has ended, the deadline has passed, or the other side sent something else.
     """
-    (size,) = HEADER.unpack(_exactly(connection, HEADER.size, deadline, watch))
+    (size,) = HEADER.unpack(_receive_exactly(connection, HEADER.size, deadline, watch))
     if size > largest:
         raise ChannelError.of(
             "grade.too_many_bytes|it sent {size} bytes at once, more than the {most} that are allowed",
             size=size,
             most=largest,
         )
-    payload = _exactly(connection, size, deadline, watch)
+    payload = _receive_exactly(connection, size, deadline, watch)
     if most_items is not None and has_more_items(payload, most_items):
         raise ChannelError.of("grade.too_many_values|it sent more than {count} values at once", count=most_items)
     try:
@@ -141,24 +141,24 @@ def receive(
         raise ChannelError.of("grade.not_an_answer|it sent data that is not a valid answer") from None
 
 
-def _exactly(
+def _receive_exactly(
     connection: socket.socket, size: int, deadline: float | None, watch: Callable[[], None] | None
 ) -> bytearray:
     received = bytearray()
     while len(received) < size:
         most = min(size - len(received), 1 << 20)
-        chunk = _patiently(connection, partial(connection.recv, most), deadline, watch)
+        chunk = _retry_until_ready(connection, partial(connection.recv, most), deadline, watch)
         if not chunk:
             raise ChannelError.of("grade.process_ended|its process has ended")
         received += chunk
     return received
 
 
-def _patiently(
-    connection: socket.socket, act: Callable[[], Done], deadline: float | None, watch: Callable[[], None] | None
-) -> Done:
+def _retry_until_ready(
+    connection: socket.socket, act: Callable[[], Result], deadline: float | None, watch: Callable[[], None] | None
+) -> Result:
     """Return the result of `act`, which sends or receives some bytes, as soon as that is possible."""
-    patience = TICK if watch or deadline is not None else None
+    patience = POLL_SECONDS if watch or deadline is not None else None
     while True:
         # Check this even if no wait is needed: otherwise a side that sends a byte now and then would not be watched.
         if deadline is not None and time.monotonic() > deadline:

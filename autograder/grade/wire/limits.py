@@ -6,11 +6,11 @@ import signal
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_type_hints
 
-TIME_IS_UP = signal.SIGXCPU
+TIMEOUT_SIGNAL = signal.SIGXCPU
 """The signal with which the grader ends a running cell, and only the cell, in the submission's process."""
 MEBIBYTE = 2**20
-LONGEST_WAIT = 3
-LEAST_WAIT = 60.0  # minimum of the seconds that a submission may be kept waiting, however short its own limit is
+MAX_WAIT_FACTOR = 3
+MIN_WAIT_SECONDS = 60.0  # minimum of the seconds that a submission may be kept waiting, however short its own limit is
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Limits:
             0.9.6).
         submission_seconds: time limit of all cells and calls of one submission together, and limit of the processor
             time of all its processes together. Both clocks stop while other processes keep the submission waiting for a
-            processor, until `LONGEST_WAIT` times the limit has passed, or a minute if that is longer.
+            processor, until `MAX_WAIT_FACTOR` times the limit has passed, or a minute if that is longer.
         memory_bytes: memory of all its processes together, in addition to the memory that the worker uses before it
             begins.
         processes: number of processes and threads that may exist at once.

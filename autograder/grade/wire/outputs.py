@@ -58,7 +58,7 @@ class Outputs:
         """Add text to stdout or stderr; it is appended to the previous output if that is the same stream."""
         if not text or self._left <= 0:
             return
-        text = self._afford(text)
+        text = self._truncated(text)
         last = self._outputs[-1] if self._outputs and not self._clear_next else None
         if last and last["output_type"] == "stream" and last["name"] == name:
             last["text"] += text
@@ -69,7 +69,7 @@ class Outputs:
         self, data: dict[Any, Any], metadata: dict[Any, Any], *, identity: str | None = None, update: bool = False
     ) -> None:
         """Add a display_data output; with `update`, replace the data of the output with this identity."""
-        if not self._pays(data):
+        if not self._charge(data):
             return
         if update:
             if identity in self._by_identity:
@@ -82,7 +82,7 @@ class Outputs:
 
     def result(self, data: dict[Any, Any], metadata: dict[Any, Any], execution_count: int) -> None:
         """Add the value of a cell's last expression."""
-        if self._pays(data):
+        if self._charge(data):
             output = {"output_type": "execute_result", "data": data, "metadata": metadata}
             self._add(output | {"execution_count": execution_count})
 
@@ -121,12 +121,12 @@ class Outputs:
             self._left = 0
             self._outputs.append({"output_type": "stream", "name": "stdout", "text": CUT})
 
-    def _afford(self, text: str) -> str:
+    def _truncated(self, text: str) -> str:
         kept = text[: self._left]
         self._left -= len(text)
         return kept if len(kept) == len(text) else kept + CUT
 
-    def _pays(self, data: dict[str, Any]) -> bool:
+    def _charge(self, data: dict[str, Any]) -> bool:
         if self._left <= 0:
             return False
         cost = sum(len(str(value)) for value in data.values())

@@ -39,7 +39,7 @@ def replaced_modules(files: Iterable[str]) -> set[str]:
     return names - {"", PACKAGE} - sys.stdlib_module_names - KERNELS
 
 
-def take_out(names: set[str]) -> dict[str, ModuleType]:
+def unload_modules(names: set[str]) -> dict[str, ModuleType]:
     """Remove the modules with these names, and their submodules, from the imported modules, and return them."""
     loaded = [name for name in sys.modules if name.partition(".")[0] in names] if names else []
     return {name: sys.modules.pop(name) for name in loaded}

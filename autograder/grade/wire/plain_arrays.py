@@ -9,7 +9,7 @@ import numpy
 from numpy import ma
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 
-from autograder.grade.wire.plain_values import MOST_ITEMS, Form, NotPlain
+from autograder.grade.wire.plain_values import MOST_ITEMS, Codec, NotPlain
 
 if TYPE_CHECKING:
     import torch
@@ -71,7 +71,7 @@ def _masked(data: Any, mask: Any, fill: Any) -> Any:
     return ma.MaskedArray(data, ma.nomask if mask is None else mask, fill_value=fill[()])
 
 
-def numpy_forms() -> dict[type, Form]:
+def numpy_codecs() -> dict[type, Codec]:
     """Return the forms of arrays and other data of NumPy."""
 
     series = [
@@ -79,23 +79,23 @@ def numpy_forms() -> dict[type, Form]:
     ]
     constant = numpy.ma.masked
     return {
-        numpy.ndarray: Form("numpy.array", _array_parts, _array),
-        numpy.generic: Form(
+        numpy.ndarray: Codec("numpy.array", _array_parts, _array),
+        numpy.generic: Codec(
             "numpy.scalar", lambda value: _array_parts(numpy.asarray(value)), lambda *p: _array(*p)[()]
         ),
-        numpy.record: Form(
+        numpy.record: Codec(
             "numpy.record", lambda value: [numpy.asarray(value).reshape(1)], lambda a: a.view(numpy.recarray)[0]
         ),
-        numpy.dtype: Form("numpy.dtype", lambda value: ["O" if value.hasobject else _dtype_parts(value)], _any_dtype),
-        numpy.matrix: Form("numpy.matrix", lambda value: [numpy.asarray(value)], numpy.asmatrix),
-        numpy.recarray: Form("numpy.recarray", lambda v: [v.view(numpy.ndarray)], lambda a: a.view(numpy.recarray)),
-        numpy.ma.MaskedArray: Form("numpy.masked", _masked_parts, _masked),
-        type(constant): Form("numpy.constant", lambda value: [], lambda: constant),
-        numpy.ufunc: Form("numpy.ufunc", lambda value: [value.__name__], _ufunc),
-        numpy.poly1d: Form(
+        numpy.dtype: Codec("numpy.dtype", lambda value: ["O" if value.hasobject else _dtype_parts(value)], _any_dtype),
+        numpy.matrix: Codec("numpy.matrix", lambda value: [numpy.asarray(value)], numpy.asmatrix),
+        numpy.recarray: Codec("numpy.recarray", lambda v: [v.view(numpy.ndarray)], lambda a: a.view(numpy.recarray)),
+        numpy.ma.MaskedArray: Codec("numpy.masked", _masked_parts, _masked),
+        type(constant): Codec("numpy.constant", lambda value: [], lambda: constant),
+        numpy.ufunc: Codec("numpy.ufunc", lambda value: [value.__name__], _ufunc),
+        numpy.poly1d: Codec(
             "numpy.poly1d", lambda v: [v.coeffs, v.variable], lambda c, v: numpy.poly1d(c, variable=v), True
         ),
-        **{kind: Form(f"numpy.{kind.__name__}", _terms_of_series, kind, True) for kind in series},
+        **{kind: Codec(f"numpy.{kind.__name__}", _terms_of_series, kind, True) for kind in series},
     }
 
 
@@ -157,7 +157,7 @@ def _parameter(*parts: Any) -> torch.nn.Parameter:
     return parameter
 
 
-def torch_forms() -> dict[type, Form]:
+def torch_codecs() -> dict[type, Codec]:
     """Return the forms of tensors and other data of PyTorch."""
     import torch
 
@@ -166,13 +166,13 @@ def torch_forms() -> dict[type, Form]:
     dtypes = {name: getattr(torch, name) for name in DTYPES if hasattr(torch, name)}
     results = [kind for kind in vars(torch.return_types).values() if isinstance(kind, type) and issubclass(kind, tuple)]
     return {
-        torch.Tensor: Form("torch.tensor", _tensor_parts, _tensor),
-        torch.nn.Parameter: Form("torch.parameter", _tensor_parts, _parameter),
-        torch.Size: Form("torch.Size", list, lambda *sizes: torch.Size(sizes)),
-        torch.dtype: Form("torch.dtype", lambda value: [str(value).removeprefix("torch.")], dtypes.__getitem__),
-        torch.device: Form("torch.device", lambda value: [str(value)], torch.device),
+        torch.Tensor: Codec("torch.tensor", _tensor_parts, _tensor),
+        torch.nn.Parameter: Codec("torch.parameter", _tensor_parts, _parameter),
+        torch.Size: Codec("torch.Size", list, lambda *sizes: torch.Size(sizes)),
+        torch.dtype: Codec("torch.dtype", lambda value: [str(value).removeprefix("torch.")], dtypes.__getitem__),
+        torch.device: Codec("torch.device", lambda value: [str(value)], torch.device),
         **{
-            kind: Form(f"torch.return_types.{kind.__name__}", list, lambda *items, kind=kind: kind(items))
+            kind: Codec(f"torch.return_types.{kind.__name__}", list, lambda *items, kind=kind: kind(items))
             for kind in results
         },
     }

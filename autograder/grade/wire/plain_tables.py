@@ -9,7 +9,7 @@ import numpy
 import pandas
 from pandas import arrays
 
-from autograder.grade.wire.plain_values import Form, NotPlain, form_of
+from autograder.grade.wire.plain_values import Codec, NotPlain, codec_of
 
 # fmt: off
 NAMED_DTYPES = frozenset({
@@ -23,21 +23,21 @@ def _column(values: Any) -> list[Any]:
     """Return the dtype and the values of a column or index; the dtype is "" if the values determine it."""
     if isinstance(values.dtype, numpy.dtype):
         return ["", numpy.asarray(values)]
-    if form_of(type(values.array)) is not None:
+    if codec_of(type(values.array)) is not None:
         return ["", values.array]
     if str(values.dtype) not in NAMED_DTYPES:
         raise NotPlain(f"a column of dtype {values.dtype!s:.80}")
     return [str(values.dtype), list(values)]
 
 
-def _column_back(dtype: str, values: Any) -> Any:
+def _decode_column(dtype: str, values: Any) -> Any:
     if dtype and dtype not in NAMED_DTYPES:
         raise ValueError
     return pandas.array(values, dtype=dtype) if dtype else values
 
 
 def _series(attributes: Any, name: Any, index: Any, dtype: str, values: Any) -> Any:
-    column = _column_back(dtype, values)
+    column = _decode_column(dtype, values)
     series = pandas.Series(column, index=index, name=name, dtype=column.dtype)
     series.attrs = attributes
     return series
@@ -56,7 +56,7 @@ def _table_parts(value: Any) -> list[Any]:
 
 
 def _index(name: Any, frequency: str | None, dtype: str, values: Any) -> Any:
-    column = _column_back(dtype, values)
+    column = _decode_column(dtype, values)
     index = pandas.Index(column, dtype=column.dtype, name=name, tupleize_cols=False)
     if frequency is not None:
         index.freq = frequency
@@ -76,7 +76,7 @@ def _time(value: Any) -> list[Any]:
     return [value.tz_convert(None).to_numpy(), zone if isinstance(zone, str) else value.tz]
 
 
-def _time_back(kind: Any) -> Callable[..., Any]:
+def _decode_time(kind: Any) -> Callable[..., Any]:
     def build(values: Any, zone: Any) -> Any:
         if isinstance(zone, str) and zone.startswith(("dateutil", "tz")):  # such a zone is read from a file of any name
             raise ValueError
@@ -86,7 +86,7 @@ def _time_back(kind: Any) -> Callable[..., Any]:
     return build
 
 
-def pandas_forms() -> dict[type, Form]:
+def pandas_codecs() -> dict[type, Codec]:
     """Return the forms of tables and other data of pandas."""
     indexes = [
         getattr(pandas, f"{name}Index") for name in ("", "Datetime", "Timedelta", "Period", "Interval", "Categorical")
@@ -109,8 +109,8 @@ def pandas_forms() -> dict[type, Form]:
             lambda v: [numpy.array(v.codes), v.categories, bool(v.ordered)],
             lambda codes, categories, ordered: pandas.Categorical.from_codes(codes, categories, ordered),
         ),
-        (pandas.Timestamp, _time, _time_back(pandas.Timestamp)),
-        (arrays.DatetimeArray, _time, lambda *parts: _time_back(pandas.DatetimeIndex)(*parts).array),
+        (pandas.Timestamp, _time, _decode_time(pandas.Timestamp)),
+        (arrays.DatetimeArray, _time, lambda *parts: _decode_time(pandas.DatetimeIndex)(*parts).array),
         (pandas.Timedelta, lambda v: [v.to_numpy()], pandas.Timedelta),
         (pandas.Period, lambda v: [v.ordinal, v.freqstr], lambda n, f: pandas.Period(ordinal=n, freq=f)),
         (arrays.PeriodArray, lambda v: [v.asi8, v.freqstr], lambda n, f: arrays.PeriodArray(n, dtype=f"period[{f}]")),
@@ -119,5 +119,5 @@ def pandas_forms() -> dict[type, Form]:
         (type(pandas.NaT), lambda value: [], lambda: pandas.NaT),
         (type(pandas.NA), lambda value: [], lambda: pandas.NA),
     ]
-    by_type = {kind: Form(f"pandas.{kind.__name__}", split, build, True) for kind, split, build in forms}
-    return by_type | dict.fromkeys(indexes, Form("pandas.Index", _index_parts, _index, True))
+    by_type = {kind: Codec(f"pandas.{kind.__name__}", split, build, True) for kind, split, build in forms}
+    return by_type | dict.fromkeys(indexes, Codec("pandas.Index", _index_parts, _index, True))

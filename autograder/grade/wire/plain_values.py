@@ -62,7 +62,7 @@ class NotPlain(TypeError):
 
 
 @dataclass(frozen=True)
-class Form:
+class Codec:
     """The encoding of the values of one type.
 
     Attributes:
@@ -120,12 +120,12 @@ class _Encoding:
             raise NotPlain("a value that contains itself, or is nested too deeply")
         if kind is list:
             return self.parts(value, depth)
-        form = form_of(kind)
+        form = codec_of(kind)
         if form is None:
             base = _plain_base(kind)
             if base in NATIVE:
                 return self.part(base(value), depth - 1)
-            form = form_of(base) if base is not object else None
+            form = codec_of(base) if base is not object else None
         if form is None:
             raise NotPlain(f"a value of type {kind.__name__!s:.80}")
         if form.is_slow:
@@ -183,38 +183,38 @@ class _Decoding:
 _ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder()
 
 
-def form_of(kind: Any) -> Form | None:
+def codec_of(kind: Any) -> Codec | None:
     """Return the form for objects of exactly this type; None if they are not plain."""
-    return _FORMS.get(kind) or _other_form(kind)
+    return _CODECS.get(kind) or _other_form(kind)
 
 
 @functools.lru_cache(maxsize=1000)
-def _other_form(kind: Any) -> Form | None:
+def _other_form(kind: Any) -> Codec | None:
     if _is_named_tuple(kind):
         return _NAMED_TUPLE
-    forms = _library_forms(str(kind.__module__).partition(".")[0])
+    forms = _library_codecs(str(kind.__module__).partition(".")[0])
     family = next((base for base in kind.__mro__ if base in forms and base.__name__ in ("generic", "dtype")), kind)
     return forms.get(kind) or forms.get(family)
 
 
 @functools.lru_cache(maxsize=1000)
-def _tagged(tag: str) -> Form:
-    forms = [*_FORMS.values(), _NAMED_TUPLE, *_library_forms(tag.partition(".")[0]).values()]
+def _tagged(tag: str) -> Codec:
+    forms = [*_CODECS.values(), _NAMED_TUPLE, *_library_codecs(tag.partition(".")[0]).values()]
     return next(form for form in forms if form.tag == tag)
 
 
 @functools.lru_cache(maxsize=100)
-def _library_forms(library: str) -> dict[type, Form]:
+def _library_codecs(library: str) -> dict[type, Codec]:
     if library not in LIBRARIES:
         return {}
     module = importlib.import_module(f"autograder.grade.wire.{LIBRARIES[library]}")
-    return getattr(module, f"{library}_forms")()
+    return getattr(module, f"{library}_codecs")()
 
 
 def _plain_base(kind: type) -> type:
     """Return the plain base of a class whose objects compare and iterate as those of the base; `object` if no base is plain."""
     for position, base in enumerate(kind.__mro__):
-        if base in NATIVE or (base is not kind and form_of(base) is not None):
+        if base in NATIVE or (base is not kind and codec_of(base) is not None):
             added = {name for extension in kind.__mro__[:position] for name in vars(extension)} - UNCHANGED
             changed = [name for name in added if hasattr(base, name) or name.startswith("__")]
             return object if changed else base
@@ -264,7 +264,7 @@ def _number(value: int) -> list[Any]:
     return [value.to_bytes(size, "little", signed=True)]
 
 
-def _number_back(data: bytes) -> int:
+def _decode_number(data: bytes) -> int:
     if len(data) > LONGEST_NUMBER:
         raise ValueError
     return int.from_bytes(data, "little", signed=True)
@@ -286,7 +286,7 @@ def _moment(value: Any) -> list[Any]:
     return [value.replace(tzinfo=None).isoformat(), value.fold, value.tzinfo]
 
 
-def _moment_back(kind: Any) -> Callable[..., Any]:
+def _decode_moment(kind: Any) -> Callable[..., Any]:
     return lambda text, fold, zone: kind.fromisoformat(text).replace(fold=fold, tzinfo=zone)
 
 
@@ -300,7 +300,7 @@ def _zone(value: datetime.timezone) -> list[Any]:
     return [value.utcoffset(None), value.tzname(None)]
 
 
-def _zone_back(offset: datetime.timedelta, name: str) -> datetime.timezone:
+def _decode_zone(offset: datetime.timedelta, name: str) -> datetime.timezone:
     zone = datetime.timezone(offset)
     return zone if zone.tzname(None) == name else datetime.timezone(offset, name)
 
@@ -335,8 +335,8 @@ def _class(value: type) -> list[Any]:
     return [home, value.__name__]
 
 
-def _class_back(home: str, name: str) -> type:
-    _library_forms(home)
+def _decode_class(home: str, name: str) -> type:
+    _library_codecs(home)
     value = getattr(sys.modules[home], name)
     if not _is_plain_class(home, value):
         raise ValueError
@@ -344,7 +344,7 @@ def _class_back(home: str, name: str) -> type:
 
 
 def _is_plain_class(home: str, value: Any) -> bool:
-    return isinstance(value, type) and (home == "builtins" or form_of(value) not in (None, _NAMED_TUPLE))
+    return isinstance(value, type) and (home == "builtins" or codec_of(value) not in (None, _NAMED_TUPLE))
 
 
 def _function(value: Any) -> list[Any]:
@@ -356,7 +356,7 @@ def _function(value: Any) -> list[Any]:
     return [home, name]
 
 
-def _function_back(home: str, name: str) -> Any:
+def _decode_function(home: str, name: str) -> Any:
     if home == "builtins" and name not in PURE_FUNCTIONS:
         raise ValueError
     return getattr(_FUNCTION_HOMES[home], name)
@@ -365,7 +365,7 @@ def _function_back(home: str, name: str) -> Any:
 _FUNCTION_HOMES = {"math": math, "builtins": builtins}
 
 
-def _array_back(code: str, data: bytes) -> array.array[Any]:
+def _decode_array(code: str, data: bytes) -> array.array[Any]:
     if code in "uw":
         raise ValueError
     return array.array(code, data)
@@ -377,13 +377,13 @@ def _typed_array(value: array.array[Any]) -> list[Any]:
     return [value.typecode, value.tobytes()]
 
 
-def _python_forms() -> dict[type, Form]:
+def _python_codecs() -> dict[type, Codec]:
     forms: list[tuple[type, Any, Any]] = [
         (tuple, list, lambda *items: items),
         (dict, _pairs, _dict),
         (set, list, lambda *items: set(_hashable(items))),
         (frozenset, list, lambda *items: frozenset(_hashable(items))),
-        (int, _number, _number_back),
+        (int, _number, _decode_number),
         (complex, lambda value: [value.real, value.imag], complex),
         (range, lambda value: [value.start, value.stop, value.step], range),
         (slice, lambda value: [value.start, value.stop, value.step], slice),
@@ -392,7 +392,7 @@ def _python_forms() -> dict[type, Form]:
         (OrderedDict, _pairs, lambda *parts: OrderedDict(_dict(*parts))),
         (defaultdict, lambda value: [_factory(value), *_pairs(value)], _default_dict),
         (deque, lambda value: [value.maxlen, *value], lambda length, *items: deque(items, length)),
-        (array.array, _typed_array, _array_back),
+        (array.array, _typed_array, _decode_array),
         (type({}.keys()), list, lambda *items: dict.fromkeys(_hashable(items)).keys()),
         (type({}.values()), list, lambda *items: dict(enumerate(items)).values()),
         (
@@ -403,21 +403,21 @@ def _python_forms() -> dict[type, Form]:
         (fractions.Fraction, _terms, _fraction),
         (decimal.Decimal, lambda value: [str(value)], decimal.Decimal),
         (datetime.date, lambda value: [value.isoformat()], datetime.date.fromisoformat),
-        (datetime.time, _moment, _moment_back(datetime.time)),
-        (datetime.datetime, _moment, _moment_back(datetime.datetime)),
+        (datetime.time, _moment, _decode_moment(datetime.time)),
+        (datetime.datetime, _moment, _decode_moment(datetime.datetime)),
         (datetime.timedelta, lambda value: [value.days, value.seconds, value.microseconds], datetime.timedelta),
-        (datetime.timezone, _zone, _zone_back),
+        (datetime.timezone, _zone, _decode_zone),
         (zoneinfo.ZoneInfo, _zone_info, zoneinfo.ZoneInfo),
-        (type, _class, _class_back),
-        (type(len), _function, _function_back),
+        (type, _class, _decode_class),
+        (type(len), _function, _decode_function),
     ]
-    by_type = {kind: Form(kind.__name__, split, build) for kind, split, build in forms}
+    by_type = {kind: Codec(kind.__name__, split, build) for kind, split, build in forms}
     for tag, constant in CONSTANTS.items():
-        by_type[type(constant)] = Form(tag, lambda value: [], lambda constant=constant: constant)
+        by_type[type(constant)] = Codec(tag, lambda value: [], lambda constant=constant: constant)
     return by_type
 
 
-_FORMS: dict[type, Form] = _python_forms()
-_NAMED_TUPLE = Form(
+_CODECS: dict[type, Codec] = _python_codecs()
+_NAMED_TUPLE = Codec(
     "namedtuple", lambda value: [type(value).__name__, list(value._fields), *value], _named_tuple, is_slow=True
 )

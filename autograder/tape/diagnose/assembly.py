@@ -16,7 +16,7 @@ from autograder.tape.diagnose.harm_registry import RECOMPUTED_BLOCK
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.observe.backward_watcher import backward_steps
-from autograder.tape.observe.forecast import with_hindsight
+from autograder.tape.observe.forecast import with_next_call
 from autograder.tape.observe.gradient_flow import NO_GRAD, Cut
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.state import RunState
@@ -35,7 +35,7 @@ def assemble(program: Program, evidence: Evidence) -> Recording:
     """Return the recording of the observed run, with the verdict on all runs."""
     state, verdict = evidence.runs.observer.state, verdict_of(evidence)
     steps = tuple(step.record(index) for index, step in enumerate(state.finished_steps))
-    steps = _settle_forecasts(with_hindsight(steps, state.backward_calls), evidence, verdict)
+    steps = _settle_forecasts(with_next_call(steps, state.backward_calls), evidence, verdict)
     trace = backward_steps(evidence.runs.trace, evidence.runs.trace_of_copies, state)
     return freeze(program, state, steps, _agreeing(trace, evidence, verdict), verdict)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from autograder.errors import message_of
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import FaultKind, name_of, switch_of, tensors_of
+from autograder.tape.diagnose.fault_words import FaultKind, name_of, tensors_of, why_recording_is_off
 from autograder.tape.diagnose.graph_cut import trees_of
 from autograder.tape.internals.tensor_fields import FREED
 from autograder.tape.observe.gradient_flow import NO_GRAD
@@ -105,7 +105,7 @@ def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _carried_fault(state: RunState, shared: GraphNode, at: Place, *, is_modified: bool = False) -> GraphFault:
     """Return the fault of a loop: the value that an iteration passes to the next, which need not be the shared node itself."""
-    carried = _handed_on(state, shared) or shared
+    carried = _carried_node(state, shared) or shared
     name = _name_of_node(state, carried)
     known: dict[str, object] = {"name": name, "place": line_of(at, carried.place.file)}
     if is_modified:
@@ -128,7 +128,7 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place, *, is_modified
     return GraphFault(FREED_GRAPH.name, carried.place, sentence, change)
 
 
-def _handed_on(state: RunState, shared: GraphNode) -> GraphNode | None:
+def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:
     """Return the newest node of an earlier iteration that this iteration uses and that leads to `shared`."""
     before = state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
     stack, seen, found = [shared], {shared}, []
@@ -284,7 +284,7 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
     for node in state.graph.nodes:
         source = node.inputs[0] if node.name == "ToCopyBackward0" else None
         leaf = None if source is None else state.graph.nodes[source].tensor
-        if leaf not in state.flow.held:
+        if leaf not in state.flow.optimized:
             continue
         calls = [number for number, visited in enumerate(state.visited) if node.id in visited]
         if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step in steps):
@@ -295,12 +295,12 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
             sentence = Message(
                 "autocast.stale_cast|one autocast contains several steps: its cache keeps the cast copy of {names} "
                 "that {place} made, so later losses are computed with the values before the step.",
-                names=name_of(state, [state.flow.held[leaf]]), place=line_of(node.place, place.file),
+                names=name_of(state, [state.flow.optimized[leaf]]), place=line_of(node.place, place.file),
             )  # fmt: skip
             change = Message(
                 "autocast.per_step|Open autocast around the forward of each step, or pass cache_enabled=False."
             )
-            yield GraphFault(STALE_CAST.name, place, sentence, change, tensors_of(state, [state.flow.held[leaf]]))
+            yield GraphFault(STALE_CAST.name, place, sentence, change, tensors_of(state, [state.flow.optimized[leaf]]))
 
 
 def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
@@ -330,7 +330,7 @@ def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
     reported: set[Place] = set()
     if evidence.state.flow.steps.left_recording:
         return  # the line that left it off is named
-    switch = switch_of(evidence.state)
+    switch = why_recording_is_off(evidence.state)
     if switch != NO_GRAD:
         yield from _with_recording_off(evidence, switch)
         return

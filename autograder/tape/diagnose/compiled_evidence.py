@@ -11,7 +11,7 @@ import torch
 from autograder.locale.messages import LIST, Message, join_messages
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harm_registry import find_harms
-from autograder.tape.oracle.all_runs import UNWITNESSED
+from autograder.tape.oracle.all_runs import TOLERANCE
 from autograder.tape.oracle.gradient_comparison import Gradients, aligned
 from autograder.tape.recording.verdict_types import Place, Problem, line_of
 
@@ -60,7 +60,7 @@ class CompiledEvidence(Evidence):
         types = {getattr(torch, tracked.dtype) for tracked in self.state.tensors.all}
         gradients = (gradient for call in self.runs.plain.calls for gradient in call.gradients)
         types |= {gradient.dtype for gradient in gradients if gradient is not None}
-        return LOW_PRECISION_LIMIT if types & set(LOW_PRECISION) else UNWITNESSED
+        return LOW_PRECISION_LIMIT if types & set(LOW_PRECISION) else TOLERANCE
 
     @cached_property
     def noise(self) -> float:

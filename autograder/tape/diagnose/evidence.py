@@ -9,7 +9,7 @@ import torch
 
 from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import RunState
-from autograder.tape.oracle.all_runs import WITNESSED, Runs
+from autograder.tape.oracle.all_runs import TOLERANCE_IF_CHANGED, Runs
 from autograder.tape.oracle.gradient_comparison import Gradients, aligned, first_difference, gap, gradients_of
 from autograder.tape.oracle.untracked_writes import UntrackedEffect
 from autograder.tape.recording.verdict_types import Outcome
@@ -78,8 +78,8 @@ class Evidence:
     @cached_property
     def repeats(self) -> bool:
         """Whether the plain and the observed run gave the same result, up to the end of the shorter one if a run was cut."""
-        if self.runs.plain.is_cut or self.runs.observed.is_cut:
-            return first_difference(self.got, self.watched, WITNESSED) is None
+        if self.runs.plain.is_truncated or self.runs.observed.is_truncated:
+            return first_difference(self.got, self.watched, TOLERANCE_IF_CHANGED) is None
         plain, observed = self.runs.plain.problem, self.runs.observed.problem
         # The point at which the stack is full depends on our own calls.
         is_depth = plain and observed and plain.type == observed.type == "RecursionError"
@@ -126,7 +126,7 @@ class Evidence:
 
     def final_pairs(self) -> list[tuple[object, object]]:
         """Return the values at the program's end, each paired with that of the run with cloned saves."""
-        if self.runs.plain.is_cut or self.runs.cloned_saves.is_cut:
+        if self.runs.plain.is_truncated or self.runs.cloned_saves.is_truncated:
             return []
         pairs = [(self.got.final[i], self.true.final[j]) for i, j in self.pairs.items()]
         return pairs + [(value, self.true.returned.get(key)) for key, value in self.got.returned.items()]
@@ -146,7 +146,7 @@ def _correct(true: Gradients, got: Gradients, untracked_effect: UntrackedEffect)
         before = call[index]
         after = missing if before is None else (before.double() + missing).to(before.dtype)
         left = list(got.calls[number].values())[position : position + 1] if number < len(got.calls) else []
-        if before is not None and left and gap(left[0], after) <= WITNESSED:
+        if before is not None and left and gap(left[0], after) <= TOLERANCE_IF_CHANGED:
             ran[number, index] = after
             continue
         call[index] = after
@@ -163,6 +163,6 @@ def _same(left: Gradients, right: Gradients) -> bool:
     if len(left.calls) != len(right.calls) or len(left.targets) != len(right.targets):
         return False
     calls = zip(left.calls, right.calls, strict=True)
-    return all(gap(a.get(i), b.get(i)) <= WITNESSED for a, b in calls for i in a) and all(
-        gap(value, right.returned.get(key)) <= WITNESSED for key, value in left.returned.items()
+    return all(gap(a.get(i), b.get(i)) <= TOLERANCE_IF_CHANGED for a, b in calls for i in a) and all(
+        gap(value, right.returned.get(key)) <= TOLERANCE_IF_CHANGED for key, value in left.returned.items()
     )

@@ -19,8 +19,8 @@ NUMBERS = {"item": ".item()", "tolist": ".tolist()", "__float__": "float()", "__
 COPIES = {"tensor": "torch.tensor()", "new_tensor": ".new_tensor()", "numpy": ".numpy()", "__array__": "NumPy"}
 ALIASES = {"detach": ".detach()", "data": ".data", "detach_": ".detach_()"}
 COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`", "ne": "`!=`"}
-LEAVES = {NEW_LEAF: Message("cut.new_leaf|a new leaf"), VARIABLE: "Variable"}
-NAMES = {**NUMBERS, **COPIES, **ALIASES, **LEAVES}
+NEW_LEAVES = {NEW_LEAF: Message("cut.new_leaf|a new leaf"), VARIABLE: "Variable"}
+NAMES = {**NUMBERS, **COPIES, **ALIASES, **NEW_LEAVES}
 ITS_INPUT = Message("cut.its_input|its input")
 
 
@@ -45,7 +45,7 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
     """Return the effect of a line on a value that has a graph, as a clause."""
     name = name_of(state, [tracked for tracked, _ in cut.sources.values()])
     if cut.how == NO_GRAD:
-        if (switch := switch_of(state)) == NO_GRAD:
+        if (switch := why_recording_is_off(state)) == NO_GRAD:
             return Message(
                 "cut.in_no_grad|it computes with {name} while recording is off (no_grad), so the result has no history",
                 name=name,
@@ -84,7 +84,7 @@ def is_early_copy(cut: Cut) -> bool:
     return is_copy(cut) and cut.last == 0
 
 
-def switch_of(state: RunState) -> str:
+def why_recording_is_off(state: RunState) -> str:
     """Return the reason why recording is off as a clause, or "no_grad" if the program contains that word."""
     text = "".join(line for file in state.statements.files for line in linecache.getlines(file))
     if NO_GRAD in text:
@@ -102,7 +102,7 @@ def switch_of(state: RunState) -> str:
 def change_of(cut: Cut, state: RunState) -> str:
     """Return the replacement for a line that cuts the graph."""
     if cut.how == NO_GRAD:
-        if (switch := switch_of(state)) == NO_GRAD:
+        if (switch := why_recording_is_off(state)) == NO_GRAD:
             return Message("cut.compute_outside|Compute it outside of no_grad.")
         if "checkpoint" in switch:
             return Message("cut.not_reentrant|Pass use_reentrant=False, or an input that requires grad.")
@@ -118,7 +118,7 @@ def change_of(cut: Cut, state: RunState) -> str:
         return Message("cut.print|Compute with the tensor itself, and use {call} only to print it.", call=called(cut))
     if cut.how == "tensor":
         return Message("cut.use_or_stack|Use the tensor itself, or torch.stack(...) for a list of tensors.")
-    if cut.how in LEAVES:
+    if cut.how in NEW_LEAVES:
         return Message("cut.use_tensor|Use the tensor itself, if you want to train the operations before it.")
     if cut.how in COPIES:
         return Message("cut.use_pytorch|Compute it with PyTorch's own functions.")
@@ -146,8 +146,10 @@ def tensors_of(
 ) -> tuple[FaultyTensor, ...]:
     """Return the tensors of a fault that have a name, without duplicates."""
     named, flow = {name: tensor for tensor in tensors if (name := state.name_of(tensor))}, state.flow
-    held = {*flow.held, *flow.steps.unheld} - {*flow.steps.trained, *flow.steps.frozen} if flow.calls else set()
-    untrained = held - {number for number in flow.reached if number not in flow.steps.unheld}
+    held = (
+        {*flow.optimized, *flow.steps.unoptimized} - {*flow.steps.trained, *flow.steps.frozen} if flow.calls else set()
+    )
+    untrained = held - {number for number in flow.reached if number not in flow.steps.unoptimized}
     return tuple(FaultyTensor(name, state.made_at(one), lost, read, one.id in untrained) for name, one in named.items())
 
 

@@ -156,11 +156,11 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
                 "cut.reaches_no_parameter|backward at {place} ends there and reaches no parameter.",
                 place=line_of(call.place, cut.place.file),
             )
-            anew = next((flow.anew[root.id] for root in call.roots if root.id in flow.anew), cut.place)
-            if anew != cut.place:
+            new_leaf = next((flow.new_leaves[root.id] for root in call.roots if root.id in flow.new_leaves), cut.place)
+            if new_leaf != cut.place:
                 hides = Message(
                     "cut.new_leaf_hides|They become a new leaf at {place}, which hides the error.",
-                    place=line_of(anew, cut.place.file),
+                    place=line_of(new_leaf, cut.place.file),
                 )
                 follows = join_messages((follows, hides))
             above = (evidence.state.tensors.all[number] for number in sorted(leaves_above(evidence.state, cut)))
@@ -181,17 +181,19 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     given = (leaf.id for leaves in state.given.values() for leaf in leaves)
     reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen}
     elsewhere = reached_elsewhere(evidence)
-    untrained = (number for number, one in flow.held.items() if number not in reached and one.shape not in elsewhere)
+    untrained = (
+        number for number, one in flow.optimized.items() if number not in reached and one.shape not in elsewhere
+    )
     without = set(untrained) if flow.calls else set()
     # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is.
-    anew = [cut for parameter in flow.reached.values() if (cut := flow.origin([parameter])) is not None]
-    cuts = sorted(reversed(flow.cuts.values()), key=lambda cut: all(cut is not made for made in anew))
+    new_leaves = [cut for parameter in flow.reached.values() if (cut := flow.origin([parameter])) is not None]
+    cuts = sorted(reversed(flow.cuts.values()), key=lambda cut: all(cut is not made for made in new_leaves))
     for cut in cuts if without else ():
         kept_from = leaves_above(state, cut) & without
-        looks = _only_looks(cut) or is_copy(cut)  # copies that no backward reaches take no gradient away
-        if kept_from and (not looks or any(cut is made for made in anew)) and not is_early_copy(cut):
+        looks = _only_reads(cut) or is_copy(cut)  # copies that no backward reaches take no gradient away
+        if kept_from and (not looks or any(cut is made for made in new_leaves)) and not is_early_copy(cut):
             without -= kept_from
-            tensors = [flow.held[number] for number in sorted(kept_from)]
+            tensors = [flow.optimized[number] for number in sorted(kept_from)]
             names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
             follows: str = Message(
                 "cut.not_updated|The optimizer updates {names}, but no backward call computes a gradient for it.",
@@ -206,7 +208,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
             yield _cut_fault(state, cut, follows, tensors)
 
 
-def _only_looks(cut: Cut) -> bool:
+def _only_reads(cut: Cut) -> bool:
     """Return whether the value left as another tensor and was not combined with the graph again."""
     return cut.how not in (*NUMBERS, "numpy") and not cut.joined
 

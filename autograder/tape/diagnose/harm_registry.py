@@ -9,7 +9,7 @@ from msgspec import structs
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harm_kind import Example, HarmKind, alias, harm_to, name_of_gradient, places
 from autograder.tape.diagnose.kinds_of_write import COUNTED_WRITE, FOUND_BY_VERSION, UNCOUNTED_WRITE, UNRECORDED_WRITE
-from autograder.tape.internals.entry_points import EMPTYING
+from autograder.tape.internals.entry_points import ZEROING
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.step_builder import WriteEvent
@@ -83,7 +83,7 @@ RECOMPUTED_BLOCK = HarmKind(
 )
 
 
-_EMPTIES = (*EMPTYING, "zero_grad")
+_EMPTIES = (*ZEROING, "zero_grad")
 
 
 def kept_gradients(evidence: Evidence) -> Iterator[Harm]:
@@ -125,13 +125,13 @@ def passed_gradients(evidence: Evidence) -> Iterator[Harm]:
     state = evidence.state
     for write in state.writes:
         if write.in_backward and write.changed and write.operation != "accumulate" and write.tracked is not None:
-            giver = _giver(state, write)
-            node, place = (giver.name, giver.place) if giver else ("the engine", write.place)
+            source_node = _source_node(state, write)
+            node, place = (source_node.name, source_node.place) if source_node else ("the engine", write.place)
             name = state.name_of(write.tracked) or "a gradient"
             yield Harm(name, (write.place,), None, place, node, 0, write.version, True)
 
 
-def _giver(state: RunState, write: WriteEvent) -> GraphNode | None:
+def _source_node(state: RunState, write: WriteEvent) -> GraphNode | None:
     """Return the node that passed the gradient on: the consumer of the custom node that ran, else the first node with two inputs."""
     if write.running and write.running.consumers:
         return write.running.consumers[0]
@@ -192,7 +192,7 @@ SHARED_GRADIENT = HarmKind(
 
 
 # All kinds of a row are searched, and their harms are listed in this order; a row is searched only if the rows above
-# found no harm. Kinds with less information, which could blame an innocent line, are in lower rows.
+# found no harm. Kinds with less information, which could name a line that does no harm, are in lower rows.
 HARM_KINDS: tuple[tuple[HarmKind, ...], ...] = (
     (COUNTED_WRITE, UNCOUNTED_WRITE, UNRECORDED_WRITE),
     (FOUND_BY_VERSION, WRITE_DURING_BACKWARD),

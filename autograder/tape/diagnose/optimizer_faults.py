@@ -158,7 +158,7 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained
     places: dict[Place, list[TrackedTensor]] = {}
     for number, (place, tracked) in flow.steps.used.items():
-        if number in flow.held and number not in known and tracked.shape not in elsewhere:
+        if number in flow.optimized and number not in known and tracked.shape not in elsewhere:
             places.setdefault(place, []).append(tracked)
     for place, tensors in places.items():
         names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
@@ -186,17 +186,17 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
     by_hand = {(memory, place) for memory, place in written if not _INITIAL.search(place.text)}
     used = {
         number
-        for number, one in steps.unheld.items()
+        for number, one in steps.unoptimized.items()
         if number in steps.read
         or any(number == asked.id for call in flow.calls for asked in call.asked)
         or any(memory is one.memory and place != state.made_at(one) for memory, place in by_hand)
     }
     places: dict[Place, list[TrackedTensor]] = {}
-    for tracked in steps.unheld.values():
+    for tracked in steps.unoptimized.values():
         if (made := state.made_at(tracked)) is not None:
             places.setdefault(made, []).append(tracked)
     for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
-        if any(tensor.id in used or tensor.id in flow.held for tensor in tensors):
+        if any(tensor.id in used or tensor.id in flow.optimized for tensor in tensors):
             continue
         names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
         message = Message(
@@ -217,7 +217,7 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
                 names=names,
             )
             change = Message("optimizer.pass_it|Pass it to the optimizer, too.")
-        yield GraphFault(UNHELD.name, made, message, change, tensors_of(state, tensors))
+        yield GraphFault(UNOPTIMIZED.name, made, message, change, tensors_of(state, tensors))
 
 
 def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
@@ -232,9 +232,11 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     written = {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
     thrown = {new.id for _, new in flow.steps.thrown_away}
     known, elsewhere = thrown | flow.reached.keys(), reached_elsewhere(evidence)
-    idle = [one for number, one in flow.held.items() if number not in known and one.shape not in elsewhere]
-    unheld = (tensor for number, tensor in flow.reached.items() if number not in flow.held and tensor.parameter)
-    missed = [parameter for parameter in unheld if parameter.memory not in written]
+    idle = [one for number, one in flow.optimized.items() if number not in known and one.shape not in elsewhere]
+    unoptimized = (
+        tensor for number, tensor in flow.reached.items() if number not in flow.optimized and tensor.parameter
+    )
+    missed = [parameter for parameter in unoptimized if parameter.memory not in written]
     if flow.optimizer_at is None or not idle or not missed:
         return
     cuts = [cut for cut in flow.cuts.values() if cut.joined and not is_early_copy(cut)]
@@ -346,7 +348,7 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss)
-UNHELD = FaultKind("gradient that no optimizer uses", _unheld)
+UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unheld)
 FOREIGN = FaultKind("optimizer of other parameters", _foreign)
 CLEARED = FaultKind("gradient cleared before the step", _cleared)
 SPENT = FaultKind("gradient not cleared", _spent)

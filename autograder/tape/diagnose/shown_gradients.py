@@ -139,9 +139,9 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
     is_known, plain = evidence.runs.cloned_saves.error is None, evidence.runs.plain
     if evidence.got.returned:
         right = evidence.true.returned if is_known and not _below_unchecked(evidence) else {}
-        return {key: _beside(value, right.get(key)) for key, value in evidence.got.returned.items()}
+        return {key: _compared(value, right.get(key)) for key, value in evidence.got.returned.items()}
     if plain.error is not None and evidence.true.returned:
-        return {key: _beside(None, value) for key, value in evidence.true.returned.items()}
+        return {key: _compared(None, value) for key, value in evidence.true.returned.items()}
     call, unchecked = _decisive(evidence), _below_unchecked(evidence)
     order = {target: place for place, target in enumerate(_in_order_of_appearance(evidence))}
     rows = {_target_of(evidence, row, call): (name, len(row.targets)) for name, row in _rows(evidence).items()}
@@ -153,14 +153,14 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
         is_checked = is_known or not (call is None or call >= len(evidence.true.calls) - 1)
         true = true if is_checked and index not in unchecked else None
         number = len(evidence.true.calls) - 1 if call is None else call
-        beside = _beside(got, true, evidence.ran.get((number, evidence.pairs.get(index, -1))), largest)
+        compared = _compared(got, true, evidence.ran.get((number, evidence.pairs.get(index, -1))), largest)
         size = math.prod(evidence.got.keys[index][0])
         # The run kept only a part of a large gradient.
         is_part = isinstance(got, torch.Tensor) and got.numel() != size
-        (name, rounds), beside = rows[index], Gradient(None, None, size, beside.off) if is_part else beside
-        beside = structs.replace(beside, rounds=rounds) if rounds > 1 else beside
+        (name, rounds), compared = rows[index], Gradient(None, None, size, compared.off) if is_part else compared
+        compared = structs.replace(compared, rounds=rounds) if rounds > 1 else compared
         is_returned = place is not None and place < len(plain.calls) and plain.calls[place].returns
-        shown[name] = structs.replace(beside, returned=True) if is_returned else beside
+        shown[name] = structs.replace(compared, returned=True) if is_returned else compared
     return shown
 
 
@@ -201,7 +201,7 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     return {index for index, one in tracked_targets(evidence).items() if one and (one.id in leaves or one.node in seen)}
 
 
-def _beside(got: object, true: object, ran: object = None, largest: float = 0.0) -> Gradient:
+def _compared(got: object, true: object, ran: object = None, largest: float = 0.0) -> Gradient:
     listed, right = nested_pair(got, true)
     unlisted = got.numel() if isinstance(got, torch.Tensor) and listed is None else 0
     return Gradient(listed, right, unlisted, distance(got, true, largest), nested(ran))

@@ -14,11 +14,11 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harm_registry import find_harms
 from autograder.tape.diagnose.kinds_of_write import UNRECORDED_WRITE
 from autograder.tape.observe.observer import Observer
-from autograder.tape.oracle.all_runs import UNWITNESSED
+from autograder.tape.oracle.all_runs import TOLERANCE
 from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of
 from autograder.tape.recording.schema import Recording, SourceFile
 from autograder.tape.recording.verdict_types import Outcome, Problem, Verdict
-from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import Run, is_out_of_time
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
@@ -82,7 +82,7 @@ def recording_of_error(program: Program, plain: Run) -> Recording | None:
     if not is_foreign(problem, plain.in_backward, source):
         return None
     outcome: Outcome = "raises-backward" if plain.in_backward else "raises-forward"
-    verdict = Verdict(outcome, problem, runs=budget_in_force().runs)
+    verdict = Verdict(outcome, problem, runs=current_budget().runs)
     recording = freeze(program, Observer(program).state, (), (), verdict)
     if is_own:
         return recording
@@ -139,7 +139,7 @@ def refuse_uncompared(evidence: Evidence) -> None:
             file=evidence.file,
             error=type(error).__name__,
         )
-    if evidence.outcome == "correct" and late and (observed.is_cut or is_out_of_time(observed.error)):
+    if evidence.outcome == "correct" and late and (observed.is_truncated or is_out_of_time(observed.error)):
         raise UnknownOutcomeError.of(
             "outcome.not_compared_in_time|{file}: the time limit was reached before the gradients could be compared; "
             "backward calls until then: {calls}. Make the run shorter, or give it more time with --budget.",
@@ -191,7 +191,7 @@ def refuse_unrepeated(evidence: Evidence, again: Run) -> None:
             "modification or an unseeded random number is the cause. Make the run shorter, or give it more time with --budget.",
             file=evidence.file,
         )
-    if not evidence.repeats or first_difference(evidence.got, gradients_of(again), UNWITNESSED) is not None:
+    if not evidence.repeats or first_difference(evidence.got, gradients_of(again), TOLERANCE) is not None:
         raise UnknownOutcomeError.of(
             "outcome.runs_differ|{file}: two runs of the program differ although both started with the same seeds, and "
             "no in-place modification broke backward, so explain cannot determine the outcome. Set a seed for "

@@ -20,7 +20,7 @@ from autograder.tape.diagnose.optimizer_faults import (
     LEFT,
     NO_EFFECT,
     SPENT,
-    UNHELD,
+    UNOPTIMIZED,
     UNUSED_TARGET,
     WITHOUT_A_LOSS,
 )
@@ -34,12 +34,12 @@ from autograder.tape.diagnose.shown_gradients import (
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
 from autograder.tape.recording.verdict_types import Excerpt, GraphFault, Harm, Place, Verdict, note_on_line
-from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import is_out_of_time
 
 KINDS = (
     LOST_LEAF, FREED_GRAPH, MISSING, LEFT_ON, NOT_RECORDED, UNUSED_TARGET, REFUSED_TENSOR, GRAPH_CUT, STALE_CAST, FOREIGN,
-    UNHELD, WITHOUT_A_LOSS, CLEARED, NO_EFFECT, SPENT, LEFT,
+    UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, NO_EFFECT, SPENT, LEFT,
 )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     )
     return Verdict(
         evidence.outcome, evidence.runs.plain.problem, harms, gradients, notes, checks=tuple(checks_of(evidence)),
-        graph_faults=faults, runs=budget_in_force().runs, excerpt=evidence.runs.excerpt,
+        graph_faults=faults, runs=current_budget().runs, excerpt=evidence.runs.excerpt,
     )  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     if excerpt.checked == excerpt.calls > 1:
         yield Message("excerpt.all_compared|{calls}. All gradients were compared; {shown}", calls=calls, shown=shown)
         return
-    if evidence.runs.cloned_saves.is_parted:
+    if evidence.runs.cloned_saves.has_diverged:
         yield Message(
             "excerpt.rounding|Optimizer steps enlarged rounding errors, so the parameters of the two compared runs "
             "differ after call number {number}.",

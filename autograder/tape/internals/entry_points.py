@@ -175,7 +175,7 @@ EXPOSING = {
     "numpy", "__array__", "__dlpack__", "untyped_storage", "storage", "_typed_storage", "data_ptr", "share_memory_",
 }  # fmt: skip
 # Metadata of a tensor. Programs read it so often that a recording must ignore it.
-FACTS = {
+METADATA = {
     "size", "dim", "numel", "stride", "is_floating_point", "is_contiguous", "element_size", "_set_grad_enabled", "__len__",
 }  # fmt: skip
 # Attributes that return tensors, or whose assignment gives a tensor other memory or another gradient.
@@ -197,7 +197,7 @@ def function_name(func: Callable[..., Any]) -> str:
 # Assignments of a gradient: the first by the program, the second by PyTorch.
 GRADIENT_GIVEN = ("grad =", "_grad =")
 # Functions that zero tensors in place; an optimizer's `zero_grad(set_to_none=False)` zeros a list of tensors.
-EMPTYING = ("zero_", "_foreach_zero_")
+ZEROING = ("zero_", "_foreach_zero_")
 
 
 @contextmanager

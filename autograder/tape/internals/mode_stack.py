@@ -166,20 +166,22 @@ def on_compiled_calls(entered: Callable[[], None], left: Callable[[], None]) -> 
     """
     with ExitStack() as stack:
 
-        def tell() -> None:
+        def report_calls() -> None:
             dynamo = sys.modules.get("torch._dynamo.eval_frame")
             for name in ("set_eval_frame", "_maybe_set_eval_frame"):
                 if hasattr(dynamo, name):
-                    stack.enter_context(replaced(dynamo, name, _telling(getattr(dynamo, name), entered, left)))
+                    stack.enter_context(replaced(dynamo, name, _reporting(getattr(dynamo, name), entered, left)))
 
         if "torch._dynamo.eval_frame" in sys.modules:
-            tell()
+            report_calls()
         else:
-            stack.enter_context(replaced(torch, "compile", _first(torch.compile, tell)))
+            stack.enter_context(replaced(torch, "compile", _first(torch.compile, report_calls)))
         yield
 
 
-def _telling(original: Callable[..., Any], entered: Callable[[], None], left: Callable[[], None]) -> Callable[..., Any]:
+def _reporting(
+    original: Callable[..., Any], entered: Callable[[], None], left: Callable[[], None]
+) -> Callable[..., Any]:
     """Return a function that sets the callback and reports the outermost compiled call.
 
     The same compiler frame begins and ends a call. Other code sets the callback in between: functions marked with

@@ -54,7 +54,7 @@ def names_saved_tensors() -> bool:
     return hasattr(torch.zeros(1, requires_grad=True).exp().grad_fn, "_raw_saved_result")
 
 
-def tells_storages_apart() -> bool:
+def distinguishes_storages() -> bool:
     """Return whether storage objects have an identifier."""
     return hasattr(torch.UntypedStorage(0), "_cdata")
 
@@ -75,7 +75,7 @@ SHORTCOMINGS: dict[Callable[[], bool], str] = {
         "support.saved_tensors|This PyTorch does not expose the saved tensors of a node, so explain cannot name the "
         "line that saved one and the line that modified it."
     ),
-    tells_storages_apart: Message(
+    distinguishes_storages: Message(
         "support.storages|This PyTorch does not distinguish storages, so memory shared through NumPy or DLPack is not named as such."
     ),
     sets_versions: Message(

@@ -142,7 +142,7 @@ class BackwardWatcher:
         state = self.state
         for root in call.roots:
             if isinstance(root, torch.Tensor):
-                self.links.link(self.links.meet(root), root)
+                self.links.link(self.links.track(root), root)
         nodes = nodes_below(call.roots, call.asked)
         visited = self._here.nodes = [state.graph.of[node] for node in nodes if node in state.graph.of]
         saves = [save for node in visited for save in node.saves if not save.freed]
@@ -154,7 +154,7 @@ class BackwardWatcher:
         roots = [state.graph.of.get(node_of(root)) for root in call.roots]
         state.current_step.forecast = forecast(roots, rooted=True)
         made = max(
-            (self.links.meet(root).step for root in call.roots if isinstance(root, torch.Tensor)), default=state.steps
+            (self.links.track(root).step for root in call.roots if isinstance(root, torch.Tensor)), default=state.steps
         )
         self._note_flow(call)
         state.backward_calls.append(BackwardCall.of(state.steps, made, visited, saves, state.shared_since))
@@ -163,8 +163,8 @@ class BackwardWatcher:
 
     def _note_flow(self, call: Backward) -> None:
         state = self.state
-        roots = [self.links.meet(root) for root in call.roots if isinstance(root, torch.Tensor)]
-        targets = [self.links.meet(target) for target in call.targets]
+        roots = [self.links.track(root) for root in call.roots if isinstance(root, torch.Tensor)]
+        targets = [self.links.track(target) for target in call.targets]
         nodes = [root.node for root in roots]
         state.flow.backward(call, targets, roots, nodes, state.writes, self.state.statements.here())
 
@@ -191,7 +191,7 @@ class BackwardWatcher:
         state.engine_depth -= 1
         state.calls += 1
         if call.error is None and not call.returns:
-            state.flow.fill([(target, self.links.meet(target)) for target in call.targets])
+            state.flow.fill([(target, self.links.track(target)) for target in call.targets])
         for node in self._here.nodes:
             state.current_step.freed += state.graph.release(node)
         for number, target in zip(call.numbers, call.targets, strict=True):
@@ -199,6 +199,6 @@ class BackwardWatcher:
                 state.targets[number] = known
             gradient = target.grad if target.is_leaf else None
             if gradient is not None:
-                tracked = self.links.meet(gradient)
+                tracked = self.links.track(gradient)
                 self.writes.check(tracked, gradient, "accumulate")
-                state.buffers[tracked.memory] = Buffer(self.links.meet(target), place)
+                state.buffers[tracked.memory] = Buffer(self.links.track(target), place)

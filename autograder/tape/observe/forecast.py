@@ -101,7 +101,7 @@ class BackwardCall:
 UNSEEN = BackwardCall(-1, -1, (), None, refused=False)  # a call before the observed part of the run
 
 
-def with_hindsight(steps: tuple[Step, ...], backward_calls: list[BackwardCall]) -> tuple[Step, ...]:
+def with_next_call(steps: tuple[Step, ...], backward_calls: list[BackwardCall]) -> tuple[Step, ...]:
     """Return the steps, each with the forecast of the next backward that the program called."""
     steps_with_forecast, waiting = [], iter(backward_calls)
     ahead = next(waiting, None)

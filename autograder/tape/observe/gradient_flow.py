@@ -16,7 +16,7 @@ from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
-from autograder.tape.run.graph_walk import standing
+from autograder.tape.run.graph_walk import autograd_flags
 from autograder.tape.run.storages import Memory
 
 NO_GRAD = "no_grad"
@@ -97,7 +97,7 @@ class GradientFlow:
         self.cuts: dict[tuple[Place, str], Cut] = {}
         self.calls: list[StartedBackward] = []
         self.reached: dict[int, TrackedTensor] = {}
-        self.held: dict[int, TrackedTensor] = {}
+        self.optimized: dict[int, TrackedTensor] = {}
         self.optimizer_at: Place | None = None
         self.updated_at: dict[int, Place] = {}
         self.missing: list[tuple[Place, TrackedTensor]] = []
@@ -107,7 +107,7 @@ class GradientFlow:
         self._of_memory: dict[Memory, Cut] = {}
         # The last value with a graph in each storage, or the last value that left it.
         self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
-        self.anew: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
+        self.new_leaves: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
         self.steps = OptimizerSteps()
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         self.last_call: StartedCall | None = None
@@ -144,22 +144,23 @@ class GradientFlow:
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
         if name in _NO_USE:
             return
-        asking = [source for tensor, source in zip(inputs, sources, strict=True) if standing(tensor)[0]]
-        computed = [pair for pair in results if standing(pair[0])[0] and not _is_new_leaf(pair[0], inputs)]
+        asking = [source for tensor, source in zip(inputs, sources, strict=True) if autograd_flags(tensor)[0]]
+        computed = [pair for pair in results if autograd_flags(pair[0])[0] and not _is_new_leaf(pair[0], inputs)]
         if computed:
             self.steps.use(sources, here)
             if name in _SUMS:
                 self._add(inputs, sources, here)
             self._remember(computed)
             self._join(sources, numbers, here)
-        elif asking and (results or _leaves(result)):
-            self._leave(self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here), results, result)
+        elif asking and (results or _returns_python_values(result)):
+            self._mark_detached(self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here), results, result)
         else:
-            cut = self.origin(sources) or (self._remade(results) if name in _MADE_OF_NUMBERS else None)
+            cut = self.origin(sources) or (self._cut_behind_new_tensor(results) if name in _MADE_OF_NUMBERS else None)
             if cut is not None:
-                if cut.place == here and _leaves(result) and not _is_array(result):  # such as h.detach().item()
+                # Such as h.detach().item().
+                if cut.place == here and _returns_python_values(result) and not _is_array(result):
                     self.cuts.setdefault((here, name), Cut(here, name, cut.sources))
-                self._leave(self._as_array(cut, here) if _is_array(result) else cut, results, result)
+                self._mark_detached(self._as_array(cut, here) if _is_array(result) else cut, results, result)
 
     def _follow_gradients(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
         """Note the values that are computed from a gradient: from the result of `autograd.grad`, or from `.grad`."""
@@ -186,7 +187,7 @@ class GradientFlow:
             if earlier.call.asked and not earlier.call.creates_graph and earlier.gradient.shape:
                 self.constants.setdefault(earlier.call.place, (earlier, here))
 
-    def begin_anew(self, leaf: TrackedTensor, here: Place) -> None:
+    def add_new_leaf(self, leaf: TrackedTensor, here: Place) -> None:
         """Process a tensor without a graph that no function returned. It may be in the storage of a value with a graph."""
         storage, value = self._computed.get(leaf.storage, (None, None))
         if storage is None or value is None or storage.expired():
@@ -197,7 +198,7 @@ class GradientFlow:
                 self._of_value[leaf.id] = cut or self._cut(VARIABLE, [value], here)
             return
         self._of_value[leaf.id] = cut or self._cut(NEW_LEAF, [value], here)
-        self.anew[leaf.id] = here
+        self.new_leaves[leaf.id] = here
 
     def _remember(self, computed: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
         # A weak reference keeps no bytes alive but prevents the reuse of the storage's identifier.
@@ -224,7 +225,7 @@ class GradientFlow:
         self._of_memory |= {tracked.memory: array for tracked, _ in cut.sources.values()}
         return array
 
-    def _leave(self, cut: Cut, results: list[Any], result: object) -> None:
+    def _mark_detached(self, cut: Cut, results: list[Any], result: object) -> None:
         self._remember(results)
         self._of_value |= {tracked.id: cut for _, tracked in results}
         numbers = result if isinstance(result, list) else [result]
@@ -237,7 +238,7 @@ class GradientFlow:
             if cut is not None and here not in cut.joined and len(cut.joined) < SOURCES:
                 cut.joined.append(here)
 
-    def _remade(self, results: list[Any]) -> Cut | None:
+    def _cut_behind_new_tensor(self, results: list[Any]) -> Cut | None:
         """Return the cut behind a tensor that was created from an array's memory or from numbers, or None."""
         for tensor, tracked in results:
             if tracked.memory in self._of_memory:
@@ -251,7 +252,7 @@ class GradientFlow:
         self, optimizer: torch.optim.Optimizer, parameters: list[tuple[torch.Tensor, TrackedTensor]], here: Place
     ) -> None:
         """Record the parameters that an optimizer will update, and whether gradients of a backward were lost before."""
-        self.held |= {tracked.id: tracked for _, tracked in parameters}
+        self.optimized |= {tracked.id: tracked for _, tracked in parameters}
         self.optimizer_at = self.optimizer_at or here
         self.updated_at |= {tracked.id: here for _, tracked in parameters}
         objects = self.steps.filled_objects()
@@ -316,10 +317,10 @@ _ONCE = Place("", 0, "")  # the gradient was used for an update and has not been
 
 def _is_new_leaf(result: torch.Tensor, inputs: list[Any]) -> bool:
     """Return whether a function returned a new leaf. `torch.tensor(h, requires_grad=True)` has no graph either."""
-    return standing(result) == (True, True) and all(result is not value for value in inputs)
+    return autograd_flags(result) == (True, True) and all(result is not value for value in inputs)
 
 
-def _leaves(result: object) -> bool:
+def _returns_python_values(result: object) -> bool:
     """Return whether a function returned values that are not a tensor: a number, a list of numbers, or an array."""
     number = isinstance(result, int | float) and not isinstance(result, bool) and math.isfinite(result)
     return number or isinstance(result, list) or _is_array(result)

@@ -25,7 +25,7 @@ from autograder.tape.observe.state import RunState
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.run.function_mode import tensors
-from autograder.tape.run.graph_walk import node_of, standing
+from autograder.tape.run.graph_walk import autograd_flags, node_of
 from autograder.tape.run.storages import address_of, elements_of, fingerprint
 
 
@@ -125,7 +125,7 @@ class Links:
     def __init__(self, state: RunState, watcher: MemoryWatcher):
         self.state, self.watcher = state, watcher
 
-    def meet(
+    def track(
         self, tensor: torch.Tensor, by: str | None = None, sources: tuple[TrackedTensor, ...] = (), *, link: bool = True
     ) -> TrackedTensor:
         """Return the tracked data of a tensor, which is added to the table if it is new."""
@@ -141,8 +141,8 @@ class Links:
             state.current_step.touch(new)
             self.watcher.begin(new.memory)
         if by is None and (tracked.leaf or not tracked.requires_grad):
-            state.flow.begin_anew(tracked, state.here())
-        if link and standing(tensor)[0]:
+            state.flow.add_new_leaf(tracked, state.here())
+        if link and autograd_flags(tensor)[0]:
             self.link(tracked, tensor, sources)
         return tracked
 
@@ -171,7 +171,7 @@ class Links:
         self.state.roots.consume(node)
         variable = getattr(node.node, "variable", None)
         if variable is not None:
-            node.tensor = self.meet(variable).id
+            node.tensor = self.track(variable).id
         near = tuple(tensor for tracked in sources if (tensor := tracked.ref()) is not None)
         for name, read, checked, stashed in kept_by(node.node, near):
             tensor = read()
@@ -204,7 +204,7 @@ class Links:
         state = self.state
         known, elements = state.tensors.get(tensor), elements_of(tensor)
         memory = known.memory if known and elements is tensor else state.memories.of(elements)
-        memory.witnesses.append(saved if isinstance(saved, weakref.ref) else weakref.ref(tensor))
+        memory.live_tensors.append(saved if isinstance(saved, weakref.ref) else weakref.ref(tensor))
         self.watcher.begin(memory, always=True)
         self.watcher.reach(memory)
         now = version_of(tensor)
@@ -224,12 +224,12 @@ class Links:
         if save.stale:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
             last = self.state.writes[-1] if self.state.writes else None
             if last is None or last.memory is not save.memory:
-                last = self._unheard_write(save)
+                last = self._unrecorded_write(save)
             save.writes_before, save.changed = last.index, last.changed
             last.harmed.append(save)
             self.state.graph.mark_invalid(save, self.state.steps)
 
-    def _unheard_write(self, save: TrackedSave) -> WriteEvent:
+    def _unrecorded_write(self, save: TrackedSave) -> WriteEvent:
         """Return a modification in the current line that no function mode received: by a scripted function, or under `torch.vmap`."""
         state = self.state
         write = WriteEvent(

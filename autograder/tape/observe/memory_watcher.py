@@ -9,7 +9,7 @@ from autograder.tape.run.storages import Memory
 
 # Size in bytes up to which the content of every storage is stored; larger ones only after a node saved a tensor in them.
 SMALL = 1 << 16
-EAGER = 128  # while fewer storages are watched, each small one is checked after every statement
+FEW_STORAGES = 128  # while fewer storages are watched, each small one is checked after every statement
 PATIENT = 1 << 16  # maximum number of statements between two checks of a storage that does not change
 
 # Checking n storages after each of n statements takes n² checks. A storage that does not change is therefore checked
@@ -85,7 +85,7 @@ class MemoryWatcher:
                 again.append((self.clock, number))
                 continue
             self.look(memory)
-            few = len(self._due) + len(again) < EAGER and memory.size <= SMALL and not memory.on_device
+            few = len(self._due) + len(again) < FEW_STORAGES and memory.size <= SMALL and not memory.on_device
             always = memory.exposed or number in self.focus or few
             memory.patience = 1 if always else min(2 * memory.patience, PATIENT)
             memory.next_look = self.clock + memory.patience - 1

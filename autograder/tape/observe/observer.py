@@ -28,7 +28,7 @@ from autograder.tape.observe.links import Links
 from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import names_in
 from autograder.tape.observe.state import Buffer, RunState
-from autograder.tape.observe.statements import Activation, Statements
+from autograder.tape.observe.statements import ActiveCall, Statements
 from autograder.tape.observe.tensors import FOREIGN, TrackedTensor
 from autograder.tape.observe.variables import LinesApart, Variables
 from autograder.tape.observe.writes import Writes
@@ -41,16 +41,16 @@ from autograder.tape.run.programs.program import Program
 # These functions modify running statistics without a change of the version counter (torch 2.13).
 UNCOUNTED = {"batch_norm", "instance_norm"}
 # Number of statements that are always checked; later ones are checked only after a call that was not ignored.
-EACH = 2_000
+ALWAYS_CHECKED = 2_000
 CALLS = 10_000  # number of PyTorch calls that are always processed; a statement may make many in a library
-UNSEEN = -2  # a number of calls that no function mode has
+NEVER_CHECKED = -2  # a number of calls that no function mode has
 # Number of statements between checks for scripted functions, each of which takes as long as 20 statements.
 SCRIPTED = 32
 # Number of statements in a row without a call, after which none is traced until the next call.
-QUIET = 100
+MAX_IDLE_STATEMENTS = 100
 
 
-def unseen(method: Callable[..., Any]) -> Callable[..., Any]:
+def isolated_from_program(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return the method with isolation from the program: function modes and tracers do not see it, and its errors are stored."""
 
     @wraps(method)
@@ -106,23 +106,24 @@ class Observer(Listener):
         self.lock, self._here = threading.RLock(), _ObservedThread()
         self.failure: Exception | None = None
         self.closed = False
-        self._each = math.inf if focus else EACH  # number of statements that are checked in any case
-        self._seen = UNSEEN  # number of calls that were not ignored, at the last check
-        self._quiet = 0  # number of statements since then
-        self._first, self._is_asleep = first, first > 0
+        # Number of statements that are checked in any case.
+        self._always_checked = math.inf if focus else ALWAYS_CHECKED
+        self._seen = NEVER_CHECKED  # number of calls that were not ignored, at the last check
+        self._idle_statements = 0  # number of statements since then
+        self._first, self._only_counts = first, first > 0
 
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Observe the code in the block, in this thread and in those that it starts."""
         functions = self._functions = self._here.functions = Functions(self._before, self._after)
-        functions.is_asleep = self._is_asleep
-        threads, heard = in_new_threads(self._thread), functions.recorded_calls()
+        functions.only_counts = self._only_counts
+        threads, calls = in_new_threads(self._thread), functions.recorded_calls()
         optimizers = around_optimizer_steps(self._optimizer_steps, self._optimizer_has_stepped)
         transforms, hooks = around_transforms(self._transform), replaced_hooks(self._packing)
         modes = replaced(torch.nn.Module, "train", self._switching(torch.nn.Module.train))
         recording = replaced(torch.set_grad_enabled, "__init__", self._recording(torch.set_grad_enabled.__init__))
         swaps = replaced(torch.utils, "swap_tensors", self._swapping(torch.utils.swap_tensors))
-        traced = self.statements.traced(begun=not self._is_asleep)
+        traced = self.statements.traced(begun=not self._only_counts)
         try:
             with (
                 readable_saved_tensors(),
@@ -134,7 +135,7 @@ class Observer(Listener):
                 optimizers,
                 threads,
                 functions,
-                heard,
+                calls,
                 traced,
             ):
                 yield
@@ -201,15 +202,15 @@ class Observer(Listener):
 
         return set_grad_enabled
 
-    @unseen
+    @isolated_from_program
     def _recording_left(self) -> None:
         self.state.flow.steps.stop_recording(self.statements.here())
 
-    @unseen
+    @isolated_from_program
     def _mode_left(self, module: torch.nn.Module) -> None:
         self.state.flow.steps.leave_training(module, self.statements.here())
 
-    @unseen
+    @isolated_from_program
     def _forget_tensors(self, *swapped: torch.Tensor) -> None:
         for tensor in swapped:
             self.state.tensors.forget(tensor)
@@ -222,55 +223,57 @@ class Observer(Listener):
     @contextmanager
     def _thread(self) -> Iterator[None]:
         """Observe a thread of the program. Its calls have no numbers, because their order differs between runs."""
-        self._each = math.inf  # another thread can modify memory at any time
+        self._always_checked = math.inf  # another thread can modify memory at any time
         functions = self._here.functions = Functions(self._before, lambda *call: self._after(*call[:-1], None))
         with functions, self.statements.traced():
             yield
 
     def _before(self, name: str, inputs: list[torch.Tensor]) -> bool:
         """Process a call, or return True if its line has worked on tensors that no graph reaches for `ROUNDS` rounds."""
-        is_long = self.state.steps >= self._each or (self._each == EACH and self._functions.heard >= CALLS)
+        is_long = self.state.steps >= self._always_checked or (
+            self._always_checked == ALWAYS_CHECKED and self._functions.counted >= CALLS
+        )
         if is_long and self._is_ignored(name, inputs):
             return True
-        self._go_on()
+        self._resume_tracing()
         self._call_begins(name, inputs)
         return False
 
-    def _go_on(self) -> None:
+    def _resume_tracing(self) -> None:
         """Trace statements again."""
         if self.statements.is_paused:
             self.statements.resume(sys._getframe(1))
 
-    @unseen
+    @isolated_from_program
     def _is_ignored(self, name: str, inputs: list[torch.Tensor]) -> bool:
         return self.apart.is_ignored(name, inputs)
 
-    @unseen
+    @isolated_from_program
     def _call_begins(self, name: str, inputs: list[torch.Tensor]) -> None:
         if is_tracing():
             return  # our reads would become a part of the traced graph
         self.apart.note_writes(self.writes)
-        met = [self.links.meet(tensor) for tensor in inputs]
-        self.state.flow.last_call = StartedCall(name, met, self.state.here())
+        tracked_inputs = [self.links.track(tensor) for tensor in inputs]
+        self.state.flow.last_call = StartedCall(name, tracked_inputs, self.state.here())
         if self.statements.threads:
-            self.state.under_way[threading.get_ident()] = [tracked.memory for tracked in met]
+            self.state.under_way[threading.get_ident()] = [tracked.memory for tracked in tracked_inputs]
         if name == "backward" and inputs and inputs[0].numel() != 1 and len(inputs) == 1:
             # Without a gradient argument, backward requires a scalar (`Tensor.backward`, PyTorch 2.13).
             self.state.current_step.forecast = Forecast("raises-backward")
 
-    @unseen
+    @isolated_from_program
     def _after(self, name: str, inputs: list[torch.Tensor], result: object, count: int | None) -> None:
         if is_tracing():
             return
         state, was_written, sources = self.state, False, []
         state.under_way.pop(threading.get_ident(), None)
         for tensor in inputs:
-            tracked = self.links.meet(tensor)
+            tracked = self.links.track(tensor)
             if name in EXPOSING:
                 self.watcher.expose(tracked.memory)
                 tracked.memory.capsule = tracked.memory.capsule or name == "__dlpack__"
             was_written = self.writes.check(tracked, tensor, name) or was_written
-            sources.append(self.links.meet(tensor))
+            sources.append(self.links.track(tensor))
             if state.engine_depth:
                 state.read_again.setdefault(tracked.memory, state.here())
         if name in UNCOUNTED or (not was_written and name.endswith("_") and not name.startswith("__")):
@@ -279,13 +282,13 @@ class Observer(Listener):
         results = tensors(result)
         written = results or (inputs[:1] if name == "__setitem__" else [])
         for tensor in results:
-            tracked = self.links.meet(tensor, name, tuple(sources), link=False)
+            tracked = self.links.track(tensor, name, tuple(sources), link=False)
             if tracked.event is None:
                 tracked.event = count
             if name in FOREIGN and name != "data":
                 self.watcher.expose(tracked.memory)
         for tensor in results:
-            tracked = self.links.meet(tensor)
+            tracked = self.links.track(tensor)
             self.links.link(tracked, tensor, tuple(sources))
             state.current_step.touch(tracked)
         if was_written:
@@ -295,7 +298,7 @@ class Observer(Listener):
         if name in GRADIENT_GIVEN and len(sources) == 2:
             self._buffer_given(*sources)
         if not state.engine_depth:
-            pairs = [(tensor, self.links.meet(tensor)) for tensor in written]
+            pairs = [(tensor, self.links.track(tensor)) for tensor in written]
             state.flow.on_operation(name, inputs, sources, result, pairs, state.here(), self._here.functions.numbers)
         if state.untracked.pending:
             state.untracked.used(inputs, written, self.statements.top, state.graph, state.here(), state.steps)
@@ -311,117 +314,121 @@ class Observer(Listener):
         given[leaf] = buffer
         state.buffers[buffer.memory] = Buffer(leaf, here)
 
-    def _statement_done(self, activation: Activation, complete: bool) -> None:
+    def _statement_done(self, active_call: ActiveCall, complete: bool) -> None:
         """Check a statement that has run. A check takes 100 µs, a line of Python 0.1 µs."""
         state = self.state
-        if state.steps >= self._each and self._functions.heard == self._seen and not self._can_be_modified():
+        if (
+            state.steps >= self._always_checked
+            and self._functions.counted == self._seen
+            and not self._can_be_modified()
+        ):
             state.skipped += complete
-            self.apart.count(activation, complete)
-            self._quiet += 1
+            self.apart.count(active_call, complete)
+            self._idle_statements += 1
             self.watcher.is_behind = True
-            if self._quiet >= QUIET:
+            if self._idle_statements >= MAX_IDLE_STATEMENTS:
                 self.statements.pause()
             return
-        self._seen, self._quiet = self._functions.heard, 0
-        self._look(activation, complete)
+        self._seen, self._idle_statements = self._functions.counted, 0
+        self._look(active_call, complete)
 
     def _can_be_modified(self) -> bool:
         """Return whether memory may be modified without a call: through a foreign alias, or by a scripted function."""
         if self.state.skipped % SCRIPTED == 0 and has_scripted_functions():
-            self._each = math.inf
-        return self._each == math.inf or self.watcher.has_foreign()
+            self._always_checked = math.inf
+        return self._always_checked == math.inf or self.watcher.has_foreign()
 
-    @unseen
-    def _look(self, activation: Activation, complete: bool) -> None:
+    @isolated_from_program
+    def _look(self, active_call: ActiveCall, complete: bool) -> None:
         if self._here.packing or is_tracing():
             return  # the node that saves is incomplete
         state = self.state
         self.apart.note_writes(self.writes)
-        self.apart.count(activation, complete)
-        state.place = place = self.statements.place_of(activation)
+        self.apart.count(active_call, complete)
+        state.place = place = self.statements.place_of(active_call)
         try:
             self.watcher.statement_done()
-            self.variables.read(activation)
-            if state.current_step.has_effects or (complete and not activation.declares):
-                state.close(place, activation.function, activation.depth)
+            self.variables.read(active_call)
+            if state.current_step.has_effects or (complete and not active_call.declares):
+                state.close(place, active_call.function, active_call.depth)
         finally:
             state.place = None
 
-    @unseen
-    def _function_called(self, activation: Activation) -> None:
+    @isolated_from_program
+    def _function_called(self, active_call: ActiveCall) -> None:
         """Name the arguments of a function, or the variables of a notebook.
 
         Earlier modifications, by a check that fills parameters or by earlier cells, are not attributed to any line.
         """
         state = self.state
-        if activation.function == "<module>" and activation.number > 1:
+        if active_call.function == "<module>" and active_call.number > 1:
             return  # a cell's last expression is a separate code object, and its variables come from the cell itself
         if not state.engine_depth:
             state.current_step.writes.clear()
-        if activation.function != "<module>":
-            self.variables.read(activation)
+        if active_call.function != "<module>":
+            self.variables.read(active_call)
             return
-        self.variables.leave_out_of_date(activation)
-        state.place = self.statements.place_of(activation)
-        self.variables.read(activation)
+        self.variables.leave_out_of_date(active_call)
+        state.place = self.statements.place_of(active_call)
+        self.variables.read(active_call)
         state.current_step.writes.clear()
         state.inherited, state.place = len(state.graph.nodes), None
 
-    def _function_left(self, activation: Activation) -> None:
-        if self.variables.is_innermost(activation):
-            self._forget(activation)
+    def _function_left(self, active_call: ActiveCall) -> None:
+        if self.variables.is_innermost(active_call):
+            self._forget(active_call)
 
-    @unseen
-    def _forget(self, activation: Activation) -> None:
-        self.variables.forget(activation)
+    @isolated_from_program
+    def _forget(self, active_call: ActiveCall) -> None:
+        self.variables.forget(active_call)
 
     def before_backward(self, call: Backward) -> None:
         """Check the saved tensors that backward will use."""
-        self._seen = UNSEEN
-        self._go_on()
-        if not self._is_asleep:
+        self._seen = NEVER_CHECKED
+        self._resume_tracing()
+        if not self._only_counts:
             self._backward_begins(call)
 
     def after_backward(self, call: Backward) -> None:
         """Record the effects of backward, or start to observe if the recorded part of the run begins here."""
-        self._go_on()
-        if not self._is_asleep:
+        self._resume_tracing()
+        if not self._only_counts:
             self._backward_ended(call)
             return
         self.state.skip_call()
         if self.state.calls == self._first:
-            self._is_asleep = self._here.functions.is_asleep = False
+            self._only_counts = self._here.functions.only_counts = False
             self.statements.resume(sys._getframe())
 
-    @unseen
+    @isolated_from_program
     def _backward_begins(self, call: Backward) -> None:
         self.apart.note_writes(self.writes)
         self.backwards.begin(call)
 
-    @unseen
+    @isolated_from_program
     def _backward_ended(self, call: Backward) -> None:
         self.backwards.end(call)
 
     def _optimizer_steps(self, optimizer: torch.optim.Optimizer) -> None:
-        if not self._is_asleep:
-            self._go_on()
+        if not self._only_counts:
+            self._resume_tracing()
             self._optimizer_begins(optimizer)
 
-    @unseen
+    @isolated_from_program
     def _optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None:
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        pairs = [(parameter, self.links.meet(parameter)) for parameter in parameters]
-        if any(tracked.id not in self.state.flow.held for _, tracked in pairs):
+        pairs = [(parameter, self.links.track(parameter)) for parameter in parameters]
+        if any(tracked.id not in self.state.flow.optimized for _, tracked in pairs):
             names = names_in(self.statements.frames)
             for parameter, tracked in pairs:
                 tracked.name, tracked.name_depth = names.get(id(parameter), tracked.name), 0
         self.state.flow.hold(optimizer, pairs, self.statements.here())
 
-    @unseen
+    @isolated_from_program
     def _optimizer_has_stepped(self, optimizer: torch.optim.Optimizer) -> None:
-        if not self._is_asleep:
+        if not self._only_counts:
             self.state.flow.steps.end_step(optimizer)
 
     def inside_engine(self) -> Any:
         """Observe the functions that hooks and custom backwards call."""
-        return self._here.functions.hearing()
+        return self._here.functions.enabled_again()

@@ -59,7 +59,7 @@ class OptimizerSteps:
         frozen: ids of the parameters that did not require grad at a step.
         used: by id of a parameter, the last line that computed with it and with another tensor.
         thrown_away: a parameter with an unused gradient, and the parameter that replaced it in its optimizer.
-        unheld: parameters with random values, and other leaves of one value whose gradient is filled before several
+        unoptimized: parameters with random values, and other leaves of one value whose gradient is filled before several
             steps, that neither an optimizer nor a module with a held parameter contains.
         read: ids of the tensors whose `.grad` a line of the user used.
         calls: for each step, the number of backward calls before it.
@@ -74,7 +74,7 @@ class OptimizerSteps:
         self.frozen: set[int] = set()
         self.used: dict[int, tuple[Place, TrackedTensor]] = {}
         self.thrown_away: list[tuple[TrackedTensor, TrackedTensor]] = []
-        self.unheld: dict[int, TrackedTensor] = {}
+        self.unoptimized: dict[int, TrackedTensor] = {}
         self.read: set[int] = set()
         self.calls: list[int] = []
         self.left_training: dict[Place, LeftTraining] = {}
@@ -143,7 +143,7 @@ class OptimizerSteps:
         self._stepped[id(optimizer)] = now
         if self.idle.get(id(optimizer), []) is not None:
             self._step, self._computed_at = (here, parameters, [fingerprint(tensor) for tensor, _ in parameters]), None
-        self._find_unheld()
+        self._find_unoptimized()
         self._find_left_training({id(tensor) for tensor, _ in parameters if tensor.grad is not None})
         self.calls.append(calls)
 
@@ -187,7 +187,7 @@ class OptimizerSteps:
             if depends and any(id(parameter) in updated for parameter in module.parameters()):
                 self.left_training.setdefault(switched.place, switched)
 
-    def _find_unheld(self) -> None:
+    def _find_unoptimized(self) -> None:
         """Search all optimizers and modules for the parameters with a gradient, to find those that no optimizer holds."""
         if self._passes == PASSES:
             return
@@ -210,7 +210,7 @@ class OptimizerSteps:
                 if inside & owned:
                     owned |= inside
         self._searched |= {tracked.id for tracked in asked.values()}
-        self.unheld |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
+        self.unoptimized |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
 
     def outlives(self, tracked: TrackedTensor) -> bool:
         """Return whether the gradient of a leaf is filled before several steps, so that no step makes it anew."""

@@ -16,7 +16,7 @@ from autograder.tape.observe.step_builder import StepBuilder, WriteEvent
 from autograder.tape.observe.tensors import Tensors, TrackedTensor
 from autograder.tape.observe.untracked import Untracked
 from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.graph_walk import standing
+from autograder.tape.run.graph_walk import autograd_flags
 from autograder.tape.run.storages import Memories, Memory
 
 # Maximum number of recorded statements; a longer run is observed to its end, but later statements are not recorded.
@@ -82,7 +82,7 @@ class RunState:
         """Return whether a node saved a tensor of this storage, or a tensor in it requires grad."""
         memory.saves = [save for save in memory.saves if not save.freed]
         living = (tracked.ref() for tracked in self.tensors.at(memory))
-        return bool(memory.saves) or any(tensor is not None and standing(tensor)[0] for tensor in living)
+        return bool(memory.saves) or any(tensor is not None and autograd_flags(tensor)[0] for tensor in living)
 
     @property
     def has_used_inherited(self) -> bool:
@@ -157,10 +157,10 @@ class RunState:
     def scope(self) -> tuple[str, ...]:
         """Return the modules and functions that are running, outermost first."""
         scope = []
-        for activation in self.statements.stack:
-            owner = activation.owner
+        for active_call in self.statements.stack:
+            owner = active_call.owner
             if isinstance(owner, torch.nn.Module):
                 scope.append(type(owner).__name__)
-            elif activation.depth:
-                scope.append(activation.function)
+            elif active_call.depth:
+                scope.append(active_call.function)
         return tuple(dict.fromkeys(scope))

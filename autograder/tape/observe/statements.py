@@ -45,7 +45,7 @@ def statements_of(file: str) -> dict[int, tuple[int, bool]]:
 
 
 @dataclass(eq=False)
-class Activation:
+class ActiveCall:
     """An active call of a user's function, and its current statement. `modules` are those whose tensors were named.
 
     Do not keep a reference to it (use its `number`): its frame refers to the user's variables, and backward copies a
@@ -71,12 +71,12 @@ class Activation:
 
 class _CallsOfThread(threading.local):
     def __init__(self) -> None:
-        self.stack: list[Activation] = []
+        self.stack: list[ActiveCall] = []
         self.is_paused = False
 
 
 class Statements:
-    """Calls `done(activation, complete)` after each statement of the user, and after the part of a statement before a call.
+    """Calls `done(active_call, complete)` after each statement of the user, and after the part of a statement before a call.
 
     `called` receives activations without a caller in the user's code: a function, or the text itself. `left` receives
     each function that has ended.
@@ -85,9 +85,9 @@ class Statements:
     def __init__(
         self,
         program: Program,
-        done: Callable[[Activation, bool], None],
-        left: Callable[[Activation], None],
-        called: Callable[[Activation], None],
+        done: Callable[[ActiveCall, bool], None],
+        left: Callable[[ActiveCall], None],
+        called: Callable[[ActiveCall], None],
     ):
         self.program, self.done, self.left, self.called = program, done, left, called
         self._starts: dict[str, dict[int, tuple[int, bool]]] = {}
@@ -112,7 +112,7 @@ class Statements:
             sys.settrace(before)
 
     @property
-    def stack(self) -> list[Activation]:
+    def stack(self) -> list[ActiveCall]:
         """The active calls of the user's functions in this thread, outermost first."""
         return self._here.stack
 
@@ -169,10 +169,10 @@ class Statements:
         file = frame.f_code.co_filename
         return file, self._starts_in(file).get(frame.f_lineno, (frame.f_lineno, False))[0]
 
-    def place_of(self, activation: Activation) -> Place:
-        """Return the first line of the current statement of an activation."""
-        frame = activation.frame
-        return place(self.program, activation.file, activation.line or frame.f_lineno or frame.f_code.co_firstlineno)
+    def place_of(self, active_call: ActiveCall) -> Place:
+        """Return the first line of the current statement of an active call."""
+        frame = active_call.frame
+        return place(self.program, active_call.file, active_call.line or frame.f_lineno or frame.f_code.co_firstlineno)
 
     @property
     def files(self) -> list[str]:
@@ -180,14 +180,14 @@ class Statements:
         return list(self._starts)
 
     @property
-    def top(self) -> Activation | None:
+    def top(self) -> ActiveCall | None:
         """The innermost active call of a user's function, or None."""
         return self.stack[-1] if self.stack else None
 
     @property
     def frames(self) -> list[FrameType]:
         """The frames of the active calls of the user's functions, outermost first."""
-        return [activation.frame for activation in self.stack]
+        return [active_call.frame for active_call in self.stack]
 
     def _call(self, frame: Any, event: Any, _argument: Any) -> Any:
         if not self._is_followed(frame.f_code) or event != "call":
@@ -225,7 +225,7 @@ class Statements:
         # priority.
         depth = parent.depth + (not inner) if parent else int(elsewhere)
         file = frame.f_code.co_filename
-        self.stack.append(Activation(next(self.entered), frame, function, depth, file, self._starts_in(file)))
+        self.stack.append(ActiveCall(next(self.entered), frame, function, depth, file, self._starts_in(file)))
 
     def _local(self, frame: Any, event: Any, _argument: Any) -> Any:
         stack = self._here.stack

@@ -19,7 +19,7 @@ class WriteEvent:
         exact: whether `place` is certainly the line of the modification, not only the line after which it was detected.
         swapped: whether the object received other memory, so that the old memory is unchanged.
         in_backward: whether a hook or a custom backward did it while the engine ran.
-        activation: number of the active call of a user's function.
+        active_call: number of the active call of a user's function.
         call: number of the backward call, if any.
         running: node of the custom Function whose backward did it, or None.
         shared: whether no function reported it, and other processes can write there.
@@ -40,7 +40,7 @@ class WriteEvent:
     harmed: list[TrackedSave] = field(default_factory=list)
     swapped: bool = False
     in_backward: bool = False
-    activation: int | None = None
+    active_call: int | None = None
     running: GraphNode | None = None
     call: int = -1
     shared: bool = False

@@ -12,7 +12,7 @@ import torch
 from autograder.tape.internals.tensor_fields import base_of, storage_number, version_of
 from autograder.tape.observe.nodes import TrackedSave
 from autograder.tape.recording.schema import Tensor, TensorState
-from autograder.tape.run.graph_walk import standing
+from autograder.tape.run.graph_walk import autograd_flags
 from autograder.tape.run.storages import Memories, Memory, address_of, extent_of
 
 # These functions create an alias with a new version counter; other aliases share the counter of their source (torch
@@ -79,7 +79,7 @@ class TrackedTensor:
 
     def state(self, tensor: torch.Tensor) -> TensorState | None:
         """Return the tensor's state if it changed since the last recorded one, or None."""
-        requires_grad, is_leaf = standing(tensor)
+        requires_grad, is_leaf = autograd_flags(tensor)
         self.leaf = self.leaf or (is_leaf and requires_grad)
         state = TensorState(self.id, version_of(tensor), requires_grad, is_leaf, self.node, values_text(tensor))
         if state == self.stated:
@@ -126,10 +126,10 @@ class Tensors:
             len(self.all), self._reference(tensor), memory, start, stop, counter, tuple(tensor.size()),
             str(tensor.dtype).removeprefix("torch."), by is not None and bool(sources),
             known_base.id if known_base else None, alias, (source, by) if source and by else None,
-            isinstance(tensor, torch.nn.Parameter), all(standing(tensor)),
+            isinstance(tensor, torch.nn.Parameter), all(autograd_flags(tensor)),
         )  # fmt: skip
         tracked.storage = storage
-        tracked.requires_grad = standing(tensor)[0]
+        tracked.requires_grad = autograd_flags(tensor)[0]
         tracked.pointer, tracked.itemsize = (address_of(tensor) or (0, 0))[0], tensor.element_size()
         self.all.append(tracked)
         self.of[id(tensor)] = tracked
@@ -164,7 +164,7 @@ class Tensors:
         tracked = self.of.pop(id(tensor), None)
         if tracked is not None:
             tracked.ref = weakref.ref(_Gone())
-            tracked.memory.witnesses[:] = [witness for witness in tracked.memory.witnesses if witness() is not tensor]
+            tracked.memory.live_tensors[:] = [live for live in tracked.memory.live_tensors if live() is not tensor]
 
     def moved_to_other_memory(self, tracked: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor:
         """Return the new tracked data of an object that `.data =`, `set_` or `resize_` gave other memory. Its counter stays."""

@@ -9,7 +9,7 @@ import torch
 
 from autograder.tape.internals.tensor_fields import base_of, is_view
 from autograder.tape.observe.nodes import Graph
-from autograder.tape.observe.statements import Activation
+from autograder.tape.observe.statements import ActiveCall
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
@@ -17,7 +17,7 @@ from autograder.tape.run.graph_walk import node_of
 
 
 @dataclass(eq=False)
-class Suspect:
+class UnrecordedWrite:
     """An unrecorded modification of a tensor whose `grad_fn` was `node`. `inside_custom` means that a custom forward used its values."""
 
     write: WriteEvent
@@ -35,8 +35,8 @@ class Untracked:
     """
 
     def __init__(self) -> None:
-        self.pending: list[Suspect] = []
-        self.used_writes: list[Suspect] = []
+        self.pending: list[UnrecordedWrite] = []
+        self.used_writes: list[UnrecordedWrite] = []
 
     def close(self) -> None:
         """Drop the references to nodes after the run."""
@@ -58,13 +58,13 @@ class Untracked:
                 continue
             base = base_of(tensor)
             if (base is None or not base.is_leaf) or swapped is not None:
-                self.pending.append(Suspect(write, tracked, node_of(tensor)))
+                self.pending.append(UnrecordedWrite(write, tracked, node_of(tensor)))
 
     def used(
         self,
         inputs: list[torch.Tensor],
         results: list[torch.Tensor],
-        top: Activation | None,
+        top: ActiveCall | None,
         graph: Graph,
         place: Place,
         step: int,
@@ -75,7 +75,7 @@ class Untracked:
         if recorded is None and not (top and is_custom_forward(top.frame)):
             return
         for suspect in list(self.pending):
-            if recorded is None and top and suspect.write.activation == top.number:
+            if recorded is None and top and suspect.write.active_call == top.number:
                 continue  # a custom forward may modify tensors, as long as no outside operation uses the new values
             tensor = suspect.tracked.ref()
             if tensor is None or not _still_holds(suspect, tensor):
@@ -91,7 +91,7 @@ class Untracked:
                     suspect.used_by = node.name
 
 
-def _still_holds(suspect: Suspect, tensor: torch.Tensor) -> bool:
+def _still_holds(suspect: UnrecordedWrite, tensor: torch.Tensor) -> bool:
     """Return whether the unrecorded values are still there, or were when a recorded in-place operation read them."""
     node = node_of(tensor)
     if node is None:

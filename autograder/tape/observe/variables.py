@@ -18,18 +18,18 @@ from autograder.tape.observe.links import Links
 from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import bindings
 from autograder.tape.observe.state import RunState
-from autograder.tape.observe.statements import Activation, place
+from autograder.tape.observe.statements import ActiveCall, place
 from autograder.tape.observe.tensors import FOREIGN, TrackedTensor
 from autograder.tape.observe.untracked import is_custom_forward
 from autograder.tape.observe.writes import Writes, written_through
 from autograder.tape.recording.schema import NameChange
-from autograder.tape.run.graph_walk import standing
+from autograder.tape.run.graph_walk import autograd_flags
 from autograder.tape.run.storages import Memory, address_of
 
 
 class _FramesOfThread(threading.local):
     def __init__(self) -> None:
-        self.frames: list[tuple[Activation, dict[str, int]]] = []
+        self.frames: list[tuple[ActiveCall, dict[str, int]]] = []
 
 
 class Variables:
@@ -41,39 +41,39 @@ class Variables:
         self._out_of_date: dict[str, weakref.ref[torch.Tensor]] = {}
 
     @property
-    def _frames(self) -> list[tuple[Activation, dict[str, int]]]:
+    def _frames(self) -> list[tuple[ActiveCall, dict[str, int]]]:
         return self._here.frames
 
-    def is_innermost(self, activation: Activation) -> bool:
+    def is_innermost(self, active_call: ActiveCall) -> bool:
         """Return whether the variables of this call were the last that were read."""
-        return bool(self._frames) and self._frames[-1][0] is activation
+        return bool(self._frames) and self._frames[-1][0] is active_call
 
-    def leave_out_of_date(self, activation: Activation) -> None:
+    def leave_out_of_date(self, active_call: ActiveCall) -> None:
         """Note the values of names from an earlier run of a cell that binds them before it reads them. No step reports these."""
-        space, bound = activation.frame.f_locals, names_bound_first(activation.frame.f_code)
+        space, bound = active_call.frame.f_locals, names_bound_first(active_call.frame.f_code)
         found = {name: space[name] for name in bound if isinstance(space.get(name), torch.Tensor)}
         self._out_of_date = {name: weakref.ref(tensor) for name, tensor in found.items()}
 
-    def read(self, activation: Activation) -> None:
+    def read(self, active_call: ActiveCall) -> None:
         """Record the changes in a frame: variables, and tensors that were modified or linked without a function call."""
-        known = self._known(activation)
+        known = self._known(active_call)
         if known is None:
             return
         now: dict[str, int] = {}
-        for name, tensor in bindings(activation.frame.f_locals, activation.modules):
+        for name, tensor in bindings(active_call.frame.f_locals, active_call.modules):
             noted = self._out_of_date.get(name)
             if noted is not None and noted() is tensor and self.state.tensors.get(tensor) is None:
                 continue
-            tracked = self.links.meet(tensor)
+            tracked = self.links.track(tensor)
             if not self.state.is_under_way(tracked.memory) and self.writes.check(tracked, tensor, ""):
                 write = self.state.writes[-1]
                 write.operation = written_through(write.place.text)[1]
-            tracked = self.links.meet(tensor)
-            if standing(tensor)[0]:
+            tracked = self.links.track(tensor)
+            if autograd_flags(tensor)[0]:
                 self.links.link(tracked, tensor)
             now[name] = tracked.id
-            if tracked.name is None or activation.depth < tracked.name_depth:
-                tracked.name, tracked.name_depth = name, activation.depth
+            if tracked.name is None or active_call.depth < tracked.name_depth:
+                tracked.name, tracked.name_depth = name, active_call.depth
         self._tell(known, now)
 
     def _tell(self, known: dict[str, int], now: dict[str, int]) -> None:
@@ -86,27 +86,27 @@ class Variables:
         for name in gone:
             del known[name]
 
-    def _known(self, activation: Activation) -> dict[str, int] | None:
+    def _known(self, active_call: ActiveCall) -> dict[str, int] | None:
         """Return the previous variables of a frame, or None if it is not the innermost (a generator that was resumed)."""
-        if self._frames and self._frames[-1][0] is activation:
+        if self._frames and self._frames[-1][0] is active_call:
             return self._frames[-1][1]
-        if any(known is activation for known, _ in self._frames):
+        if any(known is active_call for known, _ in self._frames):
             return None
         # A cell's last expression is a separate code object with the same variables.
-        same = self._frames and self._frames[-1][0].frame.f_locals is activation.frame.f_locals
+        same = self._frames and self._frames[-1][0].frame.f_locals is active_call.frame.f_locals
         names = self._frames.pop()[1] if same else {}
-        self._frames.append((activation, names))
+        self._frames.append((active_call, names))
         return names
 
     def close(self) -> None:
         """Drop the frames of the module that ran."""
         self._frames.clear()
 
-    def forget(self, activation: Activation) -> None:
+    def forget(self, active_call: ActiveCall) -> None:
         """Drop the variables of a call and list those of the caller that they hid; those of the program's module stay."""
         # An imported module has ended when its text has run; only the outermost one is the program's.
-        stays = activation.frame.f_code.co_name == "<module>" and len(self._frames) == 1
-        if not stays and self._frames and self._frames[-1][0] is activation:
+        stays = active_call.frame.f_code.co_name == "<module>" and len(self._frames) == 1
+        if not stays and self._frames and self._frames[-1][0] is active_call:
             _, gone = self._frames.pop()
             outer = self._frames[-1][1] if self._frames else {}
             self.state.current_step.names += [NameChange(name, outer.get(name)) for name in gone]
@@ -197,12 +197,12 @@ class LinesApart:
                     self._apart.add(tracked)
         return found
 
-    def count(self, activation: Activation, complete: bool) -> None:
+    def count(self, active_call: ActiveCall, complete: bool) -> None:
         """Count a round of a line."""
-        line = activation.file, activation.line
+        line = active_call.file, active_call.line
         if complete and line in self._rounds:
             self._rounds[line] += 1
-            self._within[line] = activation.function, activation.depth
+            self._within[line] = active_call.function, active_call.depth
 
     def note_writes(self, writes: Writes) -> None:
         """Record the modifications by ignored calls, each as a step of the last line that used the memory."""

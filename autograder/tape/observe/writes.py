@@ -197,7 +197,7 @@ class Writes:
         )  # fmt: skip
         top = state.statements.top
         if top is not None:
-            write.activation = top.number
+            write.active_call = top.number
             node = top.frame.f_locals.get("ctx") if write.in_backward else None
             if isinstance(node, torch.autograd.function.BackwardCFunction):
                 write.running = state.graph.of.get(node)

@@ -13,14 +13,14 @@ from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.excerpt import FEW, Scope, calls_beyond_error, excerpt_of, is_long
 from autograder.tape.oracle.gradient_comparison import (
     ROUNDING,
+    diverged_at,
     first_difference,
     gradients_of,
     loses_gradients,
-    parted_at,
 )
 from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
 from autograder.tape.recording.verdict_types import Excerpt
-from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import CompilingTookTooLong, Run, is_out_of_time, time_was_up
 from autograder.tape.run.runner import Runner
 from autograder.tape.run.snapshot import Snapshot
@@ -29,7 +29,7 @@ from autograder.tape.run.snapshot import Snapshot
 # optimizer's step is real, but not one as small as a sum whose terms cancel: other values of the output of a
 # log-softmax change no gradient if those of the loss sum to zero. If the bytes of no saved tensor changed, only
 # differences larger than rounding errors count.
-WITNESSED, UNWITNESSED = ROUNDING, 1e-3
+TOLERANCE_IF_CHANGED, TOLERANCE = ROUNDING, 1e-3
 
 # Shares of the remaining time: of the first run, and of the run with private copies after it.
 FIRST, SECOND = 0.4, 0.6
@@ -72,8 +72,8 @@ class Runs:
     @property
     def limit(self) -> float:
         """The largest relative difference between two gradients that counts as equal."""
-        witnessed = any(save.changed for save in self.observer.state.consumed)
-        return WITNESSED if witnessed else UNWITNESSED
+        is_changed = any(save.changed for save in self.observer.state.consumed)
+        return TOLERANCE_IF_CHANGED if is_changed else TOLERANCE
 
 
 def first_run(runner: Runner, scope: Scope) -> Run:
@@ -84,7 +84,7 @@ def first_run(runner: Runner, scope: Scope) -> Run:
     Raises:
         ProgramError: if the program cannot be run.
     """
-    budget = budget_in_force()
+    budget = current_budget()
     budget.stage = "running the program unchanged"
 
     def patient_run(compiles: bool) -> Run:
@@ -104,12 +104,12 @@ def all_runs(runner: Runner, plain: Run, scope: Scope) -> Runs:
     """Return the plain run with all others. The run that determines the outcome comes first, because time may be short."""
     runner = slower(runner)
     eager = repeated(runner, plain) if plain.compiled else plain
-    budget_in_force().stage = "comparing with copies of the saved tensors"
+    current_budget().stage = "comparing with copies of the saved tensors"
     copies, meant = _meant(runner, eager, scope)
     runs = _recorded(runner, eager, copies, meant, scope)
-    parted = parted_at(eager, meant, runs.limit)
+    parted = diverged_at(eager, meant, runs.limit)
     if parted is not None and not any(save.changed and save.call == parted for save in runs.observer.state.consumed):
-        meant = replace(meant, calls=meant.calls[:parted], is_cut=True, is_parted=True)
+        meant = replace(meant, calls=meant.calls[:parted], is_truncated=True, has_diverged=True)
         runs = _recorded(runner, eager, copies, meant, scope)
     return replace(runs, plain=plain, eager=eager) if plain.compiled else runs
 
@@ -121,7 +121,7 @@ def slower(runner: Runner) -> Runner:
 
 def repeated(runner: Runner, plain: Run, *, compiles: bool = False) -> Run:
     """Return another run of the unchanged program, as long as the plain one."""
-    return replace(runner, calls=len(plain.calls) if plain.is_cut else None).run_again(compiles=compiles)
+    return replace(runner, calls=len(plain.calls) if plain.is_truncated else None).run_again(compiles=compiles)
 
 
 def compiled_again(runner: Runner, runs: Runs) -> Runs:
@@ -132,8 +132,8 @@ def compiled_again(runner: Runner, runs: Runs) -> Runs:
 
 def _recorded(runner: Runner, plain: Run, copies: ClonedSavesRun, meant: Run, scope: Scope) -> Runs:
     """Return the runs with those that are recorded and traced."""
-    budget = budget_in_force()
-    excerpt = excerpt_of(plain, meant, scope) if is_long(plain, scope) or meant.is_parted else None
+    budget = current_budget()
+    excerpt = excerpt_of(plain, meant, scope) if is_long(plain, scope) or meant.has_diverged else None
     first, last = (excerpt.first - 1, _end(excerpt, plain)) if excerpt else (0, None)
     runner = replace(runner, calls=last)
     budget.stage = "recording"
@@ -159,7 +159,7 @@ def _observe(runner: Runner, first: int) -> tuple[Observer, Run]:
     observer = Observer(runner.program, first=first)
     observed = runner.run_again(observer)
     focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
-    if focus and observed.took < budget_in_force().left:
+    if focus and observed.took < current_budget().left:
         closer = Observer(runner.program, focus, first)
         again = runner.run_again(closer)
         if not is_out_of_time(again.error) and len(again.calls) >= len(observed.calls):
@@ -175,19 +175,19 @@ def _agree(plain: Run, meant: Run) -> bool:
 
 def _differ(plain: Run, meant: Run) -> bool:
     """Return whether a gradient of a run differs from the run with private copies of saved tensors."""
-    return first_difference(gradients_of(plain), gradients_of(meant), UNWITNESSED) is not None
+    return first_difference(gradients_of(plain), gradients_of(meant), TOLERANCE) is not None
 
 
 def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Run]:
     """Return the run with private copies. In a long program it ends after a few backward calls if one of these is harmed."""
-    left, seconds = budget_in_force().left, runner.seconds
+    left, seconds = current_budget().left, runner.seconds
 
     def run(most: int | None, *, keeps_leaves: bool = False) -> tuple[ClonedSavesRun, Run]:
         listener = ClonedSavesRun(LeafNames(runner.program.owns), keeps_leaves=keeps_leaves)
         limited = replace(runner, seconds=min(seconds, SECOND * left), calls=most)
         meant = limited.run_again(listener, patience=min(seconds, left))
-        if plain.is_cut and len(meant.calls) == len(plain.calls) and not meant.in_backward:
-            meant.error, meant.is_cut = None, True  # the plain run did not get as far as to this error
+        if plain.is_truncated and len(meant.calls) == len(plain.calls) and not meant.in_backward:
+            meant.error, meant.is_truncated = None, True  # the plain run did not get as far as to this error
         if keeps_leaves or not loses_gradients(gradients_of(plain), gradients_of(meant)):
             return listener, meant
         return run(most, keeps_leaves=True)
@@ -198,7 +198,7 @@ def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Ru
     if not is_long(plain, scope):
         is_slow = plain.error is not None and plain.took > SLOW * left
         return run(len(plain.calls) if is_slow else calls_beyond_error(plain.error, plain.calls))
-    whole = len(plain.calls) if plain.is_cut or plain.error is not None else None
+    whole = len(plain.calls) if plain.is_truncated or plain.error is not None else None
     if scope.shown is None and plain.error is None and len(plain.calls) > FEW:
         beginning = run(FEW)
         if _differ(plain, beginning[1]):
@@ -208,7 +208,7 @@ def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Ru
 
 def _end(excerpt: Excerpt, plain: Run) -> int | None:
     """Return the number of backward calls after which the recording ends, or None for the end of the run."""
-    return None if excerpt.last == excerpt.calls and not plain.is_cut else excerpt.last
+    return None if excerpt.last == excerpt.calls and not plain.is_truncated else excerpt.last
 
 
 def beginning_of(runner: Runner) -> tuple[Observer, Run]:

@@ -18,8 +18,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import CheckpointFunction
 
 from autograder.tape.internals.entry_points import (
-    EMPTYING,
     GRADIENT_GIVEN,
+    ZEROING,
     around_transforms,
     function_name,
     replaced,
@@ -95,8 +95,8 @@ class ClonedSavesRun(Listener):
 
 _ON_BUFFERS = {
     "__set__",
-    *EMPTYING,
-}  # the methods behind GRADIENT_GIVEN, and EMPTYING; most calls are of other functions
+    *ZEROING,
+}  # the methods behind GRADIENT_GIVEN, and ZEROING; most calls are of other functions
 
 
 class _Buffers(TorchFunctionMode):
@@ -133,7 +133,7 @@ class _Buffers(TorchFunctionMode):
         if name in GRADIENT_GIVEN and isinstance(args[1], torch.Tensor):
             self.given.add(id(args[1]))
             self.keep.append(args[1])  # so that Python does not reuse its id
-        if name in EMPTYING and args:
+        if name in ZEROING and args:
             written = tensors(args)
             leaves = [self._leaf_of(tensor) for tensor in written]
             if written and all(leaf is not None for leaf in leaves):

@@ -52,7 +52,7 @@ def is_long(plain: Run, scope: Scope) -> bool:
     if any(call.thread for call in plain.calls):
         return False
     is_much = len(plain.calls) > 1 and sum(call.nodes for call in plain.calls) > LONG
-    return scope.shown is not None or plain.is_cut or is_much
+    return scope.shown is not None or plain.is_truncated or is_much
 
 
 def calls_beyond_error(error: object, calls: Sized) -> int | None:
@@ -71,11 +71,13 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope) -> Excerpt:
     if decisive is None:
         decisive = _decisive(plain, cloned_saves)
     if decisive is None:
-        return Excerpt(calls, min(calls, checked), 1, min(SHOWN, calls), not plain.is_cut)
+        return Excerpt(calls, min(calls, checked), 1, min(SHOWN, calls), not plain.is_truncated)
     oldest = plain.calls[decisive].oldest if decisive < len(plain.calls) else None
     # The excerpt starts with the call that created the first node of the decisive call's graph.
     first = decisive if oldest is None else sum(call.ended <= oldest for call in plain.calls[:decisive])
-    return Excerpt(calls, min(calls, checked), first + 1, max(first, min(decisive, calls - 1)) + 1, not plain.is_cut)
+    return Excerpt(
+        calls, min(calls, checked), first + 1, max(first, min(decisive, calls - 1)) + 1, not plain.is_truncated
+    )
 
 
 def _asked(plain: Run, scope: Scope) -> int | None:

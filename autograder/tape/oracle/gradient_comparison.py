@@ -171,10 +171,14 @@ def _paired(left: _ByTarget, right: _ByTarget, lefts: list[int], rights: list[in
     odd = [left_key for left_key, theirs in pairs.items() if not _alike(left, right, left_key, theirs)]
     while odd:
         left_key = odd.pop()
-        twin = next((other for other in odd if _alike(left, right, left_key, pairs[other])), None)
-        if twin is not None:
-            pairs[left_key], pairs[twin] = pairs[twin], pairs[left_key]
-            odd = [other for other in odd if other != twin or not _alike(left, right, twin, pairs[twin])]
+        counterpart = next((other for other in odd if _alike(left, right, left_key, pairs[other])), None)
+        if counterpart is not None:
+            pairs[left_key], pairs[counterpart] = pairs[counterpart], pairs[left_key]
+            odd = [
+                other
+                for other in odd
+                if other != counterpart or not _alike(left, right, counterpart, pairs[counterpart])
+            ]
     return pairs
 
 
@@ -245,7 +249,7 @@ def first_difference(got: Gradients, true: Gradients, limit: float, pairs: dict[
     return None
 
 
-def parted_at(got: Run, true: Run, limit: float) -> int | None:
+def diverged_at(got: Run, true: Run, limit: float) -> int | None:
     """Return the index of the first backward call with other gradients if it started from other leaves, else None.
 
     Leaves differ without a wrong gradient if an optimizer such as Adam enlarged the rounding errors of earlier gradients.
@@ -255,8 +259,8 @@ def parted_at(got: Run, true: Run, limit: float) -> int | None:
     for number, (ours, theirs) in enumerate(zip(one.calls, other.calls, strict=False)):
         gaps = [gap(ours[index], theirs.get(pairs[index])) for index in ours if index in pairs]
         if max(gaps, default=0.0) > limit:
-            is_parted = rounded and set(got.calls[number].keys) != set(true.calls[number].keys)
-            return number if is_parted else None
+            has_diverged = rounded and set(got.calls[number].keys) != set(true.calls[number].keys)
+            return number if has_diverged else None
         rounded = rounded or any(gaps)
     return None
 

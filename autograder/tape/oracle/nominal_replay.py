@@ -20,7 +20,7 @@ from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import CallMode, input_tensors, tensors
-from autograder.tape.run.graph_walk import standing
+from autograder.tape.run.graph_walk import autograd_flags
 from autograder.tape.run.programs.program import Program
 
 HEAVY = 1 << 24  # largest number of bytes of all results; finite differences do not apply to a larger program
@@ -78,7 +78,7 @@ class NominalReplay(CallMode, Listener):
 
         with ExitStack() as stack:
             stack.enter_context(ClonedSavesRun().around(program))
-            stack.enter_context(own_hooks(_unheard_copy, lambda copy: copy))
+            stack.enter_context(own_hooks(_unrecorded_copy, lambda copy: copy))
             stack.enter_context(replaced_apply(self._inside))
             if not self.first:
                 for tensor in self.outside:  # restored when the run ends
@@ -178,7 +178,7 @@ class NominalReplay(CallMode, Listener):
     def _leaves(self, time: int, met: list[torch.Tensor]) -> None:
         """Store each leaf's value in the first run. In later runs, set it to its value at the same call, plus its shift."""
         for tensor in met:
-            if all(standing(tensor)) and id(tensor) not in self.known:
+            if all(autograd_flags(tensor)) and id(tensor) not in self.known:
                 self.known[id(tensor)] = len(self.leaves)
                 self.leaves.append(tensor)
                 if self.first:
@@ -245,10 +245,10 @@ class NominalReplay(CallMode, Listener):
 
     def inside_engine(self) -> Any:
         """Include the hooks and custom backwards that run in the engine."""
-        return self.hearing()
+        return self.enabled_again()
 
 
-def _unheard_copy(saved: torch.Tensor) -> torch.Tensor:
+def _unrecorded_copy(saved: torch.Tensor) -> torch.Tensor:
     with mode_paused():  # a copy that a backward call makes is neither a leaf nor a fixed value
         return saved.detach().clone()
 

@@ -15,7 +15,7 @@ import torch
 from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import replaced_apply
 from autograder.tape.observe.observer import Observer
-from autograder.tape.observe.untracked import Suspect
+from autograder.tape.observe.untracked import UnrecordedWrite
 from autograder.tape.oracle.finite_differences import (
     DerivativeAnswer,
     FiniteDifferences,
@@ -27,7 +27,7 @@ from autograder.tape.oracle.finite_differences import (
 )
 from autograder.tape.oracle.nominal_replay import NotApplicable
 from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.budget import current_budget
 from autograder.tape.run.engine import Listener
 from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.programs.program import Program
@@ -153,7 +153,7 @@ class UntrackedEffect:
         twice: custom Functions whose backward is right and has a wrong derivative; checked only if a gradient is wrong.
     """
 
-    suspects: list[Suspect] = field(default_factory=list)
+    suspects: list[UnrecordedWrite] = field(default_factory=list)
     wrong: set[tuple[int, int]] = field(default_factory=set)
     corrections: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
     note: str | None = None
@@ -183,7 +183,7 @@ def effect_of_untracked_writes(
     try:
         if any(node.is_custom for node in observer.state.graph.nodes):
             effect.functions = check_custom_functions(runner)
-        if (effect.suspects or asked) and _apply(effect, asked):
+        if (effect.suspects or asked) and _may_vary_losses(effect, asked):
             differences = FiniteDifferences(runner, _live(observer, effect.suspects))
             _vary(effect, differences, each_leaf=corrected)
             if effect.wrong and corrected:
@@ -199,7 +199,7 @@ def effect_of_untracked_writes(
     return effect
 
 
-def _apply(effect: UntrackedEffect, asked: bool) -> bool:
+def _may_vary_losses(effect: UntrackedEffect, asked: bool) -> bool:
     """Return whether to vary the losses: not if a custom backward is deliberately different from the derivative of its forward."""
     answers = {function.found.answer for function in effect.functions}
     inside = bool(effect.suspects) and all(suspect.inside_custom for suspect in effect.suspects)
@@ -231,10 +231,10 @@ def _vary(effect: UntrackedEffect, differences: FiniteDifferences, each_leaf: bo
 def _takes_long(differences: FiniteDifferences, derivatives: int, effect: UntrackedEffect) -> bool:
     """Return whether this number of derivatives takes more than its share of the remaining time."""
     share = SHARE_OF_WRITES if effect.suspects else SHARE
-    return 2 * derivatives * differences.each > share * budget_in_force().left
+    return 2 * derivatives * differences.each > share * current_budget().left
 
 
-def _live(observer: Observer, suspects: list[Suspect]) -> frozenset[int]:
+def _live(observer: Observer, suspects: list[UnrecordedWrite]) -> frozenset[int]:
     """Return the calls whose results are aliases through which the suspects modified memory."""
     memories = {suspect.write.memory for suspect in suspects}
     return frozenset(

@@ -123,7 +123,7 @@ class BrokenProgram:
         return [statement for statement in statements if {called(call) for call in calls(statement)} & functions]
 
     @cached_property
-    def savers(self) -> list[tuple[ast.stmt, str]]:
+    def saving_statements(self) -> list[tuple[ast.stmt, str]]:
         """The statements whose operation saved the modified tensor, each with the tensor's name."""
         found: dict[tuple[ast.stmt, str], None] = {}
         for harm in self.verdict.harms:

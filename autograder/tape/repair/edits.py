@@ -163,7 +163,7 @@ class EditableSource:
         return self.splice(ordered, 0, len(self.data))
 
 
-def every(kind: type[T], within: ast.AST) -> list[T]:
+def nodes_of_type(kind: type[T], within: ast.AST) -> list[T]:
     """Return all nodes of a type in a subtree, including its root."""
     return [node for node in ast.walk(within) if isinstance(node, kind)]
 

@@ -78,14 +78,14 @@ def trace(target: ast.expr) -> tuple[ast.expr | None, tuple[str, ...]]:
         elif isinstance(node, ast.Attribute) and node.attr in ALIASES:
             steps.append(node.attr)
             node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and passes_on(called(node)):
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and returns_alias(called(node)):
             steps.append(called(node))
             node = node.func.value
         else:
             return (node if is_path(node) else None), tuple(reversed(steps))
 
 
-def passes_on(method: str) -> bool:
+def returns_alias(method: str) -> bool:
     """Return whether the method returns a tensor with the memory of its owner: a view, or an in-place method."""
     return method in VIEWS or (method.endswith("_") and not method.startswith("_"))
 

@@ -15,13 +15,13 @@ from autograder.locale.translations import translatable
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope
 from autograder.tape.recording.verdict_types import Fix, Gradient, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
-from autograder.tape.repair.edits import EditableSource, as_diff, as_fix, every
+from autograder.tape.repair.edits import EditableSource, as_diff, as_fix, nodes_of_type
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 from autograder.tape.repair.kinds.aliases import is_no_grad
 from autograder.tape.repair.kinds.clones import bindings
 from autograder.tape.repair.search import DEEPER, Prove, Search
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
-from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.budget import current_budget
 from autograder.tape.run.programs.source_text import is_own_file
 
 
@@ -30,7 +30,7 @@ def ineffective_workarounds(program: BrokenProgram) -> Iterator[str]:
     if program.verdict.outcome not in ("raises-backward", "silently-wrong"):
         return
     seen = figures(program.verdict, program.verdict.gradients)
-    for node in every(ast.Call, program.source.tree):
+    for node in nodes_of_type(ast.Call, program.source.tree):
         if called(node) == "allow_mutation_on_saved_tensors":
             yield Message(
                 "cure.allow_mutation|Line {line}: allow_mutation_on_saved_tensors() does not detect every in-place "
@@ -119,7 +119,7 @@ def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
     """Return whether the modified variable was assigned from `.data`, in the last assignment above if there is one."""
     made = bindings(program.source, program.source.of(write.root))  # last first
     above = [statement for statement in made if statement.lineno < write.statement.lineno][:1] or made
-    return any(node.attr == "data" for statement in above for node in every(ast.Attribute, statement.value))
+    return any(node.attr == "data" for statement in above for node in nodes_of_type(ast.Attribute, statement.value))
 
 
 def is_under_no_grad(node: ast.AST) -> bool:
@@ -214,7 +214,7 @@ def _why_none(searches: list[Search]) -> str:
     count = sum(search.tried for search in searches)
     tried = counted_message(count, "fix.tried.one|{count} change was tried", "fix.tried|{count} changes were tried")
     tried = tried if count else Message("fix.none_applies|no known change applies")
-    if budget_in_force().is_spent:
+    if current_budget().is_spent:
         return Message(
             "fix.time_limit|The time limit was reached before a fix was verified: {tried}. Use `--budget` for more time.",
             tried=tried,

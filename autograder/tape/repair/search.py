@@ -31,7 +31,7 @@ from autograder.tape.repair.trial.meaning import (
 from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.repair.trial.trial_run import TrialRun, run_trial
-from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.budget import current_budget
 from autograder.tape.run.entropy import other_random_numbers
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.runner import SECONDS, Runner
@@ -41,7 +41,7 @@ DEEPER = 6  # number of sources with one fault less that are searched for a seco
 # Ratio of the durations of a proof and a trial, and the share of the remaining time that a proof may take.
 PROOF, ROOM = 8, 1 / 3
 RESERVE = 0.25  # share of the time that is reserved for proving changes of the computation
-ENDLESS = 5  # seconds, and times the longest run, after which a changed program is ended
+RUNAWAY_SECONDS = 5  # seconds, and times the longest run, after which a changed program is ended
 KEPT = 5  # maximum number of fixes that are offered
 CHANGING = 3  # maximum number of changes of the computation that are offered, if there is no fix
 STOPPED = Message(
@@ -72,7 +72,7 @@ class Search:
     known: Reference | None = None
     texts: set[str] = field(default_factory=set)
     tried: int = 0
-    time: float = field(default_factory=lambda: budget_in_force().left)
+    time: float = field(default_factory=lambda: current_budget().left)
     longest: float = 0.0
     changing: list[TriedChange] = field(default_factory=list)
     failing: list[TriedChange] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Search:
         source, plain, meant = self.factory.source, self.run(self.factory.source), self.meant()
         self.scope = self.scope_after(plain)
         if plain.error is not None:
-            meant.least, meant.until = len(plain.calls), time.monotonic() + MEANT * budget_in_force().left
+            meant.least, meant.until = len(plain.calls), time.monotonic() + MEANT * current_budget().left
         self.run(source, meant)
         if meant.is_enough(len(meant.calls)):
             self.scope = replace(self.scope, calls=len(meant.calls))
@@ -138,11 +138,11 @@ class Search:
 
     def run(self, text: str, trial: TrialRun | None = None) -> TrialRun:
         """Run a source within the scope, and return its results."""
-        before = budget_in_force().left
+        before = current_budget().left
         # A change can make a loop endless, or a thread wait forever.
-        limit = ENDLESS + ENDLESS * self.longest if self.longest and trial is None else SECONDS
+        limit = RUNAWAY_SECONDS + RUNAWAY_SECONDS * self.longest if self.longest and trial is None else SECONDS
         done = run_trial(Runner(self.factory.make(text), limit, self.scope.calls), trial or TrialRun())
-        self.longest = max(self.longest, before - budget_in_force().left)
+        self.longest = max(self.longest, before - current_budget().left)
         return done
 
     def verdict_of(self, text: str) -> Verdict:
@@ -200,18 +200,18 @@ class Search:
             if self.is_almost_late() or (working and self.is_time_to_prove()):
                 break
             reference = self.reference  # first, because it sets the length of the runs
-            budget_in_force().stage = f"trying changes ({self.tried} so far)"
+            current_budget().stage = f"trying changes ({self.tried} so far)"
             trial = self.run(changed)
             if trial.error is not None:
                 if trial.error != reference.plain.error and trial.error.startswith("RuntimeError:"):
                     failing.append(TriedChange(candidate, changed, 0, rank, LAST))
                 continue
             tried = TriedChange(candidate, changed, changed_lines(self.factory.source, changed), rank)
-            if found := self.weigh(tried, trial):
+            if found := self.classify(tried, trial):
                 (working if found.keeps_training else self.changing).append(found)
         return working, failing
 
-    def weigh(self, found: TriedChange, trial: TrialRun) -> TriedChange | None:
+    def classify(self, found: TriedChange, trial: TrialRun) -> TriedChange | None:
         """Return the change with a sentence on its difference in computation, or None if no sentence describes it."""
         candidate, reference = found.candidate, self.reference
         if hides_a_leaf(reference, trial):
@@ -268,16 +268,16 @@ class Search:
 
     def is_time_to_prove(self) -> bool:
         """Return whether to start the proofs: half of the time has passed, or a proof takes a large share of the remaining time."""
-        left = budget_in_force().left
+        left = current_budget().left
         return left < self.time / 2 or PROOF * self.longest > ROOM * left
 
     def is_almost_late(self) -> bool:
         """Return whether the remaining time is reserved for proving changes of the computation."""
-        return self.is_late() or (bool(self.changing) and budget_in_force().left < RESERVE * self.time)
+        return self.is_late() or (bool(self.changing) and current_budget().left < RESERVE * self.time)
 
     def is_late(self) -> bool:
         """Return whether the budget is spent."""
-        return budget_in_force().is_spent
+        return current_budget().is_spent
 
 
 def derivatives_answer(verdict: Verdict) -> str:

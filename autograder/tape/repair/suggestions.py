@@ -20,8 +20,8 @@ from autograder.tape.repair.edits import (
     as_diff,
     before,
     delete,
-    every,
     insert,
+    nodes_of_type,
     remove_header,
     replace,
 )
@@ -32,7 +32,7 @@ from autograder.tape.repair.kinds.order import calls_backward
 from autograder.tape.repair.repairs import can_be_imported, compared_part
 from autograder.tape.repair.search import Prove
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
-from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.budget import current_budget
 from autograder.tape.run.programs.program import Program
 
 TRIED = 8  # maximum number of changes that are run for a fault
@@ -61,7 +61,7 @@ def with_suggestions(verdict: Verdict, factory: ProgramFactory, scope: Scope, pr
     proof = (lambda program: prove(program, part)) if prove else None
     first, rest = verdict.graph_faults[:FAULTS], verdict.graph_faults[FAULTS:]
     faults = tuple(_with_diff(fault, factory, verdict, proof) for fault in first)
-    return with_values(verdict, graph_faults=faults + rest, runs=budget_in_force().runs)
+    return with_values(verdict, graph_faults=faults + rest, runs=current_budget().runs)
 
 
 def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, prove: Proof | None) -> GraphFault:
@@ -72,8 +72,8 @@ def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, pro
         holder = factory_of_import(factory.original, fault.place.file)
     alike = [one for one in verdict.graph_faults if (one.kind, one.place.file) == (fault.kind, fault.place.file)]
     for text in islice(_changed_texts(EditableSource(holder.source), fault, alike), TRIED):
-        is_run = prove is not None and not budget_in_force().is_spent
-        if prove is None or not is_run or _mends(prove(holder.make(text)), fault, verdict):
+        is_run = prove is not None and not current_budget().is_spent
+        if prove is None or not is_run or _fixes_fault(prove(holder.make(text)), fault, verdict):
             diff = as_diff(holder.written(holder.source), holder.written(text), holder.file)
             return with_values(fault, diff=diff, was_run=is_run)
     # The first fix explains an error without a change of its own.
@@ -81,7 +81,7 @@ def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, pro
     return with_values(fault, diff=fix.diff, was_run=True) if fix else fault
 
 
-def _mends(seen: Verdict, fault: GraphFault, verdict: Verdict) -> bool:
+def _fixes_fault(seen: Verdict, fault: GraphFault, verdict: Verdict) -> bool:
     """Return whether the changed program is correct, without this kind of fault and without a new one."""
     untrained = {tensor.name for other in seen.graph_faults for tensor in other.tensors if tensor.is_untrained}
     others = {other.kind for other in verdict.graph_faults} - {fault.kind}
@@ -116,7 +116,7 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
     here = _uncuts(source, at)
     for edits in (*([(*here[:1], *leaves), (*here, *leaves)] if leaves else []), *((edit,) for edit in here), here):
         yield tuple(edits)
-    for call in every(ast.Call, at):
+    for call in nodes_of_type(ast.Call, at):
         if called(call) in ("tensor", "as_tensor") and call.args:
             yield (replace(source, call, f"torch.stack({source.of(call.args[0])})"), *leaves)
     yield from ((*edits, *leaves) for edits in _outside_no_grad(source, at, fault))
@@ -182,7 +182,7 @@ def _update_in_place(source: EditableSource, at: ast.stmt, fault: GraphFault) ->
 
 def _retain(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Insert `h.retain_grad()` before the backward call above the line that reads `h.grad`."""
-    for node in every(ast.Attribute, at):
+    for node in nodes_of_type(ast.Attribute, at):
         for statement in _backwards(source, at) if node.attr == "grad" else ():
             yield (before(source, statement, f"{source.of(node.value)}.retain_grad()"),)
 
@@ -198,7 +198,11 @@ def _switch_back(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
     code = _CODE.search(fault.change)
     owners = [source.of(call.func.value) for call in calls(at) if isinstance(call.func, ast.Attribute)]
     function = getattr(source.scope(at), "name", None)
-    given = [source.of(call.args[0]) for call in every(ast.Call, source.tree) if called(call) == function and call.args]
+    given = [
+        source.of(call.args[0])
+        for call in nodes_of_type(ast.Call, source.tree)
+        if called(call) == function and call.args
+    ]
     texts = [code[1]] if code else [f"{owner}.train()" for owner in dict.fromkeys([*given, *owners])]
     for statement in _backwards(source, at):
         holders = [one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While | ast.FunctionDef)]
@@ -223,10 +227,10 @@ def _optimizers(source: EditableSource, fault: GraphFault) -> Iterator[tuple[ast
     """Yield the statements that make an optimizer whose `step()` is called, with the argument that has its parameters."""
     stepped = {
         ast.unparse(call.func.value)
-        for call in every(ast.Call, source.tree)
+        for call in nodes_of_type(ast.Call, source.tree)
         if isinstance(call.func, ast.Attribute) and call.func.attr == "step"
     }
-    for node in every(ast.Assign, source.tree):
+    for node in nodes_of_type(ast.Assign, source.tree):
         if isinstance(node.value, ast.Call) and node.value.args and ast.unparse(node.targets[0]) in stepped:
             yield node, node.value.args[0]
 
@@ -239,7 +243,7 @@ def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFaul
         users = [statement for statement in block[block.index(made) + 1 :] if name in ast.unparse(statement)]
         for root in ("", *roots):
             text = source.of(made)
-            if root and (old := next(iter(every(ast.Name, given)), None)) is not None:
+            if root and (old := next(iter(nodes_of_type(ast.Name, given)), None)) is not None:
                 text = source.apply_to(made, [replace(source, old, root)])
             yield from ((delete(source, made), before(source, user, text)) for user in users[:1])
 

@@ -81,7 +81,7 @@ class Budget:
         self.tell(f"{now - self.began:.0f} s: {self.stage or 'running'} (run {self.runs}{calls})")
 
     @contextmanager
-    def in_force(self) -> Iterator[Budget]:
+    def active(self) -> Iterator[Budget]:
         """Count every run in the block, and end it when this budget is spent."""
         before = _IN_FORCE.set(self)
         try:
@@ -93,6 +93,6 @@ class Budget:
 _IN_FORCE: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
-def budget_in_force() -> Budget:
+def current_budget() -> Budget:
     """Return the active budget, or a budget without a limit if no budget is active."""
     return _IN_FORCE.get() or Budget()

@@ -14,7 +14,7 @@ import torch
 from autograder.tape.internals.entry_points import replaced_engine
 from autograder.tape.internals.mode_stack import is_tracing, next_sequence_number, sequence_number
 from autograder.tape.internals.tensor_fields import mode_paused
-from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.budget import current_budget
 from autograder.tape.run.child_processes import ChildProcesses, in_new_threads, report_backward
 from autograder.tape.run.graph_walk import leaves_among, nodes_below
 from autograder.tape.run.programs.program import Program
@@ -172,7 +172,7 @@ class _EngineOfThread(threading.local):
 def _observed_calls(
     listener: Listener, calls: list[Backward], here: _EngineOfThread, original: Callable[..., Any], most: int | None
 ) -> Callable[..., Any]:
-    budget = budget_in_force()
+    budget = current_budget()
 
     def run(
         outputs: Any, grad_tensors: Any, keep_graph: Any, create_graph: Any, inputs: Any, *args: Any, **kwargs: Any

@@ -138,7 +138,7 @@ def _clock(read: Callable[[], Any], readings: Readings) -> Callable[[], Any]:
     """Return a clock that repeats the readings of the first run, and continues with `read` after the last one."""
     asked: dict[tuple[str, str, str], int] = {}
 
-    def told(*args: Any, **kwargs: Any) -> Any:
+    def repeated(*args: Any, **kwargs: Any) -> Any:
         code = sys._getframe(1).f_code
         key = (read.__name__, code.co_filename, code.co_name)
         known, number = readings.setdefault(key, []), asked.get(key, 0)
@@ -150,7 +150,7 @@ def _clock(read: Callable[[], Any], readings: Readings) -> Callable[[], Any]:
             known.append(reading)
         return reading
 
-    return told
+    return repeated
 
 
 class _Calendar(type):
@@ -184,7 +184,7 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
 
 
 @dataclass(frozen=True)
-class Printed:
+class CapturedOutput:
     """The output of a program so far."""
 
     output: io.StringIO
@@ -192,7 +192,7 @@ class Printed:
 
 
 @contextmanager
-def isolated_globals(seeded: bool = True, readings: Readings | None = None) -> Iterator[Printed]:
+def isolated_globals(seeded: bool = True, readings: Readings | None = None) -> Iterator[CapturedOutput]:
     """Seed all generators and restore global state that a program may change: generators, modes, dtype, arguments, directory, streams.
 
     Yields the output of the block.
@@ -219,7 +219,7 @@ def isolated_globals(seeded: bool = True, readings: Readings | None = None) -> I
     try:
         with (
             entropy,
-            _silence() as printed,
+            _captured_output() as printed,
             torch.inference_mode(False),
             torch.enable_grad(),
             warnings.catch_warnings(),
@@ -244,7 +244,7 @@ def isolated_globals(seeded: bool = True, readings: Readings | None = None) -> I
 
 
 @contextmanager
-def _silence() -> Iterator[Printed]:
+def _captured_output() -> Iterator[CapturedOutput]:
     """Capture the output of the block, yield it, and give the block an empty input."""
     stdin, sys.stdin = sys.stdin, io.StringIO("")
     try:
@@ -254,6 +254,6 @@ def _silence() -> Iterator[Printed]:
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
-            yield Printed(output, errors)
+            yield CapturedOutput(output, errors)
     finally:
         sys.stdin = stdin

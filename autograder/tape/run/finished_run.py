@@ -13,7 +13,7 @@ from autograder.tape.internals.tensor_fields import has_values
 from autograder.tape.recording.verdict_types import Place, Problem, line_of
 from autograder.tape.run.child_processes import Children
 from autograder.tape.run.engine import Backward
-from autograder.tape.run.entropy import Printed
+from autograder.tape.run.entropy import CapturedOutput
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.time_limit import TimeUp
 
@@ -34,7 +34,7 @@ def is_out_of_time(error: BaseException | None) -> bool:
     return isinstance(error, ProgramError) and isinstance(error.__cause__, TimeUp)
 
 
-def refuse_exit(run: Run, printed: Printed) -> None:
+def raise_if_exited(run: Run, printed: CapturedOutput) -> None:
     """Check that the program did not exit with a status other than 0, or before any backward call.
 
     Exit status 0 after a backward call counts as the end of the program. The last line of its error output, for example
@@ -69,7 +69,7 @@ def refuse_exit(run: Run, printed: Printed) -> None:
     ) from None
 
 
-def refuse(run: Run, given: str, in_compiler: bool, partial: bool) -> None:
+def raise_if_unusable(run: Run, given: str, in_compiler: bool, partial: bool) -> None:
     """Check that the run allows a statement about gradients.
 
     Args:
@@ -129,8 +129,8 @@ class Run:
         final: copy of each target's `.grad` at the end, by the target's number.
         compiled: whether functions made by `torch.compile` ran compiled.
         gave_up_compiling: whether they ran eagerly because compilation took too long.
-        is_cut: whether the run ended before the program did; `calls` are the complete backward calls.
-        is_parted: whether calls were left out because they started from other parameters than those of the plain run.
+        is_truncated: whether the run ended before the program did; `calls` are the complete backward calls.
+        has_diverged: whether calls were left out because they started from other parameters than those of the plain run.
         took: duration in seconds.
         children: the processes that it started.
         warned: PyTorch's warnings about gradients, each with the file and the line of the user's code.
@@ -147,8 +147,8 @@ class Run:
     final: dict[int, torch.Tensor | None] = field(default_factory=dict)
     compiled: bool = False
     gave_up_compiling: bool = False
-    is_cut: bool = False
-    is_parted: bool = False
+    is_truncated: bool = False
+    has_diverged: bool = False
     took: float = 0.0
     children: Children = Children()
     warned: dict[str, tuple[str, int]] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from autograder.tape.internals.entry_points import FACTS, function_name, replaced
+from autograder.tape.internals.entry_points import METADATA, function_name, replaced
 
 
 def tensors(value: object, depth: int = 3) -> list[torch.Tensor]:
@@ -51,8 +51,8 @@ class CallMode(TorchFunctionMode):
             self._handling -= 1
 
     @contextmanager
-    def hearing(self) -> Iterator[None]:
-        """Listen in the block even while a call is handled, when PyTorch disables the mode: a user's hooks run inside `backward`."""
+    def enabled_again(self) -> Iterator[None]:
+        """Enable the mode in the block even while a call is handled, when PyTorch disables it: a user's hooks run inside `backward`."""
         if not self._handling:
             yield
             return
@@ -72,9 +72,9 @@ class Functions(CallMode):
 
     Attributes:
         count: number of calls, which is the same in each run of a deterministic program.
-        heard: number of calls that were not ignored, and can have changed something.
+        counted: number of calls that were not ignored, and can have changed something.
         numbers: floats among the arguments of the last call.
-        is_asleep: whether calls are only counted.
+        only_counts: whether calls are only counted.
     """
 
     def __init__(
@@ -82,18 +82,18 @@ class Functions(CallMode):
     ):
         super().__init__()
         self.before, self.after = before, after
-        self.count, self.heard = -1, 0
+        self.count, self.counted = -1, 0
         self.numbers: list[float] = []
-        self.is_asleep = False
+        self.only_counts = False
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1
-        if self.is_asleep:
+        if self.only_counts:
             with self.handled():
                 return func(*args, **(kwargs or {}))
         count, name, options = self.count, function_name(func), kwargs or {}
-        if not name or name in FACTS:
-            self.heard += getattr(func, "__name__", "") == "__set__"
+        if not name or name in METADATA:
+            self.counted += getattr(func, "__name__", "") == "__set__"
             return func(*args, **options)
         self._handling += 1
         try:
@@ -101,7 +101,7 @@ class Functions(CallMode):
             if "out" in options:
                 inputs[:0] = tensors(options["out"])
             is_ignored = self.before(name, inputs)
-            self.heard += not is_ignored
+            self.counted += not is_ignored
             result = func(*args, **options)
             if is_ignored and not any([tensor.requires_grad for tensor in tensors(result)]):
                 return result
@@ -117,8 +117,8 @@ class Functions(CallMode):
         original = torch.Tensor.set_
 
         @wraps(original)
-        def heard(*args: Any, **kwargs: Any) -> Any:
+        def recorded(*args: Any, **kwargs: Any) -> Any:
             return self.__torch_function__(original, (), args, kwargs)
 
-        with replaced(torch.Tensor, "set_", heard):
+        with replaced(torch.Tensor, "set_", recorded):
             yield

@@ -17,7 +17,7 @@ def node_of(root: Any) -> Any:
         return None
 
 
-def standing(tensor: torch.Tensor) -> tuple[bool, bool]:
+def autograd_flags(tensor: torch.Tensor) -> tuple[bool, bool]:
     """Return whether a tensor requires grad, and whether it is a leaf."""
     try:
         # A view made under no_grad claims to be a leaf that requires grad, like its base (PyTorch 2.13), but receives

@@ -21,11 +21,11 @@ from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
 from autograder.tape.internals.mode_stack import compiled_calls, eager_calls, is_compiler_file, is_compiling
 from autograder.tape.internals.tensor_fields import mode_paused
-from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.budget import current_budget
 from autograder.tape.run.child_processes import process_groups_kept, track_child_processes
 from autograder.tape.run.engine import Backward, LastCall, Listener, summed, watched
 from autograder.tape.run.entropy import isolated_globals
-from autograder.tape.run.finished_run import Run, refuse, refuse_exit
+from autograder.tape.run.finished_run import Run, raise_if_exited, raise_if_unusable
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.snapshot import Snapshot
@@ -36,7 +36,7 @@ _PAGES = Path("/proc/self/statm")
 
 
 @contextmanager
-def memory_given_back() -> Iterator[None]:
+def garbage_collected() -> Iterator[None]:
     """Collect garbage after the block if it left much memory."""
     before = resident_bytes()
     try:
@@ -100,12 +100,12 @@ class Runner:
             ProgramError: if the program cannot be run here (it reads input, exits with a status, does not end, or needs
                 a device or memory that is not available).
         """
-        program, budget = self.program, budget_in_force()
+        program, budget = self.program, current_budget()
         limit, waits = budget.begin_run(self.seconds), min(patience, budget.left)
         compiling = compiled_calls() if compiles else eager_calls()
         world = isolated_globals(program.seeded, budget.readings)
         with (
-            process_groups_kept(), memory_given_back(), _restored(program), world as printed, compiling as compiled,
+            process_groups_kept(), garbage_collected(), _restored(program), world as printed, compiling as compiled,
             _gradient_warnings(program) as warned,
         ):  # fmt: skip
             run = self.run_live(listener, limit, waits)
@@ -116,9 +116,9 @@ class Runner:
             _let_go(run.error)
         if partial and isinstance(run.error, TimeUp):
             _keep_complete(run)
-        refuse_exit(run, printed)
+        raise_if_exited(run, printed)
         given = budget.given(max(self.seconds, patience), max(limit, waits))
-        refuse(run, given, in_compiler, partial)
+        raise_if_unusable(run, given, in_compiler, partial)
         return run
 
     def run_again(self, listener: Listener | None = None, *, compiles: bool = False, patience: float = 0.0) -> Run:
@@ -240,14 +240,14 @@ def _ended_early(run: Run) -> Iterator[None]:
     try:
         yield
     except LastCall:
-        run.is_cut = True
+        run.is_truncated = True
 
 
 def _keep_complete(run: Run) -> None:
     """Reduce a run that ran out of time to its complete backward calls, if it has any."""
     complete = [call for call in run.calls if not isinstance(call.error, TimeUp)]
     if complete:
-        run.calls, run.error, run.is_cut = complete, None, True
+        run.calls, run.error, run.is_truncated = complete, None, True
         run.file, run.line, run.in_backward = "", None, False
 
 

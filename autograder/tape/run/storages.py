@@ -34,7 +34,7 @@ class Memory:
         capsule: whether it was exposed through DLPack.
         saves: the saved tensors in it (`TrackedSave`) that are unchanged.
         on_device: whether it is the memory of a GPU or another device, which has to be copied to be read.
-        witnesses: functions that return a tensor in it, or None if it was freed; the address may be read only if a
+        live_tensors: functions that return a tensor in it, or None if it was freed; the address may be read only if a
             tensor exists.
     """
 
@@ -47,7 +47,7 @@ class Memory:
     capsule: bool = False
     next_look: int = 0
     patience: int = 1
-    witnesses: list[Callable[[], torch.Tensor | None]] = field(default_factory=list)
+    live_tensors: list[Callable[[], torch.Tensor | None]] = field(default_factory=list)
     saves: list[Any] = field(default_factory=list)
     on_device: bool = False
 
@@ -57,19 +57,19 @@ class Memory:
         return self.size > CHECKSUMMED
 
     def alive(self) -> bool:
-        """Return whether a tensor still has this address. Remove the witnesses of freed or moved tensors."""
-        while self.witnesses:
-            tensor = self.witnesses[-1]()
+        """Return whether a tensor still has this address. Remove the entries of freed or moved tensors."""
+        while self.live_tensors:
+            tensor = self.live_tensors[-1]()
             if tensor is not None and address_of(tensor) == (self.address, self.size):
                 return True
-            self.witnesses.pop()
+            self.live_tensors.pop()
         return False
 
     def read(self) -> bytes | int | None:
         """Return the current content, or None if it cannot be read now. Call it only while `alive()`."""
         if not self.on_device:
             return _content_at(self.address, self.size)
-        tensor = self.witnesses[-1]() if self.alive() else None
+        tensor = self.live_tensors[-1]() if self.alive() else None
         return None if tensor is None else _content_on_device(tensor, 0, self.size)
 
     def look(self) -> tuple[int, int] | None:
@@ -213,7 +213,7 @@ class Memories:
             known.on_device = not is_on_host(tensor)
         elif known.size < size:
             known.size, known.content = size, None  # resized in place
-        known.witnesses.append(weakref.ref(tensor))
+        known.live_tensors.append(weakref.ref(tensor))
         return known
 
     def _new(self, address: int, size: int) -> Memory:

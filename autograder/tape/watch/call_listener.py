@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from autograder.tape.internals.entry_points import EXPOSING, FACTS, function_name
+from autograder.tape.internals.entry_points import EXPOSING, METADATA, function_name
 from autograder.tape.internals.mode_stack import is_active, next_sequence_number, push_mode, remove_mode
 from autograder.tape.internals.tensor_fields import mode_paused, read_version, storage_number
 from autograder.tape.observe.tensors import FOREIGN
@@ -195,10 +195,10 @@ class WriteLog:
 
 # These may modify memory without a change of its version counter, now or later: running statistics, shared memory
 # (PyTorch 2.13).
-EXPOSES = {*EXPOSING, "batch_norm", "instance_norm"}
-SHARES = {*FOREIGN} - {"data"}
+EXPOSING_FUNCTIONS = {*EXPOSING, "batch_norm", "instance_norm"}
+SHARING_FUNCTIONS = {*FOREIGN} - {"data"}
 # These modify memory without a change of its version counter (PyTorch 2.13).
-UNCOUNTED = ("data =", "set_", "_fused_")
+UNCOUNTED_WRITES = ("data =", "set_", "_fused_")
 
 
 class CallListener(TorchFunctionMode):
@@ -229,7 +229,7 @@ class CallListener(TorchFunctionMode):
         name = self._names.get(func)
         if name is None:
             name = function_name(func)
-            name = self._names[func] = "" if name in FACTS else name
+            name = self._names[func] = "" if name in METADATA else name
         if not name or not self.open:
             return func(*args, **kwargs) if kwargs else func(*args)
         written = self._versions(name, args, kwargs)
@@ -243,7 +243,7 @@ class CallListener(TorchFunctionMode):
                     self.made(result if result is not None else args[:1], before)
             if written:
                 self._compare(written, name, sys._getframe(1))
-            if name in SHARES:
+            if name in SHARING_FUNCTIONS:
                 frame = sys._getframe(1)
                 for tensor in tensors(result):
                     storage = storage_of(tensor)
@@ -272,7 +272,7 @@ class CallListener(TorchFunctionMode):
             return []
 
     def _compare(self, written: list[tuple[Tensor, int]], name: str, frame: FrameType) -> None:
-        uncounted, exposes = name.startswith(UNCOUNTED), name in EXPOSES
+        uncounted, exposes = name.startswith(UNCOUNTED_WRITES), name in EXPOSING_FUNCTIONS
         for tensor, before in written:
             version = version_or_zero(tensor)
             if version != before or uncounted or exposes:

@@ -55,7 +55,7 @@ def is_silent(harm: Harm) -> bool:
 
 def _sentence(harm: Harm) -> str:
     through = f" through {harm.through}" if harm.through else ""
-    kept = f"{harm.saved_by} kept it at {_where(harm.saved_at)}" if harm.saved_at.line else _unheard(harm)
+    kept = f"{harm.saved_by} kept it at {_where(harm.saved_at)}" if harm.saved_at.line else _outside_watch(harm)
     if harm.mutated_at:
         write = f"was written{through} at {'; '.join(map(_where, harm.mutated_at))}"
     else:
@@ -63,7 +63,7 @@ def _sentence(harm: Harm) -> str:
     return f"{harm.tensor}, which backward needs, {write}. {kept}{_versions(harm)}."
 
 
-def _unheard(harm: Harm) -> str:
+def _outside_watch(harm: Harm) -> str:
     return f"{harm.saved_by} kept it outside the watch (before it began, or in compiled code)"
 
 
@@ -240,7 +240,7 @@ class PostMortem:
         harms = dict.fromkeys(self.harm(kept, COUNTED_WRITE, changed=True) for kept in refused)
         hidden = self._hidden(roots, asked)
         return tuple(
-            harms or self._by_version(now, then, hidden) or self._unheard(roots, asked, now, then, message_of(error))
+            harms or self._by_version(now, then, hidden) or self._unlogged(roots, asked, now, then, message_of(error))
         )
 
     def freed_by(
@@ -376,7 +376,7 @@ class PostMortem:
         number = sequence_number(node)
         return next((place for log in self.nodes if (place := log.find(number))), (UNKNOWN, 0))
 
-    def _unheard(self, roots: tuple[Any, ...], asked: tuple[Any, ...], now: int, then: int, error: str) -> list[Harm]:
+    def _unlogged(self, roots: tuple[Any, ...], asked: tuple[Any, ...], now: int, then: int, error: str) -> list[Harm]:
         """Return the harm for the first saved tensor in a list that matches the error, if its modification was not logged."""
         for node in nodes_below(roots, asked):
             for kept in self.kept(node):

@@ -234,7 +234,7 @@ class WatchSession:
                 with_closures=False,
             )
         )
-        enter(around_zero_grad(self._aside))
+        enter(around_zero_grad(self._paused_zero_grad))
         enter(in_new_threads(self._new_thread))
 
     def remove(self) -> None:
@@ -278,7 +278,7 @@ class WatchSession:
 
         return tell
 
-    def _aside(self, call: Callable[[], None]) -> None:
+    def _paused_zero_grad(self, call: Callable[[], None]) -> None:
         listener = self.listeners.get(threading.get_ident())
         if listener is None or listener.absent():
             return call()
@@ -290,18 +290,18 @@ class WatchSession:
 
     def _applied(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._unheard(lambda: original(function, *args, **kwargs), "apply", args, sys._getframe(1))
+            return self._logged(lambda: original(function, *args, **kwargs), "apply", args, sys._getframe(1))
 
         return apply
 
     def _set(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(original)
         def set_(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._unheard(lambda: original(tensor, *args, **kwargs), "set_", (tensor,), sys._getframe(1))
+            return self._logged(lambda: original(tensor, *args, **kwargs), "set_", (tensor,), sys._getframe(1))
 
         return set_
 
-    def _unheard(self, call: Callable[[], object], name: str, args: tuple[Any, ...], frame: Any) -> object:
+    def _logged(self, call: Callable[[], object], name: str, args: tuple[Any, ...], frame: Any) -> object:
         """Run and log a call that function modes do not receive."""
         listener = self.listeners.get(threading.get_ident())
         if listener is None or listener.absent() or torch.compiler.is_compiling():
@@ -315,7 +315,7 @@ class WatchSession:
             if any(watcher.bytes for watcher in self.watchers):
                 self._silent(roots, asked, sys._getframe(1))
             try:
-                with self._hearing():
+                with self._enabled_again():
                     result = original(outputs, *args, **kwargs)
                 if len(args) < 2 or not args[1]:
                     calls = self.freed.setdefault(threading.get_ident(), deque(maxlen=FREED_CALLS))
@@ -329,7 +329,7 @@ class WatchSession:
         return run
 
     @contextmanager
-    def _hearing(self) -> Iterator[None]:
+    def _enabled_again(self) -> Iterator[None]:
         """Listen to hooks and custom backwards as well. PyTorch removes a mode while it handles `Tensor.backward`."""
         listener = self.listeners.get(threading.get_ident())
         if listener is None or not listener.absent():
@@ -350,9 +350,9 @@ class WatchSession:
         """Add a note on the cause to an error of backward. An error of the watch itself is added as a note and not raised."""
         try:
             with mode_paused():
-                dead, calls = self._post_mortem(frame), self.freed.get(threading.get_ident(), ())
-                harms = dead.harms(roots, asked, error)
-                freed = dead.freed_by(roots, asked, calls) if FREED in message_of(error) else None
+                post_mortem, calls = self._post_mortem(frame), self.freed.get(threading.get_ident(), ())
+                harms = post_mortem.harms(roots, asked, error)
+                freed = post_mortem.freed_by(roots, asked, calls) if FREED in message_of(error) else None
         except Exception as failure:
             error.add_note(f"autograder: the error of backward could not be analysed ({failure!r}). Please report it.")
             return
@@ -366,10 +366,10 @@ class WatchSession:
     def _silent(self, roots: tuple[Any, ...], asked: tuple[Any, ...], frame: Any) -> None:
         """Warn of saved tensors whose bytes changed although backward will not detect it."""
         with mode_paused():
-            dead = self._post_mortem(frame)
-            changed = [(kept, name) for node, name in changed_saves(roots, asked) for kept in dead.kept(node)]
+            post_mortem = self._post_mortem(frame)
+            changed = [(kept, name) for node, name in changed_saves(roots, asked) for kept in post_mortem.kept(node)]
             silent = [kept for kept, name in changed if kept.name == name and kept.expected == version_of(kept.tensor)]
-            harms = tuple(dict.fromkeys(dead.harm(kept, UNCOUNTED_WRITE, changed=True) for kept in silent))
+            harms = tuple(dict.fromkeys(post_mortem.harm(kept, UNCOUNTED_WRITE, changed=True) for kept in silent))
         if harms:
             self._tell(harms)
             place = (own_frames(frame) or [frame])[-1]

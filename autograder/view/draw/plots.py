@@ -27,9 +27,9 @@ FONTS = (
 
 def plot_words(text: str, /, **values: object) -> str:
     """Return a text for a plot in the reader's language; in English if no font has its letters, which would be drawn as boxes."""
-    told = translated(text, **values)
-    if told.isascii() or font_families():
-        return told
+    translation = translated(text, **values)
+    if translation.isascii() or font_families():
+        return translation
     return text.format(**values) if values else text
 
 

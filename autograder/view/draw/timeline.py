@@ -189,7 +189,7 @@ class _ColumnDrawing:
     def _bars(self) -> list[Shape]:
         """Return the bar from the line that made the storage to the last mark, in the color of the verdict after the cause.
 
-        A thin line beside it leads from the line that made an alias to the modification through this alias.
+        A thin line next to it leads from the line that made an alias to the modification through this alias.
         """
         if not self.has_bar or not self.spots:
             return []

@@ -154,7 +154,7 @@ class StateTracker:
         if visit.status == "raised":
             return {Key("stop", visit.node): translated("backward stops here"), got: "", right: ""}
         wrong = bool(visit.true) and visit.got != visit.true
-        fits = self.graph.room.get(visit.node, LONGEST)
+        fits = self.graph.capacity.get(visit.node, LONGEST)
         if not wrong:
             return {got: "", right: clip(translated("grad {got}", got=visit.got), fits)}
         new = {got: clip(translated("got {got}", got=visit.got), fits)}

@@ -130,10 +130,10 @@ def _tensor(tensor: Tensor, lane: MemoryLane, index: RecordingIndex, top: float)
         draw_version(WIDTH - CHIP - 8, top + 2, counter, key.text("version")),
     ]
     if lane.has_parts:
-        room, total = WIDTH - 24, max(lane.storage.bytes, 1)
-        left, width = room * tensor.start / total, room * (tensor.stop - tensor.start) / total
+        inner, total = WIDTH - 24, max(lane.storage.bytes, 1)
+        left, width = inner * tensor.start / total, inner * (tensor.stop - tensor.start) / total
         shapes += [
-            box(12, top + ROW, room, 5, 2, kind="whole"),
+            box(12, top + ROW, inner, 5, 2, kind="whole"),
             box(12 + left, top + ROW, max(width, 2), 5, 2, kind=f"part f{counter % 6}"),
         ]
     words = translated(

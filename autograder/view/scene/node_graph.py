@@ -137,7 +137,7 @@ class NodeGraph:
 
     Attributes:
         folds_around: node → the folds that contain it, as the numbers of the views that they open.
-        room: node → the number of characters of a gradient that fit into its block.
+        capacity: node → the number of characters of a gradient that fit into its block.
         way: the decisive node and the nodes between it and the loss.
     """
 
@@ -160,7 +160,7 @@ class NodeGraph:
         )
         self.views = [GraphView(translated("whole program"), None, planner.plan(nodes))]
         self.folds_around: dict[int, list[int]] = {}
-        self.room: dict[int, int] = {}
+        self.capacity: dict[int, int] = {}
         self.way = self._way_to_loss()
         self._drawn = self._closed = 0
         for number, view in enumerate(self.views):
@@ -208,7 +208,7 @@ class NodeGraph:
             rows = [(edge, top) for edge, top in block.row_tops(self.index) if edge.id in self.index.harmed]
             shapes += [draw_pointer(edge, spot, spot.y + top + ROW_MIDDLE) for edge, top in rows]
             if block.gradient is not None:
-                self.room[block.gradient] = int((spot.width - 20) / SMALL)
+                self.capacity[block.gradient] = int((spot.width - 20) / SMALL)
         for block in blocks:
             spot = placed[block.key]
             shapes.append(draw_block(block, self.index, spot.x - spot.width / 2, spot.y, spot.width, spot.height))

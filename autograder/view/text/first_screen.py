@@ -78,10 +78,10 @@ def as_screen(recording: Recording, more: str = MORE) -> str:
         outcome=_outcome(recording), harm=_harm(recording), code=_code(recording), kept=kept,
         gradients=_gradients(recording), repair=repair, closing=closing,
     )  # fmt: skip
-    room = -screen.over - 1  # an empty line precedes the notes
-    screen.notes = _notes(recording, max(room, 4))
-    if len(screen.notes) > room:
-        screen.repair = _repair(recording, DIFF - len(screen.notes) + room)
+    lines_left = -screen.over - 1  # an empty line precedes the notes
+    screen.notes = _notes(recording, max(lines_left, 4))
+    if len(screen.notes) > lines_left:
+        screen.repair = _repair(recording, DIFF - len(screen.notes) + lines_left)
     _shorten(screen, recording)
     return "\n\n".join("\n".join(part) for part in screen.parts) + "\n"
 
@@ -229,15 +229,15 @@ def _notes(recording: Recording, most: int) -> list[str]:
     """Return as many notes as fit, and the number of the others."""
     lines: list[str] = []
     verdict = recording.verdict
-    told_below = {note_on_change(fix) for fix in verdict.fixes}
-    notes = [localized(note, verdict.messages) for note in verdict.notes if note not in told_below]
+    shown_below = {note_on_change(fix) for fix in verdict.fixes}
+    notes = [localized(note, verdict.messages) for note in verdict.notes if note not in shown_below]
     for number, note in enumerate(notes):
-        told = _wrapped(f"- {note}", 3, "  ")
+        note_lines = _wrapped(f"- {note}", 3, "  ")
         left = len(notes) - number - 1
-        if len(lines) + len(told) + bool(left) > most:
+        if len(lines) + len(note_lines) + bool(left) > most:
             more = translated("{count} more notes.", count=left + 1) if left else translated("1 more note.")
-            return [*lines, f"- {more}"] if lines else told[:most]
-        lines += told
+            return [*lines, f"- {more}"] if lines else note_lines[:most]
+        lines += note_lines
     return lines
 
 

@@ -52,10 +52,10 @@ def about_refused(verdict: Verdict) -> str:
     """Return a statement on the gradients of a program that a check refused for another reason."""
     answers = [check.answer for check in verdict.checks]
     cut = any(named.mark == "lost" for named in verdict.named)
-    told = translatable("In this program itself, {headline}.")
+    form = translatable("In this program itself, {headline}.")
     if "yes" in answers and "no" not in answers and not cut:
-        told = translatable("The gradients are right for what this program computes: {headline}.")
-    return translated(told, headline=headline(verdict))
+        form = translatable("The gradients are right for what this program computes: {headline}.")
+    return translated(form, headline=headline(verdict))
 
 
 def headline(verdict: Verdict, file: str = "") -> str:

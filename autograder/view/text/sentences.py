@@ -74,12 +74,14 @@ class WriteSentences:
         """Return the sentence about the new parameters and buffers of modules."""
         if not tensors:
             return []
-        told = count_noun(len(tensors), "{count} new tensor is initialized.", "{count} new tensors are initialized.")
+        sentence = count_noun(
+            len(tensors), "{count} new tensor is initialized.", "{count} new tensors are initialized."
+        )
         if all(self.playback.tensors[t].kind == "parameter" for t in tensors):
-            told = count_noun(
+            sentence = count_noun(
                 len(tensors), "{count} new parameter is initialized.", "{count} new parameters are initialized."
             )
-        return [told]
+        return [sentence]
 
     def _kind(self, write: Write) -> Kind:
         """Return whether and how counters counted a write."""
@@ -203,8 +205,8 @@ class Sentences:
         if frame.kind == "step" and frame.step:
             event += [fact for fact in facts[:2] if fact != meaning and _count_numbers(fact) <= left][:1]
             given = [change.name for change in frame.step.names if change.tensor is not None]
-            is_told = meaning in self.names.describe_changes(frame.step)
-            if len(event) == 1 and 0 < len(given) <= MOST and not is_told:
+            is_described = meaning in self.names.describe_changes(frame.step)
+            if len(event) == 1 and 0 < len(given) <= MOST and not is_described:
                 event.append(translated("It assigns {names}.", names=join_few(given)))
         details = [fact for fact in facts if fact != meaning and fact not in event]
         return Caption(*map(join_sentences, (event, [meaning], [effect], effects, details)))

@@ -9,7 +9,7 @@ import pytest
 from autograder.course.book.book_site import BookOptions, BookSite
 from autograder.course.book.lesson_blocks import ProseBlock
 from autograder.course.book.notebook_recorder import record_notebook
-from autograder.locale.languages import LANGUAGES, speaking
+from autograder.locale.languages import LANGUAGES, use_language
 from tests.course.book.small_course import LESSON, small_notebook
 
 
@@ -32,7 +32,7 @@ def book(blocks):
 @pytest.fixture(scope="session")
 def chinese_book(blocks):
     """The same book in Chinese, next to the English book; the lesson itself is not translated."""
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         return site_of(blocks, ("en", "zh-CN"))
 
 

@@ -14,7 +14,7 @@ from autograder.course.book.lesson_blocks import Choice, QuestionBlock
 from autograder.course.book.markdown_text import SearchIndex
 from autograder.course.book.notebook_recorder import CellResult
 from autograder.course.paths import NOTEBOOKS
-from autograder.locale.languages import speaking
+from autograder.locale.languages import use_language
 
 SEARCHED = {
     "en": {
@@ -62,7 +62,7 @@ def pages(request):
         kind = notebook_recorder.KINDS[asked.asks]
         return QuestionBlock(asked.name, kind, asked.program, (Choice("correct", "", True),), None)
 
-    with pytest.MonkeyPatch.context() as patched, speaking(request.param):
+    with pytest.MonkeyPatch.context() as patched, use_language(request.param):
         patched.setenv("NBGRADER_EXECUTION", "book")
         patched.setattr(notebook_recorder, "start_shell", SilentShell)
         patched.setattr(notebook_recorder, "try_orders", lambda *_: None)

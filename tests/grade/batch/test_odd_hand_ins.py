@@ -9,7 +9,7 @@ import stat
 
 import pytest
 
-from autograder.grade.batch.assignment import Options, Shown, grade_assignment
+from autograder.grade.batch.assignment import Options, ProgressCallbacks, grade_assignment
 from autograder.grade.batch.student_rows import as_json, as_table, look_here
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source
@@ -250,11 +250,11 @@ def test_folders_that_go_while_others_are_graded_are_a_reason(bubblewrap, tmp_pa
     for name in names:
         hand_in(tmp_path, name, RIGHT)
 
-    def remove(progress):
+    def remove(*_):
         for name in names[-2:]:
             shutil.rmtree(tmp_path / "submitted" / name, ignore_errors=True)
 
-    rows = grade_assignment(ASSIGNMENT, tmp_path, Options(jobs=1), Shown(remove))
+    rows = grade_assignment(ASSIGNMENT, tmp_path, Options(jobs=1), ProgressCallbacks(remove))
     assert [FULL] * 24 + [0, 0] == [row.points for row in rows]
     assert all("cannot be opened (No such file or directory)" in row.problems[0] for row in rows[-2:])
 

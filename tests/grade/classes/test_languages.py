@@ -9,7 +9,7 @@ from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.submitted_files import submitted_language
-from autograder.locale.languages import METADATA, speaking
+from autograder.locale.languages import METADATA, use_language
 from autograder.locale.notebook_translation import in_language
 from autograder.locale.translations import translated
 from tests.fixture_class.submissions import Lesson
@@ -36,7 +36,7 @@ def test_the_points_are_the_same_and_the_words_are_the_learners(server):
         name: (cell.status, cell.points) for name, cell in chinese.items()
     }
     assert {cell.status for cell in chinese.values() if cell.max_points} == {"correct", "incorrect"}
-    with speaking("zh-CN"):
+    with use_language("zh-CN"):
         words = translated("one of {outcomes}").partition("{")[0]
     assert words in chinese["prediction_times_three"].reason
     assert "one of" in english["prediction_times_three"].reason

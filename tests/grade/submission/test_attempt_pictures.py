@@ -7,9 +7,9 @@ import nbformat
 import pytest
 
 from autograder.grade.batch.feedback_page import outputs_html
-from autograder.grade.clean.checked_recording import LARGEST_RECORDING, checked_recording
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.tape import record
+from autograder.tape.recording.schema import LARGEST_RECORDING, checked_recording
 from autograder.view.notebook import MOST_BYTES
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher

@@ -231,7 +231,7 @@ def test_a_test_is_judged_where_the_names_are_that_its_answer_reads(validated, g
     plan = validated(source).plan
     known = source_of("n", source)
     grade = graded(known, {"model": (model_answers(known), plan)})["model"]
-    assert ["beside", "binds"] == sorted(known.with_binders(plan.in_process(known)))
+    assert ["beside", "binds"] == sorted(known.with_required_tests(plan.in_process(known)))
     assert [1.0, 1.0, 1.0] == [cell.points for cell in grade.cells.values()]
 
 

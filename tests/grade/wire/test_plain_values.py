@@ -403,9 +403,9 @@ PARTS = st.recursive(
 
 def tags():
     """Return the tags of all types."""
-    forms = [*plain_values._FORMS.values(), plain_values._NAMED_TUPLE]
+    forms = [*plain_values._CODECS.values(), plain_values._NAMED_TUPLE]
     for library in plain_values.LIBRARIES:
-        forms += plain_values._library_forms(library).values()
+        forms += plain_values._library_codecs(library).values()
     return sorted({form.tag for form in forms})
 
 

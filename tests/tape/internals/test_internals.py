@@ -14,7 +14,7 @@ from torch.utils.checkpoint import CheckpointFunction, checkpoint
 from autograder.errors import SetupError
 from autograder.tape import record
 from autograder.tape.internals import entry_points, mode_stack, support, tensor_fields
-from autograder.tape.internals.entry_points import EMPTYING, GRADIENT_GIVEN
+from autograder.tape.internals.entry_points import GRADIENT_GIVEN, ZEROING
 from autograder.tape.internals.tensor_fields import (
     base_of,
     is_transformed,
@@ -220,7 +220,7 @@ def test_a_given_gradient_and_an_emptied_one_are_heard():
         torch._foreach_zero_([w.grad])
 
     assert set(given.names) & set(GRADIENT_GIVEN)
-    assert set(EMPTYING) == set(emptied.names) & set(EMPTYING)
+    assert set(ZEROING) == set(emptied.names) & set(ZEROING)
 
 
 # Saved tensors

@@ -172,10 +172,10 @@ def test_much_memory_is_looked_for_and_little_is_not(monkeypatch):
     sizes, collected = iter([0, 10, 0, 1 << 28]), []
     monkeypatch.setattr(runner, "resident_bytes", lambda: next(sizes))
     monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
-    with runner.memory_given_back():
+    with runner.garbage_collected():
         pass
     assert not collected
-    with runner.memory_given_back():
+    with runner.garbage_collected():
         pass
     assert [True] == collected
 

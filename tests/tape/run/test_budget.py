@@ -62,7 +62,7 @@ def test_a_run_ends_before_the_call_that_need_not_be_run():
     source = training().replace("for step", "try:\n  pass\nfinally:\n  pass\nfor step") + "seen.append(1)\n"
     run = Runner(from_source(source, names={"seen": seen}), calls=3).run()
 
-    assert (3, True, None, []) == (len(run.calls), run.is_cut, run.error, seen)
+    assert (3, True, None, []) == (len(run.calls), run.is_truncated, run.error, seen)
     assert not issubclass(LastCall, Exception)
 
 
@@ -71,7 +71,7 @@ def test_a_run_that_runs_out_of_time_keeps_its_complete_calls():
     endless = from_source(training().replace("range(12)", "iter(int, 1)"))
 
     run = Runner(endless, 0.3).run(partial=True)
-    assert run.is_cut
+    assert run.is_truncated
     assert run.calls
     with pytest.raises(ProgramError, match="still running"):
         Runner(endless, 0.3).run()
@@ -159,12 +159,12 @@ def test_a_run_that_is_cut_after_its_first_backward_says_so():
     assert any("before the program's end; backward calls until then: 1" in note for note in found.verdict.notes)
 
 
-@pytest.mark.parametrize(("observed", "is_refused"), [(Run(is_cut=True), True), (Run(), False)])
+@pytest.mark.parametrize(("observed", "is_refused"), [(Run(is_truncated=True), True), (Run(), False)])
 def test_no_outcome_is_named_where_nothing_was_compared(observed, is_refused):
     """The copies, or the observed run, ran out of time: "correct" would have no basis."""
     late = ProgramError("too late")
     late.__cause__ = TimeUp()
-    runs = SimpleNamespace(cloned_saves=Run(error=late), observed=observed, plain=Run(calls=[None], is_cut=True))
+    runs = SimpleNamespace(cloned_saves=Run(error=late), observed=observed, plain=Run(calls=[None], is_truncated=True))
     evidence = SimpleNamespace(outcome="correct", runs=runs, file="train.py")
     expected = pytest.raises(UnknownOutcomeError, match="backward calls until then: 1") if is_refused else nullcontext()
     with expected:
@@ -237,7 +237,7 @@ def test_the_budget_holds_for_proofs_too():
 
 def test_a_change_that_never_ends_is_ended(monkeypatch):
     """In one changed program the queue stays empty, so it waits forever; a later change is proven all the same."""
-    monkeypatch.setattr(search, "ENDLESS", 0.3)
+    monkeypatch.setattr(search, "RUNAWAY_SECONDS", 0.3)
     source = "import queue, threading, torch\nq, w = queue.Queue(), torch.ones(3, requires_grad=True)\ndef work():\n    h = q.get()\n"
     source += (
         "    h += 1\n    q.put(h)\nt = threading.Thread(target=work)\nt.start()\nh = w.exp()\nq.put(h)\nt.join()\n"
@@ -306,7 +306,7 @@ def test_the_time_told_is_the_time_that_was_given():
     endless = from_source("while True: pass")
 
     with (
-        Budget(seconds=30, began=time.monotonic() - 29.8).in_force(),
+        Budget(seconds=30, began=time.monotonic() - 29.8).active(),
         pytest.raises(ProgramError, match="after 30 seconds"),
     ):
         Runner(endless).run()
@@ -331,7 +331,7 @@ for step in range(50):
 @pytest.mark.slow
 def test_a_program_that_begins_late_is_answered():
     """Half of the time is gone before the first backward call, which is then waited for: the answer has its outcome and the line."""
-    with Budget(10).in_force():
+    with Budget(10).active():
         found = record_program(from_source(LATE.format(start=4.3, pause=0, write="h.mul_(2)")))
 
     assert "raises-backward" == found.verdict.outcome
@@ -351,7 +351,7 @@ def test_a_loop_of_slow_steps_gets_a_repair():
 def test_that_the_time_was_up_is_not_called_chance():
     """A gradient differs from that of private copies, and no further run ends: neither a write nor a missing seed is blamed."""
     with (
-        Budget(5).in_force(),
+        Budget(5).active(),
         pytest.raises(UnknownOutcomeError, match="time limit was reached before explain could decide"),
     ):
         record_program(from_source(LATE.format(start=1.9, pause=0, write="h.data.mul_(2)")))
@@ -363,7 +363,7 @@ def test_that_the_time_was_up_says_nothing_of_finite_differences():
     observer = Observer(program)
     Runner(program).run(observer)
 
-    with Budget(0.01).in_force():
+    with Budget(0.01).active():
         note = effect_of_untracked_writes(Runner(program), observer).note
 
     assert note is not None

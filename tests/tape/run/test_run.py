@@ -16,7 +16,7 @@ import torch
 from IPython.core.inputtransformer2 import TransformerManager
 
 from autograder.tape.run.engine import Listener, watched
-from autograder.tape.run.graph_walk import standing
+from autograder.tape.run.graph_walk import autograd_flags
 from autograder.tape.run.programs.notebook_text import python_of_cell
 from autograder.tape.run.snapshot import Snapshot
 from autograder.tape.run.storages import Memories, changed_interval, extent_of, fingerprint
@@ -93,7 +93,7 @@ def test_a_view_made_without_gradient_is_no_leaf():
     w = torch.ones(3, requires_grad=True)
     with torch.no_grad():
         view = w.detach()[:1]
-    assert [(True, True), (False, True), (True, False)] == [standing(tensor) for tensor in (w, view, w * 2)]
+    assert [(True, True), (False, True), (True, False)] == [autograd_flags(tensor) for tensor in (w, view, w * 2)]
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")

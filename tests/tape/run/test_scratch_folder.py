@@ -15,7 +15,7 @@ from autograder.errors import InputError
 from autograder.tape.run.programs import scratch_folder
 from autograder.tape.run.programs.command_line import CommandLine
 from autograder.tape.run.programs.program import from_file
-from autograder.tape.run.programs.scratch_folder import ScratchFolder, look_at
+from autograder.tape.run.programs.scratch_folder import ScratchFolder, file_state
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.runner import Runner
 
@@ -204,10 +204,10 @@ def test_a_program_does_not_change_the_project(project, capfd, monkeypatch, fold
         with (project / name).open("wb") as large:
             large.truncate(40 << 20)
     (project / "train.py").write_text(TRAINS + CHANGES)
-    before = {path: look_at(str(path)) for path in project.parent.rglob("*") if "__pycache__" not in str(path)}
+    before = {path: file_state(str(path)) for path in project.parent.rglob("*") if "__pycache__" not in str(path)}
     monkeypatch.chdir(project.parent / folder)
     assert main(["explain", str(project / "train.py"), "--no-repair"]) == 0, capfd.readouterr()
-    after = {path: look_at(str(path)) for path in project.parent.rglob("*") if "__pycache__" not in str(path)}
+    after = {path: file_state(str(path)) for path in project.parent.rglob("*") if "__pycache__" not in str(path)}
     assert before == after
     assert "each run wrote" not in capfd.readouterr().out.lower()
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["declarative", "plain data", "in process"]
 CHECK = "autograder.check"
-FAMILY = {"check", "check_outcome", "culprit", "passed", "predicted", "predicted_value"}
+CHECK_FUNCTIONS = {"check", "check_outcome", "culprit", "passed", "predicted", "predicted_value"}
 
 CALLS = {
     **dict.fromkeys(("id", "eval", "exec", "compile", "__import__", "super", "setattr", "delattr"), "it calls `{name}`"),
@@ -112,7 +112,7 @@ def cell_kinds(cells: Sequence[SourceCell], student_files: Iterable[str] = ()) -
         cells: the cells of the source, in order.
         student_files: names of files that a student submits and tests read.
     """
-    reader = _Source(cells, frozenset(PurePath(name).name for name in student_files))
+    reader = _NameOwners(cells, frozenset(PurePath(name).name for name in student_files))
     kinds = {cell.id: reader.kind(index) for index, cell in enumerate(cells) if cell.kind == "test"}
     inside = with_dependents(kinds, (name for name, kind in kinds.items() if kind.kind == "in process"))
     for name in inside:
@@ -136,34 +136,34 @@ def with_dependents(kinds: dict[str, CellKind], tests: Iterable[str]) -> frozens
     return frozenset(names)
 
 
-class _Source:
+class _NameOwners:
     """The cells of a source, and the owners of the names that tests use."""
 
     def __init__(self, cells: Sequence[SourceCell], student_files: frozenset[str]) -> None:
         self.cells = cells
         self.names = [cell_names(_text(cell)) for cell in cells]
-        answers = [names for cell, names in zip(cells, self.names, strict=True) if cell.is_learners]
+        answers = [names for cell, names in zip(cells, self.names, strict=True) if cell.is_answer]
         self.answered = frozenset[str]().union(*(names.binds for names in answers))
         self.read_late = frozenset[str]().union(*(names.late for names in answers)) - self.answered
         self.classes = frozenset[str]().union(*(names.classes for names in answers))
         self.given = frozenset[str]().union(
             *(names.binds for cell, names in zip(cells, self.names, strict=True) if cell.kind == "teacher")
         )
-        self.files = student_files | {text for cell in cells if cell.is_learners for text in _file_names(cell.full)}
+        self.files = student_files | {text for cell in cells if cell.is_answer for text in _file_names(cell.full)}
 
     def owner(self, name: str, before: int) -> int | None:
         """Return the index of the last earlier cell that binds a name; an answer also owns the objects that it changes."""
         for index in reversed(range(before)):
             names = self.names[index]
-            if name in names.binds or (self.cells[index].is_learners and name in names.changes):
+            if name in names.binds or (self.cells[index].is_answer and name in names.changes):
                 return index
         return None
 
     def kind(self, index: int) -> CellKind:
         cell, names = self.cells[index], self.names[index]
         setup, tests, students = set[int](), set[str](), set[str]()
-        borrowed = self._collect(names.needs, index, setup, tests, students)
-        reason = self._needs_process(cell, names) or borrowed
+        setup_reason = self._collect(names.needs, index, setup, tests, students)
+        reason = self._needs_process(cell, names) or setup_reason
         setup |= self._settings(index)
         modules = self._modules(students, index)
         reason = reason or self._students_reason(cell, names, students - modules.keys(), index)
@@ -189,7 +189,7 @@ class _Source:
             index = self.owner(name, before)
             if index is None:
                 students |= set() if name in self.names[before].inner else {name}
-            elif self.cells[index].is_learners:
+            elif self.cells[index].is_answer:
                 students.add(name)
             elif self.cells[index].kind == "test":
                 tests.add(self.cells[index].id)
@@ -215,7 +215,7 @@ class _Source:
 
     def _is_students(self, name: str, before: int) -> bool:
         index = self.owner(name, before)
-        return index is not None and self.cells[index].is_learners
+        return index is not None and self.cells[index].is_answer
 
     def _changing(self, binds: frozenset[str], after: int, before: int) -> Iterator[int]:
         """Yield the teacher's cells that change an object of these names."""
@@ -275,7 +275,7 @@ class _Source:
         return None
 
     def _draws_randomly(self, before: int) -> bool:
-        texts = [cell.full for cell in self.cells[:before] if cell.is_learners]
+        texts = [cell.full for cell in self.cells[:before] if cell.is_answer]
         return any(RANDOM.search(word) for text in texts for part in statements(text) for word in words_of(part))
 
     def _is_function(self, name: str, before: int) -> bool:
@@ -299,7 +299,9 @@ class _Source:
     def _is_declarative(self, cell: SourceCell, names: CellNames, index: int) -> bool:
         family: set[str] = set()
         for before in self.names[: index + 1]:
-            family |= {name for name, (module, part) in before.parts.items() if module == CHECK and part in FAMILY}
+            family |= {
+                name for name, (module, part) in before.parts.items() if module == CHECK and part in CHECK_FUNCTIONS
+            }
         calls = 0
         for part in statements(cell.text):
             if isinstance(part, (ast.FunctionDef, ast.ClassDef)):
@@ -318,7 +320,7 @@ class _Source:
 def _text(cell: SourceCell) -> str:
     if cell.cell.cell_type != "code":
         return ""
-    return cell.full if cell.is_learners else cell.text
+    return cell.full if cell.is_answer else cell.text
 
 
 def _is_empty(text: str) -> bool:
@@ -447,12 +449,14 @@ def _reason_of(node: ast.AST) -> str | None:
 def _compares_identity(node: ast.Compare) -> bool:
     sides = [node.left, *node.comparators]
     for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
-        if isinstance(operator, (ast.Is, ast.IsNot)) and not (_is_known(left) or _is_known(right)):
+        if isinstance(operator, (ast.Is, ast.IsNot)) and not (
+            _has_stable_identity(left) or _has_stable_identity(right)
+        ):
             return True
     return False
 
 
-def _is_known(node: ast.expr) -> bool:
+def _has_stable_identity(node: ast.expr) -> bool:
     """Return whether an operand of `is` is the same object in every process: a constant, a class, or the type of a value."""
     if isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in BUILTINS):
         return True

@@ -126,7 +126,7 @@ def _stages(notebook: NotebookNode, name: str, steps: Iterable[Any], rules: Cour
             notebook = rules.instantiate(notebook) if rules.instantiate and step.enabled else notebook
         else:
             written = cells() if isinstance(step, ClearSolutions) and written is None else written
-            notebook, resources = _taken(step, notebook, resources, name)
+            notebook, resources = _run_preprocessor(step, notebook, resources, name)
     if known is None:
         raise SourceError(
             f"{name}: GenerateAssignment.preprocessors has no SaveCells, so nbgrader's gradebook gets no cell"
@@ -134,7 +134,7 @@ def _stages(notebook: NotebookNode, name: str, steps: Iterable[Any], rules: Cour
     return _Stages(read, written or read, known, cells())
 
 
-def _taken(step: Any, notebook: NotebookNode, resources: Any, name: str) -> tuple[NotebookNode, Any]:
+def _run_preprocessor(step: Any, notebook: NotebookNode, resources: Any, name: str) -> tuple[NotebookNode, Any]:
     """Return the result of a preprocessor for a notebook."""
     try:
         return step(notebook, resources)

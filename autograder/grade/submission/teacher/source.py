@@ -22,7 +22,7 @@ IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader'
 LARGEST_FILE = 2**30  # bytes
 
 
-def files_beside(folder: Path) -> tuple[dict[str, bytes], list[str]]:
+def files_next_to_source(folder: Path) -> tuple[dict[str, bytes], list[str]]:
     """Return the files that a teacher hands out with the notebooks, and a note for each that is left out."""
     from nbgrader.utils import find_all_files  # imports all of nbgrader
 
@@ -80,15 +80,15 @@ class AssignmentSource:
         from autograder.grade.submission.teacher.release_steps import CourseRules, bundle_of
 
         folder = path.parent.absolute()
-        beside = files_beside(folder)[0] if files is None else files
+        handed_out = files_next_to_source(folder)[0] if files is None else files
         changes = read_changes(folder.parent, folder.name)
         rules = CourseRules(
             autotests.settings,
             autotests.course,
             folder,
-            lambda notebook: autotests.instantiate(notebook, folder, beside),
+            lambda notebook: autotests.instantiate(notebook, folder, handed_out),
         )
-        return cls(bundle_of(path.stem, read(path), beside, changes, rules=rules))
+        return cls(bundle_of(path.stem, read(path), handed_out, changes, rules=rules))
 
     def variant(self, seed: int) -> AssignmentSource:
         """Return the source of the notebook that a student with this seed was given."""
@@ -113,7 +113,7 @@ class AssignmentSource:
     @cached_property
     def answer_names(self) -> frozenset[str]:
         """The names that the model answers bind."""
-        texts = [cell.full for cell in self.cells if cell.is_learners and cell.cell.cell_type == "code"]
+        texts = [cell.full for cell in self.cells if cell.is_answer and cell.cell.cell_type == "code"]
         return frozenset(name for text in texts for part in statements(text) for name in bound_names(part))
 
     @cached_property
@@ -135,18 +135,18 @@ class AssignmentSource:
         """Return the ids of these tests, and of all that use a name which one of them binds."""
         return with_dependents(self.kinds, tests)
 
-    def with_binders(self, tests: Iterable[str]) -> frozenset[str]:
+    def with_required_tests(self, tests: Iterable[str]) -> frozenset[str]:
         """Return the ids of these tests, and of all that bind a name which one of them uses."""
         names = set(tests)
         for name in reversed(self.kinds):
             names |= self.kinds[name].uses_tests if name in names else frozenset()
         return frozenset(names)
 
-    def has_model(self, test: SourceCell) -> bool:
+    def has_model_answer(self, test: SourceCell) -> bool:
         """Return whether a test has a model answer: all answer cells between it and the previous test have one."""
         before = self.cells[: self.cells.index(test)]
         since = itertools.takewhile(lambda cell: cell.kind != "test", reversed(before))
-        return all(cell.has_model for cell in since if cell.is_learners and cell.cell.cell_type == "code")
+        return all(cell.has_model_answer for cell in since if cell.is_answer and cell.cell.cell_type == "code")
 
     def for_students(self, cell: SourceCell) -> str:
         """Return the part of a test cell that the student's process may run: the definitions in its visible part.

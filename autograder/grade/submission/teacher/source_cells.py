@@ -104,7 +104,7 @@ class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
     counts: bool = False
 
     @property
-    def is_learners(self) -> bool:
+    def is_answer(self) -> bool:
         """Whether students write it: an answer for tests, or one that is graded manually."""
         return self.kind == "answer" or (self.kind == "manual" and self._known("solution"))
 
@@ -114,7 +114,7 @@ class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
         return not self._known("solution") and (self._known("grade") or self._known("locked") or self.kind == "task")
 
     @property
-    def has_model(self) -> bool:
+    def has_model_answer(self) -> bool:
         """Whether the source contains an answer that differs from the text that was handed out."""
         return self.full != self.text
 

@@ -13,8 +13,8 @@ from autograder.tape.repair.edits import (
     Edits,
     after,
     delete,
-    every,
     insert,
+    nodes_of_type,
     remove_header,
     replace,
 )
@@ -172,7 +172,7 @@ def detach_for_numpy(program: BrokenProgram) -> Iterator[Candidate]:
 
 def remove_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
     """Remove a `with torch.no_grad():` around code that should be differentiated."""
-    for block in every(ast.With, program.source.tree):
+    for block in nodes_of_type(ast.With, program.source.tree):
         switches = [item.context_expr for item in block.items if is_no_grad(item.context_expr)]
         if switches and len(block.items) == 1 and block.body[0].lineno > block.lineno:
             yield Candidate("let autograd record it", remove_header(program.source, block))

@@ -8,7 +8,7 @@ from typing import Any
 
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, every, insert, replace
+from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, nodes_of_type, replace
 from autograder.tape.repair.inplace_finder import called, find_writes
 
 ONLY_HERE = Message(
@@ -43,7 +43,7 @@ def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
     """Return the methods with these names in subclasses of `torch.autograd.Function`."""
     return [
         statement
-        for holder in every(ast.ClassDef, source.tree)
+        for holder in nodes_of_type(ast.ClassDef, source.tree)
         if any(ast.unparse(base).endswith("Function") for base in holder.bases)
         for statement in holder.body
         if isinstance(statement, ast.FunctionDef) and statement.name in names
@@ -53,7 +53,7 @@ def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
 def stashes_of(forward: ast.FunctionDef) -> list[Any]:
     """Return the statements `ctx.name = expression` of a forward."""
     context = (forward.args.args or [ast.arg("ctx")])[0].arg
-    found = (node for node in every(ast.Assign, forward) if isinstance(node.targets[0], ast.Attribute))
+    found = (node for node in nodes_of_type(ast.Assign, forward) if isinstance(node.targets[0], ast.Attribute))
     return [stash for stash in found if ast.unparse(stash.targets[0]).startswith(f"{context}.")]
 
 
@@ -64,7 +64,7 @@ def save_through_context(source: EditableSource, forward: ast.FunctionDef, stash
     context, name = ast.unparse(stash.targets[0].value), stash.targets[0].attr
     value = source.operand(stash.value) if copy else source.of(stash.value)
     edits = [replace(source, stash, f"{context}.save_for_backward({value}{copy})")]
-    for node in every(ast.Attribute, holder):
+    for node in nodes_of_type(ast.Attribute, holder):
         if node.attr == name and isinstance(node.ctx, ast.Load):
             owner = source.of(node.value)
             if owner == backward_context(source.scope(node)):
@@ -81,7 +81,7 @@ def backward_context(function: ast.AST) -> str:
 
 def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `ctx.save_for_backward(x)` with `ctx.save_for_backward(x.clone())`."""
-    for call in every(ast.Call, program.source.tree):
+    for call in nodes_of_type(ast.Call, program.source.tree):
         if called(call) == "save_for_backward":
             edits = tuple(replace(program.source, one, f"{program.source.operand(one)}.clone()") for one in call.args)
             yield Candidate("clone before the save", edits)
@@ -89,9 +89,11 @@ def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
 
 def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
     """Return a new gradient from a hook that modifies the gradient in place."""
-    registering = (call for call in every(ast.Call, program.source.tree) if called(call).startswith("register_"))
+    registering = (
+        call for call in nodes_of_type(ast.Call, program.source.tree) if called(call).startswith("register_")
+    )
     names = {ast.unparse(call.args[0]).split(".")[-1] for call in registering if call.args}
-    for node in every(ast.FunctionDef, program.source.tree):
+    for node in nodes_of_type(ast.FunctionDef, program.source.tree):
         if node.name in names:
             last = node.body[-1]
             if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and called(last.value).endswith("_"):

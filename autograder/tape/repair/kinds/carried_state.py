@@ -14,8 +14,8 @@ from autograder.tape.repair.edits import (
     after,
     before,
     carried_names,
-    every,
     insert,
+    nodes_of_type,
     paths_in,
     read_unbound,
     remove_header,
@@ -43,7 +43,7 @@ def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
     error = program.verdict.error
     if program.verdict.outcome != "raises-backward" or not error or "second time" not in error.message:
         return
-    for block in every(ast.If, program.source.tree):
+    for block in nodes_of_type(ast.If, program.source.tree):
         targets = [target for inner in block.body if isinstance(inner, ast.Assign) for target in inner.targets]
         stored = {ast.unparse(target.value if isinstance(target, ast.Subscript) else target) for target in targets}
         asked = ast.unparse(block.test)
@@ -59,7 +59,7 @@ def of_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
     for loop in source.statements():
         if isinstance(loop, ast.For | ast.While) and any(calls_backward(statement) for statement in loop.body):
             for name in carried_names(loop):
-                for text in (one_tensor(name), several(name)):
+                for text in (detach_tensor(name), several(name)):
                     yield name, (before(source, loop.body[0], text),)
                     yield name, (after(source, loop.body[-1], text),)
 
@@ -73,19 +73,19 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]
         for name in dict.fromkeys(read_unbound(method.body, set())):
             if name.startswith("self.") and name in stored:
                 reader = next(statement for statement in method.body if name in paths_in(statement, ast.Load))
-                for text in (one_tensor(name), several(name)):
+                for text in (detach_tensor(name), several(name)):
                     yield name, (before(source, reader, text),)
                     yield name, (before(source, reader, f"if {name} is not None:\n{source.unit}{text}"),)
 
 
 def of_functions(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
     """Yield the outer variables that a function computes from their previous values."""
-    for outer in every(ast.Global, source.tree) + every(ast.Nonlocal, source.tree):
+    for outer in nodes_of_type(ast.Global, source.tree) + nodes_of_type(ast.Nonlocal, source.tree):
         block = source.block(outer)
         rest = block[block.index(outer) + 1 :]
         stored, read = (set().union(*(paths_in(one, how) for one in rest)) for how in (ast.Store, ast.Load))
         for name in sorted({*outer.names} & stored & read):
-            for text in (one_tensor(name), several(name)):
+            for text in (detach_tensor(name), several(name)):
                 yield name, (after(source, outer, text),)
 
 
@@ -98,11 +98,11 @@ def given_to_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ..
                 value = statement.value if isinstance(statement, ast.Assign) else None
                 if isinstance(value, ast.Tuple | ast.Name | ast.Subscript):
                     for name in sorted(names_bound(statement) & names_loaded(loop)):
-                        for text in (several(name), one_tensor(name)):
+                        for text in (several(name), detach_tensor(name)):
                             yield name, (after(source, statement, text),)
 
 
-def one_tensor(name: str) -> str:
+def detach_tensor(name: str) -> str:
     """Return an assignment that detaches a tensor."""
     return f"{name} = {name}.detach()"
 
@@ -149,8 +149,8 @@ def computed_again(source: EditableSource, name: str, user: ast.stmt) -> Iterato
 
 def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
     """Return the assignments in the block of a backward call that lead to its roots, closest first."""
-    backwards = [call.func for call in every(ast.Call, last) if called(call) == "backward"]
-    wanted = {name.id for function in backwards for name in every(ast.Name, function)}
+    backwards = [call.func for call in nodes_of_type(ast.Call, last) if called(call) == "backward"]
+    wanted = {name.id for function in backwards for name in nodes_of_type(ast.Name, function)}
     found: list[ast.stmt] = []
     for earlier in reversed([statement for statement in source.block(last) if statement.lineno <= last.lineno]):
         if isinstance(earlier, ast.Assign) and names_bound(earlier) & wanted:
@@ -161,7 +161,9 @@ def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
 
 def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
     """Return the names whose values the statement uses, without called functions and owners of attributes."""
-    loaded = [(name, source.parents[name]) for name in every(ast.Name, statement) if isinstance(name.ctx, ast.Load)]
+    loaded = [
+        (name, source.parents[name]) for name in nodes_of_type(ast.Name, statement) if isinstance(name.ctx, ast.Load)
+    ]
     used = [(name, holder) for name, holder in loaded if not isinstance(holder, ast.Attribute)]
     return [one for one, holder in used if not (isinstance(holder, ast.Call) and holder.func is one)]
 

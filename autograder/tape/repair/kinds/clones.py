@@ -6,7 +6,16 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
-from autograder.tape.repair.edits import EditableSource, Edits, before, every, insert, paths_in, remove_header, replace
+from autograder.tape.repair.edits import (
+    EditableSource,
+    Edits,
+    before,
+    insert,
+    nodes_of_type,
+    paths_in,
+    remove_header,
+    replace,
+)
 from autograder.tape.repair.inplace_finder import called, imported, is_path, of_module, parts, trace
 
 MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
@@ -15,14 +24,14 @@ LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `f = d * w2` with `f = d.clone() * w2`, so that the node saves a copy; of several tensors all at once, too."""
-    for statement, name in program.savers:
+    for statement, name in program.saving_statements:
         found = operands(program.source, statement)
         named = [operand for operand in found if reads(program.source, operand, name)]
         for group in [named, *([one] for one in found if one not in named), *([found] if len(found) > 2 else [])]:
             if group:
                 yield Candidate("clone before the save", add_clones(program.source, group))
 
-    for statement in dict.fromkeys(statement for statement, _ in program.savers):
+    for statement in dict.fromkeys(statement for statement, _ in program.saving_statements):
         names = {name for harm in program.verdict.harms for name in (harm.tensor, harm.through) if name}
         found = operands(program.source, statement)
         some = [operand for operand in found if any(reads(program.source, operand, name) for name in names)]
@@ -38,7 +47,7 @@ def reads(source: EditableSource, operand: ast.expr, name: str) -> bool:
 
 def clone_result(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `out = torch.sigmoid(a)` with `out = torch.sigmoid(a).clone()`, so that the program modifies a copy."""
-    for statement, _ in program.savers:
+    for statement, _ in program.saving_statements:
         value = getattr(statement, "value", None)
         if isinstance(statement, ast.Assign | ast.Return) and isinstance(value, ast.Call | ast.BinOp):
             text = program.source.operand(value)
@@ -81,7 +90,7 @@ def first_name(node: ast.AST) -> str:
 
 def clone_view(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `i = u[0]` with `i = u[0].clone()`, if `i` is saved or modified."""
-    names = [name for _, name in program.savers]
+    names = [name for _, name in program.saving_statements]
     names += [program.source.of(write.root) for write in program.blamed]
     for name in dict.fromkeys(names):
         for statement in bindings(program.source, name):
@@ -155,7 +164,7 @@ def clone_at_calls(
 ) -> Iterator[Candidate]:
     """Yield changes that pass a copy to the function at its calls."""
     place = names.index(name) - (names[0] in ("self", "cls"))
-    found = [call for call in every(ast.Call, source.tree) if called(call) == function.name]
+    found = [call for call in nodes_of_type(ast.Call, source.tree) if called(call) == function.name]
     given = [call.args[place] for call in found if place < len(call.args)]
     given += [word.value for call in found for word in call.keywords if word.arg == name]
     edits: list[Edits] = [(replace(source, value, f"{source.operand(value)}.clone()"),) for value in given]
@@ -172,13 +181,13 @@ def separate_views(program: BrokenProgram) -> Iterator[Candidate]:
     if program.verdict.outcome != "raises-forward" or error is None:
         return
     source = program.source
-    for node in every(ast.Call, source.tree):
+    for node in nodes_of_type(ast.Call, source.tree):
         if called(node) in MULTI_VIEWS and (single := single_views(source, node)):
             yield from with_header(source, node, (replace(source, node, single),))
     if "view" in error.message:
-        for loop in every(ast.comprehension, source.tree) + every(ast.For, source.tree):
+        for loop in nodes_of_type(ast.comprehension, source.tree) + nodes_of_type(ast.For, source.tree):
             yield from taken_by_index(source, loop)
-    for node in every(ast.Call, source.tree):
+    for node in nodes_of_type(ast.Call, source.tree):
         if called(node) in MULTI_VIEWS:
             text = f"[part.clone() for part in {source.of(node)}]"
             yield Candidate("clone each part", (replace(source, node, text),))

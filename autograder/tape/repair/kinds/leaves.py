@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, before, every, insert, replace, wrap
+from autograder.tape.repair.edits import Edit, EditableSource, before, insert, nodes_of_type, replace, wrap
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 
 SUMMED = Message("change.added_up|The gradients of all its elements are added up.")
@@ -26,7 +26,9 @@ def update_average(program: BrokenProgram) -> Iterator[Candidate]:
     """Update a moving average under `torch.no_grad()`, and start it from values without a history."""
     if program.verdict.outcome == "correct":
         return
-    clones = [call for call in every(ast.Call, program.source.tree) if called(call) == "clone" and not call.args]
+    clones = [
+        call for call in nodes_of_type(ast.Call, program.source.tree) if called(call) == "clone" and not call.args
+    ]
     starts = tuple(insert(program.source, call.func.value, ".detach()", after=True) for call in clones)  # type: ignore[attr-defined]
     for write in program.writes:
         text = program.source.of(write.statement)
@@ -70,7 +72,7 @@ def rename_below(source: EditableSource, write: InPlaceWrite, new: str) -> list[
 # `.grad` may be shared, and backward and zero_grad modify it in place (PyTorch docs, "Autograd mechanics"; torch 2.13).
 def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `kept = w.grad` with `kept = w.grad.clone()`, and assign a copy of the buffer in `w.grad = buffer`."""
-    for node in every(ast.Attribute, program.source.tree):
+    for node in nodes_of_type(ast.Attribute, program.source.tree):
         holder = program.source.parents[node]
         if node.attr != "grad":
             continue
@@ -83,7 +85,7 @@ def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
 
 def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `zero_grad(set_to_none=False)` with `zero_grad()`, and `w.grad.zero_()` with `w.grad = None`."""
-    for call in every(ast.Call, program.source.tree):
+    for call in nodes_of_type(ast.Call, program.source.tree):
         if called(call) == "zero_grad" and call.keywords:
             end = program.source.span(call.func)[1]
             yield Candidate("set the gradient to None", (Edit(end, program.source.span(call)[1], "()"),))
@@ -98,7 +100,7 @@ def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
     error = program.verdict.error
     if not error or "second time" not in error.message:
         return
-    for call in every(ast.Call, program.source.tree):
+    for call in nodes_of_type(ast.Call, program.source.tree):
         if called(call) in ("backward", "grad") and isinstance(call.func, ast.Attribute):
             yield Candidate("keep the graph", (with_retain(program.source, call),), may_silence=True)
 
@@ -107,7 +109,9 @@ def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `y.backward()` of a non-scalar with `y.sum().backward()`, which equals backward with a gradient of ones."""
     error = program.verdict.error
     if error and "only for scalar outputs" in error.message:
-        for call in (call for call in every(ast.Call, program.source.tree) if call.lineno in program.error_lines):
+        for call in (
+            call for call in nodes_of_type(ast.Call, program.source.tree) if call.lineno in program.error_lines
+        ):
             if called(call) == "backward" and isinstance(call.func, ast.Attribute):
                 at = program.source.dot(call.func)
                 yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)

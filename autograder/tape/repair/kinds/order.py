@@ -18,7 +18,7 @@ from autograder.tape.repair.edits import (
     carried_names,
     dedent,
     delete,
-    every,
+    nodes_of_type,
     replace,
 )
 from autograder.tape.repair.inplace_finder import called, calls
@@ -72,7 +72,7 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
     """Yield the move before a statement: once as it is, and once with `retain_graph=True` for the other loss."""
     removed = tuple(delete(source, statement) for statement in moving)
     yield Candidate(KIND, (*removed, before(source, first, "\n".join(dedent(source, one) for one in moving))))
-    for call in every(ast.Call, moving[-1]):
+    for call in nodes_of_type(ast.Call, moving[-1]):
         if called(call) == "backward":
             edit = with_retain(source, call)
             kept = source.apply_to(moving[-1], [edit])
@@ -83,11 +83,16 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
 def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iterator[Candidate]:
     """Yield the move of the step after the second backward, restricted to the inputs that the following step trains."""
     block = source.block(last)
-    steps = (call for one in block[block.index(last) + 1 :] for call in every(ast.Call, one) if called(call) == "step")
-    trainer = next(steps, None)
-    for call in every(ast.Call, last):
-        if trainer is not None and isinstance(trainer.func, ast.Attribute) and called(call) == "backward":
-            groups = f"{source.of(trainer.func.value)}.param_groups"
+    steps = (
+        call
+        for one in block[block.index(last) + 1 :]
+        for call in nodes_of_type(ast.Call, one)
+        if called(call) == "step"
+    )
+    step_call = next(steps, None)
+    for call in nodes_of_type(ast.Call, last):
+        if step_call is not None and isinstance(step_call.func, ast.Attribute) and called(call) == "backward":
+            groups = f"{source.of(step_call.func.value)}.param_groups"
             comma = ", " if call.args or call.keywords else ""
             inputs = f'{comma}inputs=[p for group in {groups} for p in group["params"]]'
             stop = source.span(call)[1]
@@ -99,7 +104,7 @@ def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iter
 def both_calls_apart(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `update(one, a); update(two, b)`, where `update` calls backward and steps, with its statements, both backwards first."""
     source = program.source
-    helpers = {node.name: node for node in every(ast.FunctionDef, source.tree) if _updates(node)}
+    helpers = {node.name: node for node in nodes_of_type(ast.FunctionDef, source.tree) if _updates(node)}
     for statement in source.statements():
         block = source.block(statement)
         following = block[block.index(statement) + 1 :][:1]
@@ -153,16 +158,16 @@ def _both_first(one: list[ast.Call], two: list[ast.Call]) -> Iterator[list[str]]
 
     The second backward may be restricted to the parameters that its step trains.
     """
-    (first, after_first), (second, after_second) = _parted(one), _parted(two)
-    trainers = (call.func for call in after_second if called(call) == "step" and isinstance(call.func, ast.Attribute))
-    inputs = f"inputs=[p for group in {ast.unparse(next(trainers).value)}.param_groups for p in group['params']]"
+    (first, after_first), (second, after_second) = _diverged(one), _diverged(two)
+    step_calls = (call.func for call in after_second if called(call) == "step" and isinstance(call.func, ast.Attribute))
+    inputs = f"inputs=[p for group in {ast.unparse(next(step_calls).value)}.param_groups for p in group['params']]"
     for kept in ("retain_graph=True", ""):
         for filled in ("", inputs):
             before_steps = [*first[:-1], _with(first[-1], kept), *second[:-1], _with(second[-1], filled)]
             yield [ast.unparse(call) for call in (*before_steps, *after_first, *after_second)]
 
 
-def _parted(made: list[ast.Call]) -> tuple[list[ast.Call], list[ast.Call]]:
+def _diverged(made: list[ast.Call]) -> tuple[list[ast.Call], list[ast.Call]]:
     """Return the calls up to and including backward, and the calls after it."""
     stop = [called(statement) for statement in made].index("backward") + 1
     return made[:stop], made[stop:]
@@ -183,7 +188,7 @@ PER_BACKWARD = Message(
     "change.each_loss_again|Each backward starts from a loss that is computed again, with the values at that point."
 )
 EARLIER = Message("change.before|The in-place modification runs before the operation, which then uses the new values.")
-ACTS = {
+SIDE_EFFECTS = {
     "step", "sample", "next", "pop", "append", "popleft", "randn", "rand", "randint", "randperm", "normal", "reset", "read",
 }  # fmt: skip
 NO_WRITE = {"backward", "grad", "zero_grad", "print"}
@@ -272,8 +277,8 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
 
 def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute a prediction in the closure of `optimizer.step(closure)`, which runs after each change of the parameters."""
-    steps = [call for call in every(ast.Call, program.source.tree) if called(call) == "step"]
-    given = {name.id for call in steps for name in every(ast.Name, call)}
+    steps = [call for call in nodes_of_type(ast.Call, program.source.tree) if called(call) == "step"]
+    given = {name.id for call in steps for name in nodes_of_type(ast.Name, call)}
     for last in program.at(program.error_lines):
         closure = program.source.scope(last)
         if isinstance(closure, ast.FunctionDef) and closure.name in given:
@@ -287,7 +292,7 @@ def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:
 def is_more_than_forward(text: str, carried: set[str]) -> bool:
     """Return whether repeating the statements has side effects: a step, a random draw, or a reset of a carried state."""
     tree = ast.parse(text)
-    acts = {called(call) for call in every(ast.Call, tree)} & ACTS
+    acts = {called(call) for call in nodes_of_type(ast.Call, tree)} & SIDE_EFFECTS
     return bool(acts or names_bound(tree) & carried)
 
 
@@ -300,7 +305,7 @@ def first_statements(source: EditableSource, statement: ast.stmt) -> list[ast.st
 def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, count: int) -> str:
     """Return the source of the last `count` assignments before `place` that `last` depends on."""
     scopes = [source.scope(last), *source.ancestors(last)]
-    earlier = (node for node in every(ast.Assign, source.tree) if node.lineno < last.lineno)
+    earlier = (node for node in nodes_of_type(ast.Assign, source.tree) if node.lineno < last.lineno)
     visible = [one for one in earlier if source.scope(one) in scopes and not creates_state(source, one)]
     wanted = names_loaded(last)
     text: list[str] = []
@@ -341,9 +346,9 @@ def leading_to(program: BrokenProgram, write: ast.stmt, last: ast.stmt) -> str:
 
 def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
     """Return whether the statement saved the modified tensor, or calls a function or module of the source that did."""
-    if any(statement is saver for saver, _ in program.savers):
+    if any(statement is saver for saver, _ in program.saving_statements):
         return True
-    names = {getattr(program.source.scope(saver), "name", None) for saver, _ in program.savers} - {None}
+    names = {getattr(program.source.scope(saver), "name", None) for saver, _ in program.saving_statements} - {None}
     called_here = {called(call) for call in calls(statement)}
     defined = {one.name for one in program.source.statements() if isinstance(one, ast.FunctionDef | ast.ClassDef)}
     return bool(called_here & names) or ("forward" in names and bool(called_here & (names_loaded(statement) - defined)))
@@ -362,7 +367,7 @@ def names_bound(node: ast.AST) -> set[str]:
 def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
     """Move the modification before the operation that saves, if both are in the same block."""
     for statement in program.suspects:
-        for saver, _ in program.savers:
+        for saver, _ in program.saving_statements:
             block = program.source.block(statement)
             if saver not in block:
                 continue

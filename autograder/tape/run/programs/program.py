@@ -20,7 +20,7 @@ from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine,
 from autograder.tape.run.programs.scratch_folder import ScratchFolder
 from autograder.tape.run.programs.source_text import ProgramError, code_of, compiled, is_own_file, read_source
 
-_OURS = {"autograder", "torch"}  # already imported, even if files of the program have these names
+_NEVER_HIDDEN = {"autograder", "torch"}  # already imported, even if files of the program have these names
 
 
 class importable:  # noqa: N801 - reads as a statement
@@ -66,7 +66,7 @@ def _shadowed(folders: Iterable[str]) -> list[str]:
     """Return the imported modules that a program started in these directories would import from its own files instead."""
     by_top = {top: folder for folder in folders for top in _importable_names(folder or os.curdir)}
     tops = {name.partition(".")[0] for name in sys.modules}
-    hidden = {top for top in by_top.keys() & tops - _OURS if _comes_later(sys.modules.get(top), by_top[top])}
+    hidden = {top for top in by_top.keys() & tops - _NEVER_HIDDEN if _comes_later(sys.modules.get(top), by_top[top])}
     return [name for name in sys.modules if name.partition(".")[0] in hidden]
 
 

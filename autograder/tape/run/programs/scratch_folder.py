@@ -37,7 +37,7 @@ TOO_MANY = Message(
 )  # fmt: skip
 SHOWN = 4  # number of paths in a note
 
-Look = tuple[int, int, int]
+FileState = tuple[int, int, int]
 """Type, size and modification time of a file, or only the type of a directory or link."""
 
 
@@ -64,8 +64,8 @@ class ScratchFolder:
     _is_whole: bool = True
     _is_running: bool = False
     _listed: dict[str, bool] = field(default_factory=dict)
-    _looks: dict[str, Look] = field(default_factory=dict)
-    _linked: dict[str, Look] = field(default_factory=dict)
+    _states: dict[str, FileState] = field(default_factory=dict)
+    _linked: dict[str, FileState] = field(default_factory=dict)
     _bytes: int = 0
     _created: set[str] = field(default_factory=set)
     _written: dict[str, None] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class ScratchFolder:
         if os.name == "posix" and not (self.is_copied and (self._is_whole or self.is_guarded)):
             yield TOO_MANY
         for path, before in self._linked.items():
-            if look_at(path) != before and path not in self._written:
+            if file_state(path) != before and path not in self._written:
                 yield Message(
                     "scratch.too_large|{file} is too large to be copied, so each run wrote into the file itself.",
                     file=os.path.relpath(path, self.original),
@@ -168,14 +168,14 @@ class ScratchFolder:
         """Remove files that a run has created or changed, and create missing ones."""
         for folder, folders, files in os.walk(self.root, topdown=False):
             for path in (os.path.join(folder, name) for name in (*files, *folders)):
-                if self._looks.get(path) != look_at(path):
+                if self._states.get(path) != file_state(path):
                     remove(path)
         for project in self._folders:
             for parent in reversed(Path(project).parents):
                 self._make_folder(str(parent))
                 with contextlib.suppress(PermissionError):
-                    for beside in os.scandir(parent):
-                        self._make_link(beside.path)
+                    for entry in os.scandir(parent):
+                        self._make_link(entry.path)
             self._make_folder(project)
         for path, is_copied in self._listed.items():
             (self._make_folder if is_copied else self._make_file)(path)
@@ -186,7 +186,7 @@ class ScratchFolder:
         above = {str(parent) for folder in folders for parent in Path(folder).parents}
         for entry in [entry for folder in above for entry in os.scandir(self.root + folder)]:
             target = entry.path.removeprefix(self.root)
-            if self._looks.get(entry.path) != look_at(entry.path):
+            if self._states.get(entry.path) != file_state(entry.path):
                 self._note_created(target)
                 with contextlib.suppress(OSError):  # a plain run cannot write there either
                     shutil.move(entry.path, target)
@@ -194,7 +194,7 @@ class ScratchFolder:
 
     @contextlib.contextmanager
     def _hidden(self) -> Iterator[None]:
-        """Hide in the block what an earlier run created beside or above the project (`../cache.pt`), unless it was downloaded.
+        """Hide in the block what an earlier run created next to or above the project (`../cache.pt`), unless it was downloaded.
 
         Each run starts with the same files. Those of the first run, which is the program unchanged, stay.
         """
@@ -221,28 +221,28 @@ class ScratchFolder:
         made = self.root + path
         if path != "/" and not os.path.isdir(made):
             os.mkdir(made)
-            self._looks[made] = look_at(made)
+            self._states[made] = file_state(made)
 
     def _make_link(self, path: str) -> None:
         made = self.root + path
         on_the_way = any(_is_inside(folder, path) for folder in self._folders)
         if not on_the_way and not os.path.lexists(made):
             os.symlink(path, made)
-            self._looks[made] = look_at(made)
+            self._states[made] = file_state(made)
 
     def _make_file(self, path: str) -> None:
         made = self.root + path
         if os.path.lexists(made):
             return
-        kind, size, _ = look = look_at(path)
+        kind, size, _ = look = file_state(path)
         is_file = stat.S_ISREG(kind)
         if not (is_file and size <= LARGE and self._bytes + size <= MOST_BYTES and copied(path, made)):
             os.symlink(self.path_of(os.path.realpath(path)) if stat.S_ISLNK(kind) else path, made)
             if is_file:
                 self._linked.setdefault(path, look)
-        elif made not in self._looks:
+        elif made not in self._states:
             self._bytes += size
-        self._looks[made] = look_at(made)
+        self._states[made] = file_state(made)
 
     @contextlib.contextmanager
     def _replaced_writers(self) -> Iterator[None]:
@@ -255,7 +255,7 @@ class ScratchFolder:
 
         def write_copied(target: Any) -> Any:
             if isinstance(target, (str, os.PathLike)):  # opened in C++, without an audit event (PyTorch 2.13)
-                self._heed(self._on_open, target, None, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                self._handle(self._on_open, target, None, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             return write(target)
 
         with (
@@ -266,7 +266,7 @@ class ScratchFolder:
 
     def _guard(self) -> Callable[[str, tuple[Any, ...]], None]:
         """Return the audit hook."""
-        heard: dict[str, Callable[..., Any]] = {
+        handlers: dict[str, Callable[..., Any]] = {
             "open": self._on_open,
             "os.mkdir": lambda path, _mode, folder: self._note_created(self._place(path, folder)),
             "os.link": self._on_link,
@@ -280,18 +280,18 @@ class ScratchFolder:
         }
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
-            hear = heard.get(event)
-            if hear is not None and self._is_running and not isinstance(arguments[0], int):
-                self._heed(hear, *arguments)
+            handler = handlers.get(event)
+            if handler is not None and self._is_running and not isinstance(arguments[0], int):
+                self._handle(handler, *arguments)
 
         return hook
 
-    def _heed(self, hear: Callable[..., Any], *arguments: object) -> None:
-        """Call `hear`, whose own changes of files are not heard."""
+    def _handle(self, handler: Callable[..., Any], *arguments: object) -> None:
+        """Call a handler, whose own changes of files are ignored."""
         if self._thread != threading.get_ident():
             before, self._thread = self._thread, threading.get_ident()
             try:
-                hear(*arguments)
+                handler(*arguments)
             finally:
                 self._thread = before
 
@@ -422,7 +422,7 @@ def copied(path: str, made: str) -> bool:
     return True
 
 
-def look_at(path: str) -> Look:
+def file_state(path: str) -> FileState:
     """Return the properties that show a change of a file, or zeros if it does not exist."""
     try:
         found = os.lstat(path)
