@@ -305,7 +305,7 @@ def record_file(
         function: a function, called without arguments or with the return value of the module's `make()`;
             "Class.method" for a method. If it is None and the script never runs a backward, its function `run` is
             called.
-        seconds: time limit of a run; there are at least four runs.
+        seconds: time limit of a run; there are at least three runs.
 
     Raises:
         ProgramError: if the program cannot be run; the message gives the reason and the next step in one sentence.
