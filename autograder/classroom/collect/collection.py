@@ -213,7 +213,7 @@ class _Collector:
         return self.policy.is_in_time(self.classroom.assignment, student, time) if time else not late
 
     def time(self, submission: AttributedSubmission) -> datetime.datetime | None:
-        """Return the time of a submission in UTC, None if it is unknown; raise InputError if it has no zone."""
+        """Return the time of a submission in UTC, or None if it is unknown. Raise InputError if its time zone is missing."""
         downloaded = submission.work.downloaded
         stated, listed = (
             self.answers.time(downloaded.key, _number(submission)) or downloaded.handed_in,

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from traceback import walk_stack
 from types import FrameType
 
 import torch
@@ -103,8 +104,6 @@ class LeftGradients:
 
     def _frames(self) -> Iterator[FrameType]:
         """Yield the user's frames that are running, innermost first."""
-        frame: FrameType | None = sys._getframe()
-        while frame is not None:
+        for frame, _ in walk_stack(sys._getframe()):
             if self._program is not None and self._program.owns(frame.f_code.co_filename):
                 yield frame
-            frame = frame.f_back
