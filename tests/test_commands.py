@@ -131,7 +131,7 @@ def test_doctor_ends_with_1_if_something_is_missing(monkeypatch, capsys, advice,
 @pytest.mark.parametrize("lines", [[], ["02.ipynb: cell 3 differs"]])
 def test_release_check_ends_with_1_if_something_is_out_of_date(monkeypatch, capsys, lines):
     """`.ci/run` and pre-commit read the exit code; the cells are listed."""
-    monkeypatch.setattr("autograder.course.release.drift", lambda: lines)
+    monkeypatch.setattr("autograder.course.release.release_differences", lambda: lines)
     assert len(lines) == main(["release", "--check"])
     assert lines == capsys.readouterr().out.splitlines()[:1]
 
@@ -162,13 +162,13 @@ class CalledError(Exception):
 @pytest.mark.parametrize(
     ("words", "function", "given"),
     [
-        ("lab", "course.lab.open_lab", call(None, port=None, browser=True, teacher=False, spoken="en")),
+        ("lab", "course.lab.open_lab", call(None, port=None, browser=True, teacher=False, language_code="en")),
         ("lab 02 --port 89 --no-browser --teacher --language zh-CN", "course.lab.open_lab",
-         call("02", port=89, browser=False, teacher=True, spoken="zh-CN")),
+         call("02", port=89, browser=False, teacher=True, language_code="zh-CN")),
         ("errors a leaf", "course.learner.error_index.find_error", call("a leaf")),
         ("new d", "course.new_course.make_course", call(Path("d"), ANY)),
         ("release", "course.release.release", call()),
-        ("release --check", "course.release.drift", call()),
+        ("release --check", "course.release.release_differences", call()),
         ("release --seed 0", "course.release.release_variant", call(0)),
         ("release --language zh-CN", "course.release.release_language", call("zh-CN")),
         ("book", "course.book.make_book.make_book",

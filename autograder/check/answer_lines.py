@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 
-from autograder.check.named_lines import own_steps
+from autograder.check.named_lines import function_steps
 from autograder.check.subject.learner_code import own_function
 from autograder.locale.messages import Message
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Harm, NamedLine, Place
 
-PURE = {name for name in dir(torch.Tensor) if hasattr(torch.Tensor, f"{name}_")} - {"requires_grad"} | {"clone"}
+OUT_OF_PLACE = {name for name in dir(torch.Tensor) if hasattr(torch.Tensor, f"{name}_")} - {"requires_grad"} | {"clone"}
 """Methods of a tensor that return a tensor and leave it as it is: those with a second form that writes, and clone."""
 
 VIEWS = {"detach", "view", "t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze", "as_strided", "view_as"}
@@ -67,7 +67,7 @@ class AnswerLines:
         """The numbers of the lines that the original program does not have in this order; () without an original."""
         return tuple(self._replaced)
 
-    def without_write(self) -> NamedLine | None:
+    def replaced_write(self) -> NamedLine | None:
         """Return the first changed line that replaces a line with an in-place modification, or None."""
         found = (number for number, before in self._replaced.items() if any(map(_WRITES.search, before)))
         line = next(found, None)
@@ -145,10 +145,10 @@ class AnswerLines:
 
         Without an original, a write before the line counts if the task requires it, and a write after the line always.
         """
-        steps = own_steps(self.recording)
+        steps = function_steps(self.recording)
         at = next((step.index for step in steps if step.place.line == line), None)
         storages = {tensor.id: tensor.storage for tensor in self.recording.tensors}
-        read = self._names_behind(line)
+        read = self._transitive_names_read(line)
         bound: dict[str, int | None] = {}
         for step in self.recording.steps[: at or 0]:
             bound |= {change.name: change.tensor for change in step.names}
@@ -173,7 +173,7 @@ class AnswerLines:
         sentence = sentence or Message("answer.line_not_in_original|the original program does not have this line here")
         return self._place(number, sentence)
 
-    def _names_behind(self, line: int) -> set[str]:
+    def _transitive_names_read(self, line: int) -> set[str]:
         """Return the names that a line reads, and those that the lines before it read to bind these."""
         names = set(names_read(self.texts.get(line, "")))
         for earlier in sorted((number for number in self.texts if number < line), reverse=True):
@@ -249,7 +249,7 @@ def is_thrown_away(line: str) -> bool:
         return _is_new(node.targets[0].value)
     if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
         return False
-    return value.func.attr in PURE or (value.func.attr.endswith("_") and _is_new(value.func.value))
+    return value.func.attr in OUT_OF_PLACE or (value.func.attr.endswith("_") and _is_new(value.func.value))
 
 
 def is_alias(line: str) -> bool:
@@ -300,7 +300,7 @@ def _is_new(value: ast.expr) -> bool:
         return True
     if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
         return False
-    return _is_new(value.func.value) if value.func.attr in VIEWS | {"numpy"} else value.func.attr in PURE
+    return _is_new(value.func.value) if value.func.attr in VIEWS | {"numpy"} else value.func.attr in OUT_OF_PLACE
 
 
 def _statement(line: str) -> ast.stmt | None:

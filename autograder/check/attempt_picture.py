@@ -9,7 +9,7 @@ from functools import cached_property
 import msgspec
 
 from autograder.check.answer_lines import AnswerLines
-from autograder.check.expected import Expected, find_other_values, find_swapped
+from autograder.check.expected import Expected, find_other_values, find_wrong_return
 from autograder.check.lost_paths import find_cut, find_detached, find_kept_history, find_wrong_backward, line_that_freed
 from autograder.check.message import Incorrect, Unfinished
 from autograder.check.named_lines import describe as describe_line
@@ -29,12 +29,12 @@ from autograder.view.text.harm_sentences import harmed_tensor
 
 
 @contextlib.contextmanager
-def pictured(
+def picture_on_failure(
     subject: Subject,
     expected: Expected,
     asked: Callable[[], Recording] | None = None,
-    smaller: Callable[[Incorrect], tuple[Incorrect, Attempt] | None] = lambda _: None,
-) -> Iterator[Attempt]:
+    smaller: Callable[[Incorrect], tuple[Incorrect, RecordedTrial] | None] = lambda _: None,
+) -> Iterator[RecordedTrial]:
     """Judge one trial of an answer inside the block; if it raises Incorrect, show the verdict and the picture first.
 
     Args:
@@ -44,7 +44,7 @@ def pictured(
             this recording with its version counters hidden.
         smaller: returns the same verdict for inputs that are easier to read, and that trial; None without such inputs.
     """
-    attempt = Attempt(subject, expected, asked)
+    attempt = RecordedTrial(subject, expected, asked)
     try:
         yield attempt
     except Unfinished:
@@ -87,7 +87,7 @@ def without_inserted(recording: Recording) -> Recording:
     )
 
 
-class Attempt:
+class RecordedTrial:
     """One trial of an answer, which is recorded on first use."""
 
     def __init__(self, subject: Subject, expected: Expected, asked: Callable[[], Recording] | None = None) -> None:
@@ -111,7 +111,7 @@ class Attempt:
         expected = self._expected
         return AnswerLines(self._recorded, expected.lines, expected.written) if self._recorded else None
 
-    def blame(self, leaf: str = "", is_missing: bool = False) -> str:
+    def describe_cause(self, leaf: str = "", is_missing: bool = False) -> str:
         """Return a description of the line to look at, or "": an in-place modification, else a fault of the autograd graph.
 
         Args:
@@ -129,7 +129,7 @@ class Attempt:
         if self.recording is None or self._lines is None:
             return ""
         original, right = self._expected.original(), self._expected.values.outputs.get(name)
-        swapped = find_swapped(self.recording, name, right) if right else None
+        swapped = find_wrong_return(self.recording, name, right) if right else None
         if swapped is not None:
             return self._name(swapped)
         found = find_other_values(self.recording, original) if original else None
@@ -168,7 +168,7 @@ class Attempt:
         """Return a description of the line because of which an argument's memory has other values, or ""."""
         if self.recording is None or self._lines is None:
             return ""
-        return self._name(line_of_memory(self.recording, name) or self._lines.without_write()) or self.name_changed()
+        return self._name(line_of_memory(self.recording, name) or self._lines.replaced_write()) or self.name_changed()
 
     def name_lines(self, lines: Iterable[int], sentence: str) -> None:
         """Mark these lines in the picture, which opens at the last one; `sentence` describes them, in English."""

@@ -15,7 +15,7 @@ from autograder.check.events import show_passed
 from autograder.check.expected import BrokenExercise
 from autograder.check.learner import LearnerNames, find_value
 from autograder.check.message import Incorrect, NotAttempted
-from autograder.check.plan import Plan, ask
+from autograder.check.plan import Plan, plan_or_decorate
 from autograder.check.prediction import record_program
 from autograder.check.shown_message import show_first
 from autograder.check.subject.learner_code import source_of
@@ -43,7 +43,7 @@ def culprit(name: str, program: Callable[[], Any] | None = None) -> Any:
         Missing: the variable is not defined.
         BrokenExercise: the program does not modify any saved tensor.
     """
-    return ask(lambda program: CulpritPlan(name, program), program)
+    return plan_or_decorate(lambda program: CulpritPlan(name, program), program)
 
 
 @dataclass(frozen=True)

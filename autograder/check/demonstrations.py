@@ -23,15 +23,17 @@ from autograder.tape import record
 from autograder.tape.internals.mode_stack import dispatch_modes, function_modes
 from autograder.tape.recording.schema import Recording, storable
 
-SPACES = (builtins, torch, torch.Tensor, torch.autograd, nn, nn.functional, nn.Module, nn.Parameter)
+NAMESPACES = (builtins, torch, torch.Tensor, torch.autograd, nn, nn.functional, nn.Module, nn.Parameter)
 """The namespaces in which a program that replaces a part of PyTorch or Python usually does so."""
 
-OF_THE_SHELL = {"input", "exit", "quit"}  # IPython replaces these while a cell runs
+REPLACED = {"input", "exit", "quit"}  # IPython replaces these while a cell runs
 
 
 def parts() -> list[dict[str, Any]]:
-    """Return the current contents of each of `SPACES`."""
-    return [{name: value for name, value in vars(space).items() if name not in OF_THE_SHELL} for space in SPACES]
+    """Return the current contents of each of `NAMESPACES`."""
+    return [
+        {name: value for name, value in vars(namespace).items() if name not in REPLACED} for namespace in NAMESPACES
+    ]
 
 
 NUMBER = re.compile(r"(?<=^<ipython-input)-\d+")
@@ -40,7 +42,7 @@ _before = parts()
 
 
 def set_baseline() -> None:
-    """Store the current contents of `SPACES` as the original ones.
+    """Store the current contents of `NAMESPACES` as the original ones.
 
     Importing `torch._dynamo`, as an optimizer does, replaces `torch.manual_seed` (PyTorch 2.13).
     """
@@ -48,14 +50,14 @@ def set_baseline() -> None:
     _before = parts()
 
 
-_kept: ContextVar[KeptRecordings | None] = ContextVar("kept recordings", default=None)
+_cache: ContextVar[RecordingCache | None] = ContextVar("recording cache", default=None)
 
 
-class KeptRecordings:
+class RecordingCache:
     """Recordings, by a hash of the inputs that determine them: the program's code, the libraries that it uses, and settings.
 
     A program that uses a value, function or class of another cell is recorded each time. The same applies to a program
-    if a name that it uses was replaced in one of the modules of `SPACES`, or any attribute of one of its classes; this
+    if a name that it uses was replaced in one of the modules of `NAMESPACES`, or any attribute of one of its classes; this
     is detected only if this module was imported before the replacement.
     """
 
@@ -72,7 +74,7 @@ class KeptRecordings:
 
     def recording(self, program: Callable[[], Any]) -> Recording:
         """Return the recording of a program; if it is unknown, record and store it."""
-        key = _deciding(program)
+        key = _cache_key(program)
         if key is None:
             return record(program)
         if key not in self._known:
@@ -81,22 +83,22 @@ class KeptRecordings:
 
 
 @contextlib.contextmanager
-def use_recordings(kept: KeptRecordings) -> Iterator[None]:
+def use_recordings(cache: RecordingCache) -> Iterator[None]:
     """Make `demonstration` use and extend these recordings inside the block."""
-    token = _kept.set(kept)
+    token = _cache.set(cache)
     try:
         yield
     finally:
-        _kept.reset(token)
+        _cache.reset(token)
 
 
 def demonstration(program: Callable[[], Any]) -> Recording:
     """Return the recording of a program that is shown but not checked; inside `use_recordings`, a stored one if possible."""
-    kept = _kept.get()
-    return record(program) if kept is None else kept.recording(program)
+    cache = _cache.get()
+    return record(program) if cache is None else cache.recording(program)
 
 
-def _deciding(program: Callable[[], Any]) -> str | None:
+def _cache_key(program: Callable[[], Any]) -> str | None:
     """Return a hash of the inputs that determine the recording of a function without arguments; None if they are unknown."""
     if function_modes() or dispatch_modes():
         return None
@@ -104,9 +106,9 @@ def _deciding(program: Callable[[], Any]) -> str | None:
         return None
     if _is_replaced(_used_names(program.__code__)):
         return None
-    space = program.__globals__
+    namespace = program.__globals__
     read, written = _global_names(program.__code__)
-    used = {name: _library_name(space[name]) for name in read if name in space}
+    used = {name: _library_name(namespace[name]) for name in read if name in namespace}
     if written or None in used.values():
         return None
     settings = (
@@ -134,12 +136,12 @@ def _used_names(code: types.CodeType) -> set[str]:
 
 
 def _is_replaced(names: set[str]) -> bool:
-    """Return whether an object of these names in `SPACES`, or any attribute of a class, was replaced or added since import.
+    """Return whether an object of these names in `NAMESPACES`, or any attribute of a class, was replaced or added since import.
 
     The thousands of other names of PyTorch are not compared: reading them would copy a forked worker's memory pages.
     """
-    for space, before in zip(SPACES, _before, strict=True):
-        now, is_class = vars(space), isinstance(space, type)
+    for namespace, before in zip(NAMESPACES, _before, strict=True):
+        now, is_class = vars(namespace), isinstance(namespace, type)
         if is_class and len(now) != len(before):
             return True
         if any(now.get(name) is not before[name] for name in (before if is_class else names & before.keys())):

@@ -28,7 +28,7 @@ def _run() -> int | None:
     return getattr(get_ipython(), "execution_count", None)
 
 
-def shown_as_wrong(prediction: str) -> None:
+def record_wrong_prediction(prediction: str) -> None:
     """Keep `passed` in the same cell from printing that the exercise is correct."""
     _wrong[prediction] = _run()
 

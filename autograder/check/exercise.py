@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from autograder.check.attempt_picture import Attempt, pictured
+from autograder.check.attempt_picture import RecordedTrial, picture_on_failure
 from autograder.check.demonstrations import demonstration
 from autograder.check.events import failed, show_passed
 from autograder.check.expected import ROUNDS, Afterwards, Expected, Reference, Trials
@@ -98,7 +98,7 @@ class CheckPlan(Plan):
     asks: ClassVar = "subject"
 
     @property
-    def asks_more(self) -> bool:  # type: ignore[override]
+    def makes_extra_call(self) -> bool:  # type: ignore[override]
         """Whether the memory of a right answer is measured."""
         return self.at_most is not None
 
@@ -108,7 +108,7 @@ class CheckPlan(Plan):
         return tuple(part.call for expected in self.trials for part in expected.parts)
 
     @functools.cached_property
-    def untouched(self) -> str | None:
+    def original_form(self) -> str | None:
         """The normal form of the original program."""
         return normal_form(self.given)
 
@@ -118,15 +118,15 @@ class CheckPlan(Plan):
         *_, last = self.trials
         return None if self.at_most is None else self.at_most(**_arrays(last))
 
-    def _judge(self, subject: Subject, part: Expected, attempt: Attempt) -> None:
+    def _judge(self, subject: Subject, part: Expected, attempt: RecordedTrial) -> None:
         report = subject.call(part.call)
-        judge(self.name, report, part, given=self.untouched, without=self.without, attempt=attempt)
+        judge(self.name, report, part, given=self.original_form, without=self.without, attempt=attempt)
 
-    def _smaller(self, subject: Subject, wrong: Incorrect) -> tuple[Incorrect, Attempt] | None:
+    def _smaller(self, subject: Subject, wrong: Incorrect) -> tuple[Incorrect, RecordedTrial] | None:
         """Return the same verdict for small integers, in a student's notebook; None if these numbers hide the fault."""
         small = self.trials.small() if is_learners_notebook() else None
         for part in small.parts if small else ():
-            attempt = Attempt(subject, part, self.asked)
+            attempt = RecordedTrial(subject, part, self.asked)
             try:
                 self._judge(subject, part, attempt)
             except Incorrect as found:
@@ -140,25 +140,27 @@ class CheckPlan(Plan):
             _require_own_work(self.name, subject, self.like, self.given)
             for expected in self.trials:
                 for part in expected.parts:
-                    with pictured(subject, part, self.asked, lambda wrong: self._smaller(subject, wrong)) as attempt:
+                    with picture_on_failure(
+                        subject, part, self.asked, lambda wrong: self._smaller(subject, wrong)
+                    ) as attempt:
                         self._judge(subject, part, attempt)
             if self.allowed is not None:
-                with pictured(subject, expected) as attempt:
+                with picture_on_failure(subject, expected) as attempt:
                     _require_few_bytes(self.name, subject, expected, self.allowed, attempt)
         except Incorrect:
             failed(self.name)
             raise
-        show_passed(self.name, _held(expected, budget=self.allowed is not None))
+        show_passed(self.name, _compared_parts(expected, budget=self.allowed is not None))
         if is_learners_notebook():
             with Budget(PICTURE_SECONDS).active():
-                Attempt(subject, expected).show_right()
+                RecordedTrial(subject, expected).show_right()
 
 
 def _arrays(expected: Expected) -> dict[str, Array]:
     return {name: argument.values for name, argument in expected.call.arguments.items()}
 
 
-def _held(expected: Expected, budget: bool) -> str:
+def _compared_parts(expected: Expected, budget: bool) -> str:
     """Return a list of the compared values and gradients, for the line of a passed check."""
     held = [translated("the values")] if expected.values.outputs else []
     held += [translated("what it leaves in {name}", name=name) for name in expected.written]
@@ -184,7 +186,9 @@ def _require_own_work(exercise: str, subject: Subject, like: Callable[..., Any],
         )
 
 
-def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, allowed: int, attempt: Attempt) -> None:
+def _require_few_bytes(
+    exercise: str, subject: Subject, expected: Expected, allowed: int, attempt: RecordedTrial
+) -> None:
     arguments = _arrays(expected)
     made = subject.call(msgspec.structs.replace(expected.call, cotangents={}, measure=True)).allocated
     if made is None or sum(tensor.nbytes for tensor in made) > allowed:

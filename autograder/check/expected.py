@@ -13,7 +13,7 @@ import msgspec
 import torch
 
 from autograder.check.answer_lines import lines_of
-from autograder.check.named_lines import name_at, own_steps, return_statement
+from autograder.check.named_lines import function_steps, name_at, return_statement
 from autograder.check.plan import require_known_names
 from autograder.check.subject.call_report import Argument, Array, Call, Report, array
 from autograder.check.subject.inputs import Decisive, Generator, SmallGenerator, TensorInput, UndecisiveInputs
@@ -27,7 +27,7 @@ from autograder.tape.recording.verdict_types import NamedLine, Place
 
 
 @dataclass(frozen=True)
-class HeldValue:
+class NamedValue:
     """The values of a name from a line on, as the recording formats them."""
 
     values: str
@@ -49,11 +49,11 @@ def find_other_values(recording: Recording, original: Recording, as_listed: bool
     Only names whose final values never occur in the original count, because an answer may compute the right values in
     another way.
     """
-    known, steps = _held(original, as_listed), recording.steps
+    known, steps = _values_by_name(original, as_listed), recording.steps
     found = [
         (first, name)
-        for name, mine in _held(recording, as_listed).items()
-        if name in known and mine[-1].values not in {held.values for held in known[name]}
+        for name, mine in _values_by_name(recording, as_listed).items()
+        if name in known and mine[-1].values not in {by_name.values for by_name in known[name]}
         for first in [_first_other(mine, known[name])]
     ]
     order = {place: index for index, place in reversed(list(enumerate(step.place for step in steps)))}
@@ -64,15 +64,15 @@ def find_other_values(recording: Recording, original: Recording, as_listed: bool
     return NamedLine(place, message)
 
 
-def find_swapped(recording: Recording, path: str, right: Array) -> NamedLine | None:
+def find_wrong_return(recording: Recording, path: str, right: Array) -> NamedLine | None:
     """Return the return statement of an answer if another name has the values that this one should return, else None."""
     found, values = return_statement(recording), values_text(right.tensor())
     if found is None or not values:
         return None
     ended, returned = found
     name, values = name_at(returned, path), _unsigned(values)
-    held = {other: _unsigned(mine[-1].values) for other, mine in _held(recording).items()}
-    if name not in held or held[name] == values or values not in held.values():
+    by_name = {other: _unsigned(mine[-1].values) for other, mine in _values_by_name(recording).items()}
+    if name not in by_name or by_name[name] == values or values not in by_name.values():
         return None
     message = Message(
         "expected.other_name_returned|another name has the values of the task, and this line returns {name}", name=name
@@ -85,27 +85,27 @@ def _unsigned(values: str) -> str:
     return re.sub(r"-0(?=[,\]]|$)", "0", values)
 
 
-def _first_other(mine: list[HeldValue], original: list[HeldValue]) -> Place:
+def _first_other(mine: list[NamedValue], original: list[NamedValue]) -> Place:
     """Return the first place at which the values differ; if their numbers differ, the place of the last value."""
     if len(mine) != len(original):
         return mine[-1].place
     return next(here.place for here, there in zip(mine, original, strict=True) if here.values != there.values)
 
 
-def _held(recording: Recording, as_listed: bool = True) -> dict[str, list[HeldValue]]:
+def _values_by_name(recording: Recording, as_listed: bool = True) -> dict[str, list[NamedValue]]:
     """Return, for each name, its successive values in the function itself; their brackets only with `as_listed`."""
-    indexes = {step.index for step in own_steps(recording)}
+    indexes = {step.index for step in function_steps(recording)}
     names: dict[str, int | None] = {}
     values: dict[int, str] = {}
-    held: dict[str, list[HeldValue]] = {}
+    by_name: dict[str, list[NamedValue]] = {}
     for step in recording.steps:
         values |= {one.tensor: one.values if as_listed else re.sub(r"[][]", "", one.values) for one in step.states}
         names |= {change.name: change.tensor for change in step.names if change.tensor is not None}
         for name, tensor in names.items() if step.index in indexes else ():
-            now, before = values.get(tensor or 0), held.setdefault(name, [])
+            now, before = values.get(tensor or 0), by_name.setdefault(name, [])
             if now is not None and (not before or before[-1].values != now):
-                before.append(HeldValue(now, step.place))
-    return {name: found for name, found in held.items() if found}
+                before.append(NamedValue(now, step.place))
+    return {name: found for name, found in by_name.items() if found}
 
 
 ROUNDS = 3  # several rounds with new inputs, so that an answer cannot pass by luck or by remembering a call
@@ -156,7 +156,7 @@ class Expected:
         values: the report of the reference for this call.
         gradients: name of a leaf, result or parameter → its right gradient.
         written: the arguments that the call has to modify.
-        through_memory: the same trial with backward also starting from the modified arguments; None if no argument allows it.
+        with_memory_cotangents: the same trial with backward also starting from the modified arguments; None if no argument allows it.
         original: returns the recording of the original program in the same call, computed on first use; None if that fails.
         lines: the lines of the original program.
     """
@@ -165,14 +165,14 @@ class Expected:
     values: Report
     gradients: dict[str, torch.Tensor]
     written: tuple[str, ...] = ()
-    through_memory: Expected | None = None
+    with_memory_cotangents: Expected | None = None
     original: Callable[[], Recording | None] = lambda: None
     lines: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple[Expected, ...]:
         """This trial, and the one through memory if it exists."""
-        return (self,) if self.through_memory is None else (self, self.through_memory)
+        return (self,) if self.with_memory_cotangents is None else (self, self.with_memory_cotangents)
 
 
 class Trials:
@@ -211,9 +211,9 @@ class Trials:
     def _draw(self, training: bool, generator: Generator | None = None) -> Expected:
         drawn = trial(self._reference, self._inputs, generator or self._generator, training, self._decisive)
         original = functools.cache(functools.partial(record_original, self._given, drawn.call))
-        memory = drawn.through_memory
+        memory = drawn.with_memory_cotangents
         memory = memory and replace(memory, original=original, lines=self._lines)
-        return replace(drawn, original=original, lines=self._lines, through_memory=memory)
+        return replace(drawn, original=original, lines=self._lines, with_memory_cotangents=memory)
 
     @functools.cached_property
     def _lines(self) -> tuple[str, ...]:
@@ -248,7 +248,7 @@ def trial(
     if not pulled:
         return found
     both = msgspec.structs.replace(call, memory_cotangents=pulled)
-    return replace(found, through_memory=replace(found, call=both, gradients=_gradients(reference, both)))
+    return replace(found, with_memory_cotangents=replace(found, call=both, gradients=_gradients(reference, both)))
 
 
 def _written(call: Call, values: Report) -> tuple[str, ...]:

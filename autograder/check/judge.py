@@ -7,9 +7,9 @@ from typing import NoReturn
 
 import torch
 
-from autograder.check.attempt_picture import Attempt
+from autograder.check.attempt_picture import RecordedTrial
 from autograder.check.expected import Expected
-from autograder.check.lost_paths import find_reader
+from autograder.check.lost_paths import first_use_of_leaf
 from autograder.check.message import Incorrect, not_attempted
 from autograder.check.named_lines import line_of_attribute, line_of_memory, line_of_parameter
 from autograder.check.raised_problem import raise_problem
@@ -20,12 +20,12 @@ from autograder.locale.translations import translated
 RELATIVE, ABSOLUTE = 1e-5, 1e-6
 
 
-def same(got: Array, right: Array) -> bool:
+def arrays_match(got: Array, right: Array) -> bool:
     """Return whether both have the same dtype and shape, and values that agree within the accuracy above."""
-    return (got.dtype, got.shape) == (right.dtype, right.shape) and close(got, right.tensor())
+    return (got.dtype, got.shape) == (right.dtype, right.shape) and all_close(got, right.tensor())
 
 
-def close(got: Array, right: torch.Tensor) -> bool:
+def all_close(got: Array, right: torch.Tensor) -> bool:
     """Return whether dtype and shape are the same and the values agree within the accuracy above; nan never agrees."""
     values = got.tensor()
     alike = (values.dtype, values.shape) == (right.dtype, right.shape)
@@ -77,7 +77,7 @@ def require_without(exercise: str, used: tuple[str, ...], forbidden: tuple[str, 
         )
 
 
-def compare_gradients(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
+def compare_gradients(exercise: str, report: Report, expected: Expected, attempt: RecordedTrial) -> None:
     """Raise Incorrect at the first leaf whose gradient is missing, wrong, or must not exist."""
     for name, right in expected.gradients.items():
         got = report.gradients.get(name)
@@ -88,11 +88,11 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, attempt
                 translated("{exercise}: {name} received no gradient", exercise=exercise, name=name),
                 saw=translated("{name}.grad is None", name=name),
                 expected=translated("the gradient of the value with respect to {name}", name=name),
-                look_at=attempt.blame(name, is_missing=True)
+                look_at=attempt.describe_cause(name, is_missing=True)
                 or translated("where the path from the result back to {name} is cut", name=name),
                 judges_gradients=True,
             )
-        if not close(got, right):
+        if not all_close(got, right):
             _raise_wrong_gradient(exercise, name, got, right, expected, attempt)
     for name, argument in expected.call.arguments.items():
         got = report.gradients.get(name) if argument.kind == "frozen" else None
@@ -103,14 +103,14 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, attempt
                 ),
                 saw=f"{name}.grad = {format_values(got)}",
                 expected=translated("{name}.grad is None", name=name),
-                look_at=attempt.name_line(find_reader, name)
+                look_at=attempt.name_line(first_use_of_leaf, name)
                 or translated("which paths lead from the result back to {name}, and where to cut them", name=name),
                 judges_gradients=True,
             )
 
 
 def _raise_wrong_gradient(
-    exercise: str, name: str, got: Array, right: torch.Tensor, expected: Expected, attempt: Attempt
+    exercise: str, name: str, got: Array, right: torch.Tensor, expected: Expected, attempt: RecordedTrial
 ) -> NoReturn:
     memory = ", ".join(expected.call.memory_cotangents)
     if memory:  # the same call was right as long as backward did not start from the modified arguments
@@ -124,7 +124,7 @@ def _raise_wrong_gradient(
         verdict = translated("the gradient of {name} is wrong (and no error was raised)", name=name)
         values = format_values(array(right), got)
         wanted = translated("{values}, computed with finite differences", values=values)
-        where = attempt.blame(name) or translated(
+        where = attempt.describe_cause(name) or translated(
             "the operations between {name} and the result: one is detached or has the wrong derivative", name=name
         )
     raise Incorrect.of(
@@ -143,7 +143,7 @@ def judge(
     *,
     given: str | None,
     without: tuple[str, ...] = (),
-    attempt: Attempt,
+    attempt: RecordedTrial,
 ) -> None:
     """Raise the first reason why a report differs from the expected results.
 
@@ -171,7 +171,7 @@ def judge(
     compare_gradients(exercise, report, expected, attempt)
 
 
-def _compare_parameters(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
+def _compare_parameters(exercise: str, report: Report, expected: Expected, attempt: RecordedTrial) -> None:
     wanted, got = expected.call.parameters.keys(), set(report.parameters)
     if wanted != got:
         more, less = sorted(got - wanted), sorted(wanted - got)
@@ -184,7 +184,7 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected, attem
         )
 
 
-def _where_parameters_differ(more: list[str], less: list[str], attempt: Attempt) -> str:
+def _where_parameters_differ(more: list[str], less: list[str], attempt: RecordedTrial) -> str:
     # A missing `gate.bias` belongs to a module of another name or kind; only a plain name has a line of its own.
     plain = less and "." not in less[0]
     line = attempt.name_line(line_of_parameter, more[0]) if more else ""
@@ -198,14 +198,14 @@ def _where_parameters_differ(more: list[str], less: list[str], attempt: Attempt)
     return translated("{line}; {told}", line=line, told=text) if line else text
 
 
-def _compare_values(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
+def _compare_values(exercise: str, report: Report, expected: Expected, attempt: RecordedTrial) -> None:
     values = expected.values
     _compare_structure(exercise, report, [*values.outputs, *values.others], attempt)
     for name, right in values.outputs.items():
         got = report.outputs.get(name)
         if got is None:
-            _raise_no_value(exercise, name, report.others.get(name, "nothing"), right, attempt.blame)
-        if not same(got, right):
+            _raise_no_value(exercise, name, report.others.get(name, "nothing"), right, attempt.describe_cause)
+        if not arrays_match(got, right):
             # Without drawn inputs, the expected numbers are the answer, so the message must not show them.
             drawn = bool(expected.call.arguments)
             raise Incorrect.of(
@@ -216,7 +216,7 @@ def _compare_values(exercise: str, report: Report, expected: Expected, attempt: 
             )
 
 
-def _compare_structure(exercise: str, report: Report, wanted: list[str], attempt: Attempt) -> None:
+def _compare_structure(exercise: str, report: Report, wanted: list[str], attempt: RecordedTrial) -> None:
     missing = sorted(set(wanted) - (report.outputs.keys() | report.others.keys()))
     if not missing:
         return
@@ -238,7 +238,7 @@ def _where_none_comes_from() -> str:
     )
 
 
-def _where_values_differ(name: str, report: Report, right: Array, expected: Expected, attempt: Attempt) -> str:
+def _where_values_differ(name: str, report: Report, right: Array, expected: Expected, attempt: RecordedTrial) -> str:
     got = report.outputs[name]
     if not expected.call.arguments:
         text, line = translated("the program above, line by line: which lines change this one?"), attempt.name_changed()
@@ -246,7 +246,7 @@ def _where_values_differ(name: str, report: Report, right: Array, expected: Expe
     if (got.dtype, got.shape) != (right.dtype, right.shape):
         text, line = translated("its dtype and shape: they have to be the same, too"), attempt.name_value(name)
         return translated("{line}; {told}", line=line, told=text) if line else text
-    if not expected.gradients and (text := attempt.blame()):
+    if not expected.gradients and (text := attempt.describe_cause()):
         return text
     line = attempt.name_value(name)
     if expected.gradients or not {"backward", "grad"} & set(report.words):
@@ -255,7 +255,7 @@ def _where_values_differ(name: str, report: Report, right: Array, expected: Expe
     return translated("{line}; {told}", line=line, told=text) if line else text
 
 
-def _raise_no_value(exercise: str, name: str, kind: str, right: Array, blame: Callable[..., str]) -> NoReturn:
+def _raise_no_value(exercise: str, name: str, kind: str, right: Array, describe_cause: Callable[..., str]) -> NoReturn:
     if kind == "ellipsis":
         raise Incorrect.of(
             translated("{exercise}: {name} is still open", exercise=exercise, name=name),
@@ -272,16 +272,16 @@ def _raise_no_value(exercise: str, name: str, kind: str, right: Array, blame: Ca
         expected=translated("{dtype} of shape {shape}", dtype=right.dtype, shape=right.shape)
         if right.shape
         else translated("a number, without quotes"),
-        look_at=(blame() or _where_none_comes_from()) if nothing else translated("the return line"),
+        look_at=(describe_cause() or _where_none_comes_from()) if nothing else translated("the return line"),
     )
 
 
-def _compare_memory(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
+def _compare_memory(exercise: str, report: Report, expected: Expected, attempt: RecordedTrial) -> None:
     for name, right in expected.values.after.items():
         got, before = report.after.get(name), expected.call.arguments[name].values
-        if got is not None and same(got, right):
+        if got is not None and arrays_match(got, right):
             continue
-        dropped = not same(before, right) and got is not None and same(got, before)
+        dropped = not arrays_match(before, right) and got is not None and arrays_match(got, before)
         verdict = (
             translated("{name} is no longer modified in place", name=name)
             if dropped

@@ -68,7 +68,7 @@ def find_cut(recording: Recording, leaf: str, *, is_missing: bool) -> NamedLine 
     return NamedLine(used[-1].place, restored(used[-1].sentence, recording.verdict.messages), "lost") if used else None
 
 
-def find_reader(recording: Recording, leaf: str) -> NamedLine | None:
+def first_use_of_leaf(recording: Recording, leaf: str) -> NamedLine | None:
     """Return the first line whose operation connects a leaf to the graph, or None."""
     named = _tensors_named(recording, leaf)
     ends = {node.id for node in recording.nodes if node.tensor in named and not node.inputs}

@@ -26,7 +26,7 @@ class Unsolved(AssertionError):
     printed = False
     """Whether the message was already shown above a picture, so that only the verdict is shown below it."""
 
-    instead = ""
+    text_below_card = ""
     """The line that a notebook shows below the message's card; "" for the verdict."""
 
     judged = ""
@@ -64,7 +64,7 @@ class Unsolved(AssertionError):
         lines = self.whole_text.splitlines()
         if not self.printed or VALIDATING in os.environ:  # *Validate* shows only the error
             return lines
-        return [self.instead or join_lines(itertools.takewhile(lambda line: not line.startswith(" "), lines))]
+        return [self.text_below_card or join_lines(itertools.takewhile(lambda line: not line.startswith(" "), lines))]
 
 
 class NotAttempted(Unsolved):

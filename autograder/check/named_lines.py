@@ -101,7 +101,7 @@ def return_statement(recording: Recording) -> tuple[Step, ast.expr] | None:
     """Return the last step that ran a return statement of the function itself, and the returned expression; or None."""
     tree = ast.parse(recording.programs[0].source)
     returned = {node.lineno: node.value for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value}
-    steps = (step for step in reversed(own_steps(recording)) if step.place.line in returned)
+    steps = (step for step in reversed(function_steps(recording)) if step.place.line in returned)
     return next(((step, returned[step.place.line]) for step in steps), None)
 
 
@@ -116,7 +116,7 @@ def _root_of_gradient(recording: Recording, leaf: int, ended: Step) -> Place | N
     return place if place in [step.place for step in recording.steps] else None
 
 
-def own_steps(recording: Recording) -> list[Step]:
+def function_steps(recording: Recording) -> list[Step]:
     """Return the steps of the called function or the module's forward, without those of helpers and custom backwards."""
     outer = [step for step in recording.steps if step.depth == 0]
     called = outer[0].function.removesuffix("__init__") if outer else ""

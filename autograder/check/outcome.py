@@ -62,7 +62,7 @@ class OutcomePlan(Plan):
     asks: ClassVar = "program"
 
     @functools.cached_property
-    def untouched(self) -> str | None:
+    def original_form(self) -> str | None:
         """The normal form of the original program."""
         return normal_form(self.given)
 
@@ -70,7 +70,7 @@ class OutcomePlan(Plan):
         """Run the student's program, and compare its outcome."""
         subject = find_subject(self.name, names)
         found = subject.program()
-        if found.code == self.untouched:
+        if found.code == self.original_form:
             wanted = translated("your own program, with the outcome {outcome}", outcome=self.outcome)
             raise not_attempted(self.name, wanted)
         require_without(self.name, found.words, self.without, self._where_to_look(subject))

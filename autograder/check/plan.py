@@ -35,11 +35,11 @@ class Plan(ABC):
         name: the exercise, or the student's variable that contains a prediction.
         asks: the kind of object that `compare` looks up by this name: a function or class to call, a program to run, or a value;
             None if it does not look up anything.
-        asks_more: whether `compare` may make a call that is not in `calls`.
+        makes_extra_call: whether `compare` may make a call that is not in `calls`.
     """
 
     name: str
-    asks_more = False
+    makes_extra_call = False
     asks: ClassVar[Literal["subject", "program", "value"] | None] = None
 
     @property
@@ -140,7 +140,7 @@ def _line_of_cell() -> int:
     return frame.f_lineno if frame is not None else 0
 
 
-def ask(plan_of: Callable[[Program], Plan], program: Program | None) -> Any:
+def plan_or_decorate(plan_of: Callable[[Program], Plan], program: Program | None) -> Any:
     """Plan or compare a program; without one, return a decorator that does so and returns the function unchanged."""
 
     def decorate(program: Program) -> Program:

@@ -15,10 +15,10 @@ import torch
 from IPython.core.getipython import get_ipython
 
 from autograder.check.demonstrations import demonstration
-from autograder.check.events import demonstrated, failed, show_passed, shown_as_wrong
+from autograder.check.events import demonstrated, failed, record_wrong_prediction, show_passed
 from autograder.check.learner import LearnerNames, current_names, find_value
 from autograder.check.message import VALIDATING, Incorrect, NotAnOutcome, NotAttempted, message
-from autograder.check.plan import Plan, ask, require_known_names
+from autograder.check.plan import Plan, plan_or_decorate, require_known_names
 from autograder.check.shown_message import is_learners_notebook, show_first
 from autograder.check.subject.learner_code import source_of
 from autograder.locale.translations import translated
@@ -81,7 +81,7 @@ def predicted(name: str, program: Callable[[], Any] | None = None) -> Any:
         Incorrect: the outcome is another one, or the prediction is not one of the four words.
         Missing: the variable is not defined.
     """
-    return ask(lambda program: OutcomePrediction(name, program), program)
+    return plan_or_decorate(lambda program: OutcomePrediction(name, program), program)
 
 
 def predicted_value(name: str, program: Callable[[], Any] | None = None) -> Any:
@@ -97,7 +97,7 @@ def predicted_value(name: str, program: Callable[[], Any] | None = None) -> Any:
         Incorrect: the program returns another value.
         Missing: the variable is not defined.
     """
-    return ask(lambda program: ValuePrediction(name, program), program)
+    return plan_or_decorate(lambda program: ValuePrediction(name, program), program)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class _Prediction(Plan):
         # While nbgrader grades, it raises, because nbgrader gives full points to a cell that does not.
         if not (is_learners_notebook() or (VALIDATING in os.environ and draws_here())):
             raise wrong
-        shown_as_wrong(self.name)
+        record_wrong_prediction(self.name)
 
 
 class OutcomePrediction(_Prediction):

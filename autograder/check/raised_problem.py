@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from autograder.check.attempt_picture import Attempt
+from autograder.check.attempt_picture import RecordedTrial
 from autograder.check.message import Incorrect, Unfinished
 from autograder.check.subject.call_report import CallProblem, ProgramText
 from autograder.locale.translations import translatable, translated
@@ -25,7 +25,7 @@ REFUSED = ErrorMeaning(
     translatable("no saved tensor modified before backward"),
     translatable("the write that comes after the operation that saved it"),
 )
-NO_START = ErrorMeaning(
+NO_GRAD_FN = ErrorMeaning(
     translatable("backward has nothing to start from"),
     translatable("a result that is computed, with recording on, from a leaf that requires grad"),
 )
@@ -34,7 +34,7 @@ BY_PHRASE = {
     "leaf Variable": ErrorMeaning(
         translatable("a leaf is modified in place"), translatable("a leaf that is not modified while autograd records")
     ),
-    "does not have a grad_fn": NO_START,
+    "does not have a grad_fn": NO_GRAD_FN,
     "returns multiple views": ErrorMeaning(
         translatable("one of several views is modified in place"),
         translatable("a write to the base, or to a view that was created on its own"),
@@ -78,11 +78,11 @@ OWN_CODE = ErrorMeaning(
     translatable("your own code raises an error"), translatable("a function that runs on these inputs")
 )
 
-CAUSED_ELSEWHERE = (REFUSED, NO_START, NO_GRAD, IN_BACKWARD)
+CAUSED_ELSEWHERE = (REFUSED, NO_GRAD_FN, NO_GRAD, IN_BACKWARD)
 """Meanings whose cause is seldom the line that raised."""
 
 
-def raise_problem(exercise: str, problem: CallProblem, attempt: Attempt) -> NoReturn:
+def raise_problem(exercise: str, problem: CallProblem, attempt: RecordedTrial) -> NoReturn:
     """Raise the exception of an answer as a verdict.
 
     Args:
@@ -95,7 +95,7 @@ def raise_problem(exercise: str, problem: CallProblem, attempt: Attempt) -> NoRe
         by_hand = translated("KeyboardInterrupt: stopped from outside")
         raise_unfinished(exercise, problem.message if problem.type == "TimeUp" else by_hand, where)
     found = meaning_of(problem)
-    named = (attempt.blame() if found in CAUSED_ELSEWHERE else "") or attempt.name_raised(problem)
+    named = (attempt.describe_cause() if found in CAUSED_ELSEWHERE else "") or attempt.name_raised(problem)
     look_at = named or (translated(found.look_at) if found.look_at else where)
     text = problem.message.partition(" Hint: ")[0]
     raise Incorrect.of(

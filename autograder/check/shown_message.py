@@ -85,7 +85,7 @@ def show_first(wrong: Unsolved, mark: str = "") -> None:
     if is_learners_notebook():
         is_error = isinstance(wrong, Incorrect) and not mark
         display(ShownMessage(wrong.whole_text, *(("✗", RED) if is_error else (mark or "○", "currentcolor"))))
-        wrong.instead = translated("{exercise}: see the message above", exercise=wrong.exercise)
+        wrong.text_below_card = translated("{exercise}: see the message above", exercise=wrong.exercise)
     else:
         print(wrong)
     wrong.printed = True

@@ -129,9 +129,9 @@ def add_to(subparsers: Any) -> None:
 def _lab(chosen: argparse.Namespace) -> int:
     from autograder.course.lab import open_lab
 
-    spoken = known_language(chosen.language)
+    language = known_language(chosen.language)
     return open_lab(
-        chosen.lesson, port=chosen.port, browser=not chosen.no_browser, teacher=chosen.teacher, spoken=spoken
+        chosen.lesson, port=chosen.port, browser=not chosen.no_browser, teacher=chosen.teacher, language_code=language
     )
 
 

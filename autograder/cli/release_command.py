@@ -60,7 +60,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def _release(chosen: argparse.Namespace) -> int:
-    from autograder.course.release import drift, release, release_language, release_variant
+    from autograder.course.release import release, release_differences, release_language, release_variant
 
     if chosen.for_each is not None or chosen.to is not None:
         return _hand_out(chosen)
@@ -77,7 +77,7 @@ def _release(chosen: argparse.Namespace) -> int:
     if not chosen.check:
         print("\n".join(f"released {name}, about {minutes} minutes" for name, minutes in release().items()))
         return 0
-    lines = drift()
+    lines = release_differences()
     if lines:
         print("\n".join(lines))
         print("notebooks/ is generated; edit solutions/ instead, run `autograder release` and commit both.")

@@ -53,8 +53,8 @@ def read(path: Path) -> NotebookNode:
 
 def canonical(notebook: NotebookNode) -> NotebookNode:
     """Return a copy without outputs, execution counts and editor metadata; cell ids and the notebook's language are kept."""
-    spoken = {METADATA: notebook.metadata[METADATA]} if METADATA in notebook.metadata else {}
-    stored = nbformat.v4.new_notebook(metadata=KERNEL | spoken, nbformat_minor=5)
+    language_code = {METADATA: notebook.metadata[METADATA]} if METADATA in notebook.metadata else {}
+    stored = nbformat.v4.new_notebook(metadata=KERNEL | language_code, nbformat_minor=5)
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
         new = {

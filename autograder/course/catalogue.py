@@ -61,9 +61,9 @@ def lessons() -> tuple[Lesson, ...]:
 
 
 @functools.cache
-def _lessons_in(spoken: str) -> tuple[Lesson, ...]:
+def _lessons_in(language_code: str) -> tuple[Lesson, ...]:
     files = sorted(FOLDER.glob("*.toml"))
-    with use_language(spoken):
+    with use_language(language_code):
         return tuple(
             msgspec.convert({"name": file.stem} | _translated(tomllib.loads(file.read_text("utf-8"))), Lesson)
             for file in files
@@ -87,7 +87,7 @@ def explanations(lesson: str) -> tuple[Explanation, ...]:
     return msgspec.json.decode(file.read_bytes(), type=tuple[Explanation, ...]) if file.is_file() else ()
 
 
-def belief_behind(prediction: str, choice: str) -> str | None:
+def misconception_of(prediction: str, choice: str) -> str | None:
     """Return the name of the belief that often leads to a wrong choice; None if the exercise is not a prediction."""
     return next((of[choice] for lesson in lessons() if choice in (of := lesson.predictions.get(prediction, {}))), None)
 

@@ -51,7 +51,7 @@ TARGET = r"""\((?:[^)"]|"[^"]*")*\)"""
 OPAQUE = rf"(?P<opaque>(?s:```.*?```)|<[^>]*>|\$[^$]*\$|!?\[[^\]]*\]{TARGET})"
 CODE = r"`(?P<code>[^`\n]+)`"
 LINK = re.compile(rf"\[([^\]]+)\](?=\({re.escape(GLOSSARY)}#){TARGET}")
-STRESSED = re.compile(rf"{OPAQUE}|{CODE}|(?P<stress>\*\*?)(?P<inside>[^*\s][^*\n]*)(?P=stress)", re.MULTILINE)
+EMPHASIS = re.compile(rf"{OPAQUE}|{CODE}|(?P<stress>\*\*?)(?P<inside>[^*\s][^*\n]*)(?P=stress)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class GlossaryLinks:
         Asterisks are moved inside a link, because they are not parsed as emphasis next to a Chinese letter and before a
         bracket (CommonMark 0.31, 6.2).
         """
-        return STRESSED.sub(_stress_inside, self._pattern.sub(self._link, source))
+        return EMPHASIS.sub(_stress_inside, self._pattern.sub(self._link, source))
 
     def _link(self, match: re.Match[str]) -> str:
         term = self._terms_of_code.get(code_name(match["code"] or "")) or self._terms.get(match.lastgroup or "")
@@ -105,8 +105,8 @@ def _stress_inside(match: re.Match[str]) -> str:
     targets = re.findall(rf"\]({TARGET})", inside)
     if len(targets) != 1 or not (inside.startswith("[") or inside.endswith(")")) or not LINK.search(inside):
         return match[0]
-    stress, words = match["stress"], LINK.sub(r"\1", inside)
-    return f"[{stress}{words}{stress}]{targets[0]}"
+    marks, words = match["stress"], LINK.sub(r"\1", inside)
+    return f"[{marks}{words}{marks}]{targets[0]}"
 
 
 def with_glossary_links(notebook: NotebookNode, glossary: Path = OWN_GLOSSARY) -> NotebookNode:
@@ -135,18 +135,18 @@ def without_glossary_links(notebook: NotebookNode) -> NotebookNode:
     return plain
 
 
-def lesson_in_language(notebook: NotebookNode, spoken: str) -> NotebookNode:
+def lesson_in_language(notebook: NotebookNode, language_code: str) -> NotebookNode:
     """Return a released page in one of the course's languages, with links to the glossary in that language."""
     plain = without_glossary_links(notebook)
-    translation = in_language(plain, spoken)
+    translation = in_language(plain, language_code)
     return translation if plain == notebook else with_glossary_links(translation)
 
 
-def glossary_terms(spoken: str, glossary: Path = OWN_GLOSSARY) -> tuple[Term, ...]:
+def glossary_terms(language_code: str, glossary: Path = OWN_GLOSSARY) -> tuple[Term, ...]:
     """Return the entries of the glossary in one of the course's languages."""
     cells = read(glossary).cells if glossary.exists() else []
     headings = [cell.source.partition("\n")[0] for cell in cells if cell.source.startswith("## ")]
-    with use_language(spoken):
+    with use_language(language_code):
         return tuple(_term(heading[3:], translated(heading)[3:]) for heading in headings)
 
 

@@ -45,7 +45,7 @@ class LabError(SetupError):
 
 
 def open_lab(
-    lesson: str | None, *, port: int | None, browser: bool, teacher: bool, spoken: str = SOURCE_LANGUAGE
+    lesson: str | None, *, port: int | None, browser: bool, teacher: bool, language_code: str = SOURCE_LANGUAGE
 ) -> int:
     """Return JupyterLab's exit code when it stops; Ctrl-C stops it.
 
@@ -57,7 +57,7 @@ def open_lab(
         port: the port of the server; None means the first free one from 8888.
         browser: whether to open a browser window.
         teacher: serve the whole clone, with nbgrader's tools, instead of the student's copies.
-        spoken: the language of the lessons, hints and messages; each language except English has its own folder in
+        language_code: the language of the lessons, hints and messages; each language except English has its own folder in
             `work/`.
 
     Raises:
@@ -69,7 +69,7 @@ def open_lab(
         if teacher:
             require_clone("lab --teacher")
         _write_settings(teacher)
-        for line in [] if teacher else hand_out(spoken):
+        for line in [] if teacher else hand_out(language_code):
             print(line)
     except OSError as error:
         raise LabError.of(
@@ -81,13 +81,13 @@ def open_lab(
     token = secrets.token_hex(16)
     # The server must stop when this process is stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    folder = ROOT if teacher else work_folder(spoken)
+    folder = ROOT if teacher else work_folder(language_code)
     path = f"solutions/{page}" if teacher else page
     # JupyterLab 4.6 lists the page's own folder unless the address names another one; the student should see all lessons.
     address = (
         f"http://127.0.0.1:{chosen}/lab/tree/{path}?token={token}&file-browser-path=/{'solutions' if teacher else ''}"
     )
-    with _server(folder, chosen, token, spoken) as server:
+    with _server(folder, chosen, token, language_code) as server:
         _wait_until_up(server, f"http://127.0.0.1:{chosen}/api?token={token}")
         stop = translated("(Ctrl-C stops it)")
         print(f"autograder: {address}\n{stop}", flush=True)
@@ -97,21 +97,21 @@ def open_lab(
     return 0  # stopped by Ctrl-C
 
 
-def work_folder(spoken: str) -> Path:
+def work_folder(language_code: str) -> Path:
     """Return the folder of a student's copies in one language."""
-    return WORK if spoken == SOURCE_LANGUAGE else WORK / spoken
+    return WORK if language_code == SOURCE_LANGUAGE else WORK / language_code
 
 
-def hand_out(spoken: str = SOURCE_LANGUAGE) -> list[str]:
+def hand_out(language_code: str = SOURCE_LANGUAGE) -> list[str]:
     """Copy new lessons to `work/`, replace unchanged copies, and return a line for each copy with answers."""
-    if spoken == SOURCE_LANGUAGE:
+    if language_code == SOURCE_LANGUAGE:
         return _copy_to_work(NOTEBOOKS, WORK)
     with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
         for path in lessons(NOTEBOOKS):
             target = Path(folder) / path.relative_to(NOTEBOOKS)
             target.parent.mkdir(exist_ok=True)
-            write(lesson_in_language(read(path), spoken), target)
-        return _copy_to_work(Path(folder), work_folder(spoken))
+            write(lesson_in_language(read(path), language_code), target)
+        return _copy_to_work(Path(folder), work_folder(language_code))
 
 
 def _copy_to_work(released: Path, work: Path) -> list[str]:
@@ -180,7 +180,7 @@ def _port(wanted: int | None) -> int:
 
 
 @contextlib.contextmanager
-def _server(folder: Path, port: int, token: str, spoken: str) -> Iterator[subprocess.Popen[bytes]]:
+def _server(folder: Path, port: int, token: str, language_code: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [
         sys.executable,
         "-m",
@@ -193,7 +193,7 @@ def _server(folder: Path, port: int, token: str, spoken: str) -> Iterator[subpro
     command += ["--ServerApp.answer_yes=True", "--log-level=ERROR", "--LabApp.log_level=ERROR"]
     if os.name == "posix" and os.geteuid() == 0:
         command.append("--allow-root")
-    server = subprocess.Popen(command, cwd=ROOT, env=_environment() | {VARIABLE: spoken}, start_new_session=True)
+    server = subprocess.Popen(command, cwd=ROOT, env=_environment() | {VARIABLE: language_code}, start_new_session=True)
     try:
         yield server
     except KeyboardInterrupt:

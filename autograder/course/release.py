@@ -105,20 +105,20 @@ def release_variant(seed: int, folder: Path = VARIANTS) -> Path:
     return destination
 
 
-def release_language(spoken: str) -> Path:
+def release_language(language_code: str) -> Path:
     """Write the release in another language and return its folder; notebooks/ is not changed.
 
     Raises:
         LanguageError: the course is not translated into that language.
     """
-    destination = LANGUAGES / known_language(spoken)
+    destination = LANGUAGES / known_language(language_code)
     build(destination)
     for path in lessons(destination):
         write(lesson_in_language(read(path), destination.name), path)
     return destination
 
 
-def drift() -> list[str]:
+def release_differences() -> list[str]:
     """Return one line for each cell that differs between notebooks/ and a new release of solutions/."""
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".release-") as folder:
         build(Path(folder))

@@ -20,22 +20,22 @@ METADATA = "autograder_language"
 LOOKS, PAUSE = 20, 0.05
 """The number of attempts to read a notebook that is incomplete, and the seconds between them."""
 
-_spoken: ContextVar[str | None] = ContextVar("spoken", default=None)
+_language: ContextVar[str | None] = ContextVar("language", default=None)
 
 
 def language() -> str:
     """Return the language of this process's texts; English by default."""
-    return _spoken.get() or _chosen()
+    return _language.get() or _chosen()
 
 
 @contextlib.contextmanager
 def use_language(name: str) -> Iterator[None]:
     """Use this language, which is one of `LANGUAGES`, inside the block."""
-    token = _spoken.set(name)
+    token = _language.set(name)
     try:
         yield
     finally:
-        _spoken.reset(token)
+        _language.reset(token)
 
 
 def language_of(metadata: object) -> str:

@@ -49,13 +49,13 @@ def texts(notebook: NotebookNode) -> Iterator[str]:
             yield from (comment.text for comment in _comments(cell.source) if WORD.search(comment.text))
 
 
-def translate_notebook(notebook: NotebookNode, spoken: str, translate: Translate) -> NotebookNode:
+def translate_notebook(notebook: NotebookNode, language_code: str, translate: Translate) -> NotebookNode:
     """Return a copy in another language, which is stored in its metadata.
 
     Locked cells get the checksum of their new text, so that nbgrader does not report them as changed (0.9.6).
     """
     translated_notebook = copy.deepcopy(notebook)
-    translated_notebook.metadata[METADATA] = spoken
+    translated_notebook.metadata[METADATA] = language_code
     for cell in translated_notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = _translated_markdown(cell.source, translate)
@@ -66,10 +66,10 @@ def translate_notebook(notebook: NotebookNode, spoken: str, translate: Translate
     return translated_notebook
 
 
-def in_language(notebook: NotebookNode, spoken: str) -> NotebookNode:
+def in_language(notebook: NotebookNode, language_code: str) -> NotebookNode:
     """Return the notebook in one of the course's languages; texts without a translation remain in English."""
-    with use_language(spoken):
-        return translate_notebook(notebook, spoken, translated)
+    with use_language(language_code):
+        return translate_notebook(notebook, language_code, translated)
 
 
 def markdown_texts(markdown: str) -> list[str]:
@@ -77,9 +77,9 @@ def markdown_texts(markdown: str) -> list[str]:
     return [block for block in _blocks(markdown) if _is_prose(block)]
 
 
-def markdown_in_language(markdown: str, spoken: str) -> str:
+def markdown_in_language(markdown: str, language_code: str) -> str:
     """Return a page in one of the course's languages; texts without a translation remain in English."""
-    with use_language(spoken):
+    with use_language(language_code):
         return _translated_markdown(markdown, translated)
 
 

@@ -106,27 +106,27 @@ def join_sentences(parts: Iterable[str]) -> str:
 
 
 @functools.cache
-def texts_in(spoken: str) -> dict[str, str]:
+def texts_in(language_code: str) -> dict[str, str]:
     """Return all translations of a language, by the English text; empty for English."""
-    return {str(message.id): str(message.string) for message in _translations(spoken) if not message.fuzzy}
+    return {str(message.id): str(message.string) for message in _translations(language_code) if not message.fuzzy}
 
 
 @functools.cache
-def messages_in(spoken: str) -> dict[str, str]:
+def messages_in(language_code: str) -> dict[str, str]:
     """Return the translations of messages by their ids, also those whose English text was changed since."""
-    return {message.context: str(message.string) for message in _translations(spoken) if message.context}
+    return {message.context: str(message.string) for message in _translations(language_code) if message.context}
 
 
 @functools.cache
-def _translations(spoken: str) -> list[CatalogMessage]:
-    return [message for file in po_files(spoken) for message in read_po(file) if message.id and message.string]
+def _translations(language_code: str) -> list[CatalogMessage]:
+    return [message for file in po_files(language_code) for message in read_po(file) if message.id and message.string]
 
 
-def po_files(spoken: str) -> list[Path]:
+def po_files(language_code: str) -> list[Path]:
     """Return the translation files of a language, for each lesson and for the package; an empty list if Babel is missing."""
     if importlib.util.find_spec("babel") is None:
         return []
-    return sorted((FOLDER / spoken.replace("-", "_")).glob("*.po"))
+    return sorted((FOLDER / language_code.replace("-", "_")).glob("*.po"))
 
 
 def read_po(file: Path) -> Catalog:

@@ -158,35 +158,35 @@ def show(
         print(as_text(recording), end="")
         return
 
-    def alive(place: str) -> Any:
+    def make_widget(place: str) -> Any:
         attach = playground() if playground is not None else None
         picture = widget(recording, predict, place, from_start, attach is not None, counters, graph_first)
         if attach is not None:
             attach(picture)
         return picture
 
-    def forms(place: str) -> dict[str, str]:
+    def bundle_in(place: str) -> dict[str, str]:
         found = mimebundle(recording, predict, place, counters)
         if title and "text/html" in found:
             found["text/html"] = f"<details><summary>{escape(title)}</summary>{found['text/html']}</details>"
         return found
 
-    show_forms(forms, alive if recording.steps else None)
+    display_mimebundle(bundle_in, make_widget if recording.steps else None)
 
 
-def show_forms(forms: Callable[[str], dict[str, str]], alive: Callable[[str], Any] | None) -> None:
-    """Display the forms that a notebook saves, and replace them in the page by a live widget if possible.
+def display_mimebundle(bundle_in: Callable[[str], dict[str, str]], make_widget: Callable[[str], Any] | None) -> None:
+    """Display the MIME bundle that a notebook saves, and replace them in the page by a live widget if possible.
 
     Args:
-        forms: takes a class name, or "", and returns the saved forms in an element of that class.
-        alive: takes a class name and returns the widget that replaces the element of that class; None without a widget.
+        bundle_in: takes a class name, or "", and returns the saved MIME bundle in an element of that class.
+        make_widget: takes a class name and returns the widget that replaces the element of that class; None without a widget.
     """
     from IPython.display import display
 
-    place = f"autograder-{secrets.token_hex(6)}" if alive is not None and _can_live() else ""
-    display(forms(place), raw=True)
-    if alive is not None and place:
-        _replace(_shell(), alive(place))
+    place = f"autograder-{secrets.token_hex(6)}" if make_widget is not None and _can_live() else ""
+    display(bundle_in(place), raw=True)
+    if make_widget is not None and place:
+        _replace(_shell(), make_widget(place))
 
 
 def show_choices(name: str, question: str, options: list[tuple[str, str]]) -> None:
@@ -200,7 +200,7 @@ def show_choices(name: str, question: str, options: list[tuple[str, str]]) -> No
     if not (draws_here() and _can_live()) or getattr(_shell(), "takes_recordings", False):
         return
 
-    def alive(place: str) -> Any:
+    def make_widget(place: str) -> Any:
         from autograder.view.live import PictureWidget
 
         choices = msgspec.to_builtins(Choices(name, question, options))
@@ -208,7 +208,9 @@ def show_choices(name: str, question: str, options: list[tuple[str, str]]) -> No
 
     words = "\n".join([question, *(f"{word}: {meaning}" for word, meaning in options)])
     html = f"<p>{escape(question)}</p>"
-    show_forms(lambda place: {"text/html": f'<div class="{place}">{html}</div>', "text/plain": words}, alive)
+    display_mimebundle(
+        lambda place: {"text/html": f'<div class="{place}">{html}</div>', "text/plain": words}, make_widget
+    )
 
 
 def _can_live() -> bool:

@@ -54,7 +54,7 @@ def find_backward(recording: Recording) -> int | None:
     return next((step.index for step in recording.steps if step.freed), recording.steps[-1].index)
 
 
-def lines_of_refusal(recording: Recording) -> dict[Place, NamedLine]:
+def lines_named_by_check(recording: Recording) -> dict[Place, NamedLine]:
     """Return the lines that a check names for a rejected program, although they do not break a saved tensor."""
     return {named.place: named for named in recording.verdict.named}
 
@@ -62,7 +62,7 @@ def lines_of_refusal(recording: Recording) -> dict[Place, NamedLine]:
 def list_frames(recording: Recording) -> list[Frame]:
     """Return the frames: statements in order, backward's visits after the statement that called it, the verdict last."""
     frames: list[Frame] = []
-    caller, refused = find_backward(recording), lines_of_refusal(recording)
+    caller, refused = find_backward(recording), lines_named_by_check(recording)
     for step in recording.steps:
         if has_changes(step) or step is recording.steps[-1] or step.index == caller or step.place in refused:
             frames.append(Frame(len(frames) + 1, "step", step.place, step))
@@ -78,7 +78,7 @@ class Playback:
 
     Attributes:
         names: variable → tensor.
-        called: tensor → its current names, or the last ones that it had.
+        last_names: tensor → its current names, or the last ones that it had.
         states: tensor → its latest state.
         versions: version counter → its count.
         edges: the saved edges that exist.
@@ -87,8 +87,8 @@ class Playback:
         visits: node → the visit of backward.
         made: node → the last state of its tensor before another node replaced it (an in-place write rebases the
             history).
-        makers: tensor → all nodes that have computed it.
-        family: version counter → its tensors.
+        grad_fns_of: tensor → all nodes that have computed it.
+        tensors_of_counter: version counter → its tensors.
         in_storage: storage → its tensors.
     """
 
@@ -100,7 +100,7 @@ class Playback:
         self.saved = {edge.id: edge for edge in recording.saved}
         self.frames = list_frames(recording)
         self.names: dict[str, int] = {}
-        self.called: dict[int, str] = {}
+        self.last_names: dict[int, str] = {}
         self.states: dict[int, TensorState] = {}
         self.versions: dict[int, int | None] = {}
         self.edges: set[int] = set()
@@ -108,8 +108,8 @@ class Playback:
         self.freed: dict[int, int | None] = {}
         self.visits: dict[int, BackwardStep] = {}
         self.made: dict[int, TensorState] = {}
-        self.makers: dict[int, set[int]] = {}
-        self.family: dict[int, set[int]] = {}
+        self.grad_fns_of: dict[int, set[int]] = {}
+        self.tensors_of_counter: dict[int, set[int]] = {}
         self.in_storage: dict[int, set[int]] = {}
         self._saved_by_counter: dict[int, set[int]] = {}
         self._stated = {state.tensor for step in recording.steps for state in step.states}
@@ -128,7 +128,7 @@ class Playback:
     def _apply_step(self, step: Step, changed: ChangeSet) -> None:
         for tensor in step.tensors:
             known = self.tensors[tensor]
-            self.family.setdefault(known.counter, set()).add(tensor)
+            self.tensors_of_counter.setdefault(known.counter, set()).add(tensor)
             self.in_storage.setdefault(known.storage, set()).add(tensor)
         for state in step.states:
             self._apply_state(state, changed)
@@ -148,22 +148,22 @@ class Playback:
                 self.harmed.setdefault(edge, []).append(write)
                 changed.edges.add(edge)
         changed.storages.update(self.tensors[tensor].storage for tensor in changed.tensors)
-        changed.nodes.update(node for tensor in changed.tensors for node in self.makers.get(tensor, ()))
+        changed.nodes.update(node for tensor in changed.tensors for node in self.grad_fns_of.get(tensor, ()))
 
     def _apply_state(self, state: TensorState, changed: ChangeSet) -> None:
         """Apply one tensor's new state, and store it for the node that computed the tensor."""
         before = self.states.get(state.tensor)
         self.states[state.tensor] = state
-        family = self.tensors[state.tensor].counter
-        if self.versions.get(family) != state.version:
-            self.versions[family] = state.version
-            changed.tensors |= self.family.get(family, set())
-            changed.edges |= self._saved_by_counter.get(family, set())
+        tensors_of_counter = self.tensors[state.tensor].counter
+        if self.versions.get(tensors_of_counter) != state.version:
+            self.versions[tensors_of_counter] = state.version
+            changed.tensors |= self.tensors_of_counter.get(tensors_of_counter, set())
+            changed.edges |= self._saved_by_counter.get(tensors_of_counter, set())
         changed.tensors.add(state.tensor)
         changed.nodes.update(node for node in (state.node, before.node if before else None) if node is not None)
         if state.node is not None:
             self.made[state.node] = state
-            self.makers.setdefault(state.tensor, set()).add(state.node)
+            self.grad_fns_of.setdefault(state.tensor, set()).add(state.node)
 
     def _apply_alias(self, write: Write, step: Step, changed: ChangeSet) -> None:
         """Set the state of an alias through which a write went and which existed in one statement only (`d.data[:] = 1`)."""
@@ -185,7 +185,7 @@ class Playback:
             for tensor in (old, change.tensor):
                 if tensor is not None:
                     held = [name for name, holds in self.names.items() if holds == tensor]
-                    self.called[tensor] = ", ".join(held) or self.called.get(tensor, "")
+                    self.last_names[tensor] = ", ".join(held) or self.last_names.get(tensor, "")
                     changed.tensors.add(tensor)
 
     @cached_property
@@ -203,7 +203,7 @@ class Playback:
         """Return the version counter of a saved tensor; -1 if the tensor never had a name."""
         return self.tensors[edge.tensor].counter if edge.tensor in self.tensors else -1
 
-    def is_alive(self, tensor: int) -> bool:
+    def has_variable(self, tensor: int) -> bool:
         """Return whether a variable currently refers to the tensor."""
         return tensor in self.names.values()
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from autograder.check import demonstrations
-from autograder.check.demonstrations import KeptRecordings, demonstration, use_recordings
+from autograder.check.demonstrations import RecordingCache, demonstration, use_recordings
 from autograder.tape import record
 
 TEXT = """
@@ -44,9 +44,9 @@ def made(monkeypatch):
 
 def kept():
     """Return the recordings that another process sends: that of the released program."""
-    elsewhere = KeptRecordings()
+    elsewhere = RecordingCache()
     elsewhere.recording(program())
-    kept = KeptRecordings()
+    kept = RecordingCache()
     kept.add(elsewhere.encoded())
     return kept
 
@@ -64,7 +64,7 @@ def test_a_kept_recording_is_what_would_be_recorded(made):
 def test_the_number_of_its_cell_decides_nothing(made):
     """A student who adds a cell, or whose tests run elsewhere, counts the same cell differently; another text is another program."""
     counted = [program(cell=f"<ipython-input-{number}-18ecf53870c1>") for number in (5, 31)]
-    with use_recordings(KeptRecordings()):
+    with use_recordings(RecordingCache()):
         assert demonstration(counted[0]).verdict == demonstration(counted[1]).verdict
         assert 1 == len(made)
         demonstration(program(cell="<ipython-input-5-5d89c2d53b66>"))
@@ -141,7 +141,7 @@ def test_another_program_is_recorded(made, other):
 def test_a_value_of_another_cell_is_looked_at_each_time(made):
     """The same function is recorded again after the value has changed, because used values are not part of the key."""
     shown = program(TEXT.replace("mul_(2)", "mul_(factor)"), factor=2)
-    with use_recordings(KeptRecordings()):
+    with use_recordings(RecordingCache()):
         first = demonstration(shown)
         shown.__globals__["factor"] = 5
         assert first != demonstration(shown)
@@ -150,7 +150,7 @@ def test_a_value_of_another_cell_is_looked_at_each_time(made):
 
 def test_an_attribute_is_no_name_of_the_notebook(made):
     """`torch.ones` is PyTorch's, whatever a cell calls `ones`; a program that reads `ones` itself is recorded each time."""
-    with use_recordings(KeptRecordings()):
+    with use_recordings(RecordingCache()):
         demonstration(program(ones=3))
         demonstration(program(ones=4))
         assert 1 == len(made)
@@ -162,7 +162,7 @@ def test_an_attribute_is_no_name_of_the_notebook(made):
 def test_a_program_that_binds_a_name_of_the_notebook_runs_each_time(made):
     """The program's assignments are available as if the recording had not been stored."""
     shown = program(TEXT.replace("w = ", "global seen; seen = 1; w = "))
-    with use_recordings(KeptRecordings()):
+    with use_recordings(RecordingCache()):
         for _ in range(2):
             shown.__globals__.pop("seen", None)
             demonstration(shown)

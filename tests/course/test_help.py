@@ -35,7 +35,7 @@ def store(tmp_path, monkeypatch):
     monkeypatch.setattr(learner_progress, "store", own)
     monkeypatch.setattr(hints, "store", own)
     monkeypatch.setattr(after_success, "store", own)
-    monkeypatch.setattr(hints, "_shown", Counter())
+    monkeypatch.setattr(hints, "_hints_used", Counter())
     monkeypatch.setattr(hints, "wrong_answers", Counter())
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
     return own
@@ -43,7 +43,7 @@ def store(tmp_path, monkeypatch):
 
 def test_hints_climb_three_rungs_and_start_again(capsys):
     """Each call shows the next hint; the fourth shows the first again."""
-    hints._shown.clear()
+    hints._hints_used.clear()
     told_hints = next(e.hints for lesson in catalogue.lessons() for e in lesson.exercises if e.id == "shifted_exp")
     for _ in range(4):
         hints.hint("shifted_exp")
@@ -88,7 +88,7 @@ def test_the_model_answer_waits_for_a_pass(store, capsys):
 
 def test_nobody_has_to_stay_stuck(store, capsys, monkeypatch):
     """After three hints and three wrong answers the model answer opens, and the exercise is marked as seen."""
-    monkeypatch.setattr(hints, "_shown", Counter({"shifted_exp": 3}))
+    monkeypatch.setattr(hints, "_hints_used", Counter({"shifted_exp": 3}))
     monkeypatch.setattr(hints, "wrong_answers", Counter({"shifted_exp": 2}))
     hints.model_answer("shifted_exp")
     assert "(3 and 2 so far)" in capsys.readouterr().out
@@ -104,7 +104,7 @@ def test_who_saw_the_answer_can_pass_a_twin(store, capsys, monkeypatch):
     """A new cell contains a variant of the program and its check; the first answer does not solve the variant."""
     cells = []
     monkeypatch.setattr(hints, "get_ipython", lambda: SimpleNamespace(set_next_input=cells.append))
-    monkeypatch.setattr(hints, "_shown", Counter({"open_gate": 3}))
+    monkeypatch.setattr(hints, "_hints_used", Counter({"open_gate": 3}))
     monkeypatch.setattr(hints, "wrong_answers", Counter({"open_gate": 3}))
     hints.model_answer("open_gate")
     assert "A variant to pass instead" in capsys.readouterr().out
@@ -206,7 +206,7 @@ def test_the_card_names_what_to_practise_again(store):
     )
     store.mark_seen("shifted_exp")
     for name in (belief, elsewhere, belief, elsewhere):
-        store.add_belief(name)
+        store.add_misconception(name)
     for told in (repr(after_success.LessonEnd(lesson, store)), after_success.LessonEnd(lesson, store)._repr_html_()):
         assert "shifted_exp" in told.partition("To practise again")[2]
         text = html.unescape(told).replace("<code>", "`").replace("</code>", "`")
@@ -279,7 +279,7 @@ def credited(tmp_path, monkeypatch):
     mark_for_credit(notebook)
     nbformat.write(notebook, tmp_path / "02.ipynb")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(hints, "_shown", Counter())
+    monkeypatch.setattr(hints, "_hints_used", Counter())
     return tmp_path
 
 

@@ -41,7 +41,7 @@ def test_sources_are_canonical(path):
 
 def test_the_stored_release_is_what_the_sources_give():
     """notebooks/ was generated from solutions/ as it is now."""
-    assert [] == release.drift()
+    assert [] == release.release_differences()
 
 
 def test_one_changed_word_is_named_with_its_cell(released):
@@ -52,7 +52,7 @@ def test_one_changed_word_is_named_with_its_cell(released):
     cell.source += " word"
     nbformat.write(notebook, path)
 
-    assert [f"{path.relative_to(released)}: cell {cell.id} differs"] == release.drift()
+    assert [f"{path.relative_to(released)}: cell {cell.id} differs"] == release.release_differences()
 
 
 def test_a_missing_and_a_foreign_lesson_are_drift(released):
@@ -61,7 +61,7 @@ def test_a_missing_and_a_foreign_lesson_are_drift(released):
     (released / "99_mine").mkdir()
     path.rename(released / "99_mine" / "99_mine.ipynb")
 
-    told = release.drift()
+    told = release.release_differences()
     assert "99_mine/99_mine.ipynb: in notebooks/ but not in solutions/" in told
     assert f"{path.relative_to(released)}: not released yet" in told
 

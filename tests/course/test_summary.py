@@ -163,18 +163,18 @@ def glossary_of_glossary_links(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("spoken", sorted(LANGUAGES))
+@pytest.mark.parametrize("language_code", sorted(LANGUAGES))
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_every_link_leads_to_a_heading_once_in_a_lesson(path, spoken):
+def test_every_link_leads_to_a_heading_once_in_a_lesson(path, language_code):
     """In each lesson and language, a link's anchor is JupyterLab's anchor of a heading: its words, joined by hyphens."""
-    glossary_of_glossary_links = in_language(read(NOTEBOOKS / "start" / "glossary.ipynb"), spoken)
+    glossary_of_glossary_links = in_language(read(NOTEBOOKS / "start" / "glossary.ipynb"), language_code)
     headings = [
         heading
         for cell in glossary_of_glossary_links.cells
         for heading in re.findall(r"<h2>(.*?)</h2>", page(cell.source))
     ]
     known = {words(heading).replace(" ", "-") for heading in headings}
-    cells = [cell for cell in lesson_in_language(read(path), spoken).cells if cell.cell_type == "markdown"]
+    cells = [cell for cell in lesson_in_language(read(path), language_code).cells if cell.cell_type == "markdown"]
     anchors = [unquote(anchor) for cell in cells for anchor in LINK.findall(page(cell.source))]
     assert 5 <= len(anchors) == len(set(anchors))
     assert set(anchors) <= known
@@ -221,11 +221,11 @@ def test_stress_is_inside_a_link(glossary_of_glossary_links, source, linked):
     assert lesson == without_glossary_links(found)
 
 
-@pytest.mark.parametrize("spoken", sorted(LANGUAGES))
+@pytest.mark.parametrize("language_code", sorted(LANGUAGES))
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_no_page_shows_an_asterisk(path, spoken):
+def test_no_page_shows_an_asterisk(path, language_code):
     """Emphasis in a lesson is rendered in each language, outside of code and formulas."""
-    cells = [cell for cell in lesson_in_language(read(path), spoken).cells if cell.cell_type == "markdown"]
+    cells = [cell for cell in lesson_in_language(read(path), language_code).cells if cell.cell_type == "markdown"]
     for cell in cells:
         shown = re.sub(r"<(pre|code)\b.*?</\1>|\$[^$]*\$", "", page(cell.source), flags=re.DOTALL)
         assert "*" not in shown

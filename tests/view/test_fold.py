@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from autograder.tape.recording.schema import Node
 from autograder.tape.recording.verdict_types import Place
-from autograder.view.scene.folding import CHUNKS, LIMIT, PILLS, Fold, FoldPlanner
+from autograder.view.scene.folding import CHUNKS, LIMIT, MAX_BLOCKS, Fold, FoldPlanner
 from autograder.view.shapes import Key, Label, Part
 
 lines = st.lists(st.integers(1, 12), max_size=300)
@@ -56,7 +56,7 @@ def test_a_node_of_a_late_round_stays_in_sight():
 
     assert loop == Fold("", folded).nodes
     assert keep <= {entry.id for entry in folded if isinstance(entry, Node)}
-    assert len(folded) <= PILLS + len(keep)
+    assert len(folded) <= MAX_BLOCKS + len(keep)
 
 
 def deepest(entries: list) -> int:

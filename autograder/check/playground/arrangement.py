@@ -119,7 +119,7 @@ def arrangements(program: PlayProgram, most: int = MOST) -> list[Arrangement]:
 
 def text_of(program: PlayProgram, arrangement: Arrangement) -> str:
     """Return the program's source; a return statement is replaced by a backward call from the returned value."""
-    return "\n".join(as_run(text) for _, text in placed_texts(program, arrangement)) + "\n"
+    return "\n".join(executable_text(text) for _, text in placed_texts(program, arrangement)) + "\n"
 
 
 def answer_text(program: PlayProgram, arrangement: Arrangement) -> str:
@@ -146,7 +146,7 @@ def shifted(program: PlayProgram, arrangement: Arrangement, code: str, by: int) 
         by: the number of places, negative for earlier ones.
     """
     lines, fixed = list(arrangement.lines), {card.id for card in program.cards if card.is_fixed}
-    texts = [as_run(text).splitlines() for _, text in placed_texts(program, arrangement)]
+    texts = [executable_text(text).splitlines() for _, text in placed_texts(program, arrangement)]
     at = next((place for place, text in enumerate(texts) if code in map(str.strip, text)), None)
     if at is None or lines[at].card in fixed:
         return arrangement
@@ -155,7 +155,7 @@ def shifted(program: PlayProgram, arrangement: Arrangement, code: str, by: int) 
     return structs.replace(arrangement, lines=tuple(lines))
 
 
-def as_run(text: str) -> str:
+def executable_text(text: str) -> str:
     """Return a statement as it is run outside a function, on as many lines: `return a, b` becomes `(a.sum() + b.sum()).backward()`."""
     try:
         statement = ast.parse(text).body[0]

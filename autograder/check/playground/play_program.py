@@ -16,7 +16,7 @@ from autograder.tape.repair.kinds.out_of_place import MAKERS, chain, drop_unders
 
 METHODS = {ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.Pow: "pow_"}
 MODULES = {"torch", "F", "nn"}  # `torch.relu_(h)` modifies h, but is not a method of it
-DETOURS = {"data": ".data", "detach": ".detach()"}
+ALIAS_SUFFIXES = {"data": ".data", "detach": ".detach()"}
 ALIAS_FORMS: tuple[tuple[FormName, str], ...] = (
     (".data", ".data"),
     (".detach()", ".detach()"),
@@ -42,7 +42,7 @@ def _forms_of_alias(source: EditableSource, statement: ast.stmt) -> list[LineFor
     value = statement.value
     if isinstance(value, ast.Call) and not value.args and called(value) == "detach":
         value = value.func
-    if not (isinstance(value, ast.Attribute) and value.attr in DETOURS and isinstance(value.value, ast.Name)):
+    if not (isinstance(value, ast.Attribute) and value.attr in ALIAS_SUFFIXES and isinstance(value.value, ast.Name)):
         return []
     start = source.data[: source.span(statement.value)[0]].decode()
     return [LineForm(name, f"{start}{value.value.id}{suffix}") for name, suffix in ALIAS_FORMS]
@@ -74,7 +74,7 @@ def _without_detour(text: str) -> str:
     if len(writes) != 1 or writes[0].path[:1] not in (("data",), ("detach",)):
         return text
     root = source.of(writes[0].root)
-    return text.replace(root + DETOURS[writes[0].path[0]], root, 1)
+    return text.replace(root + ALIAS_SUFFIXES[writes[0].path[0]], root, 1)
 
 
 def _through_detach(source: EditableSource, write: InPlaceWrite) -> str | None:

@@ -21,7 +21,7 @@ from autograder.check.playground.arrangement import (
     PlacedCard,
     PlayProgram,
     answer_text,
-    as_run,
+    executable_text,
     run,
     shifted,
 )
@@ -32,7 +32,7 @@ from autograder.tape import ProgramError
 from autograder.tape.recording.schema import Recording
 from autograder.view.assets import front_end_words
 from autograder.view.draw.timeline import live_scene
-from autograder.view.notebook import draws_here, show_forms
+from autograder.view.notebook import display_mimebundle, draws_here
 from autograder.view.scene.board import Board, BoardCard, highlight
 from autograder.view.scene.composition import Scene, SceneFrame, build_scene
 from autograder.view.shapes import Drawing, Key
@@ -105,7 +105,7 @@ def _card(program: PlayProgram, placed: PlacedCard, edited: str = "") -> BoardCa
     """Return a card; for an exercise, the return statement is shown instead of the backward call that is run."""
     card = program.card(placed.card)
     text = edited or card.forms[placed.form].text
-    lines = highlight(text if program.header else as_run(text))
+    lines = highlight(text if program.header else executable_text(text))
     lines += [[]] * (text.count("\n") + 1 - len(lines))
     return BoardCard(
         card.id, lines, [""] * len(lines), [translated(form.name) for form in card.forms], placed.form, card.is_fixed
@@ -138,7 +138,7 @@ class ArrangementWorker:
     def scene(self, arrangement: Arrangement, options: dict[str, Any], as_timeline: bool = False) -> Scene:
         """Return the scene of an arrangement's run, or one with the reason why it did not finish."""
         if not CAN_FORK:
-            return judged_scene(self.program, arrangement, self.names, options, as_timeline)
+            return run_and_draw(self.program, arrangement, self.names, options, as_timeline)
         connection = self._connected()
         connection.send_bytes(msgspec.json.encode((arrangement, options, as_timeline)))
         try:
@@ -188,11 +188,11 @@ class ArrangementWorker:
             while True:
                 asked = msgspec.json.decode(inside.recv_bytes(), type=tuple[Arrangement, dict[str, Any], bool])
                 arrangement, options, as_timeline = asked
-                scene = judged_scene(self.program, arrangement, self.names, options, as_timeline)
+                scene = run_and_draw(self.program, arrangement, self.names, options, as_timeline)
                 inside.send_bytes(msgspec.json.encode(scene))
 
 
-def judged_scene(
+def run_and_draw(
     program: PlayProgram,
     arrangement: Arrangement,
     names: dict[str, Any],
@@ -270,7 +270,7 @@ class Playground:
 
     def warm_up(self) -> None:
         """Run the given program in this process, so that the worker need not repeat its imports."""
-        judged_scene(self.program, self.program.as_given, self.names, {})
+        run_and_draw(self.program, self.program.as_given, self.names, {})
 
     def _answer(self, picture: Any, sent: dict[str, Any]) -> None:
         request = msgspec.convert(sent, ArrangementRequest)
@@ -286,10 +286,10 @@ class Playground:
 def open_playground(playground: Playground) -> None:
     """Display a program in the playground: live while a kernel runs, as text in a saved notebook and in a terminal."""
     if not draws_here():
-        print(saved_forms(playground.program, "")["text/plain"])
+        print(saved_mimebundle(playground.program, "")["text/plain"])
         return
 
-    def alive(place: str) -> Any:
+    def make_widget(place: str) -> Any:
         from autograder.view.live import PictureWidget
 
         playground.warm_up()
@@ -298,10 +298,10 @@ def open_playground(playground: Playground) -> None:
         playground.attach(picture)
         return picture
 
-    show_forms(lambda place: saved_forms(playground.program, place), alive)
+    display_mimebundle(lambda place: saved_mimebundle(playground.program, place), make_widget)
 
 
-def saved_forms(program: PlayProgram, place: str) -> dict[str, str]:
+def saved_mimebundle(program: PlayProgram, place: str) -> dict[str, str]:
     """Return the saved form of a program in the playground: its lines."""
     lines = "\n".join([*filter(None, [program.header]), *(card.forms[0].text for card in program.cards)])
     html = f'<div class="{escape(place)}"><pre>{escape(lines)}</pre></div>'

@@ -38,7 +38,7 @@ MOST = 4_000
 """Characters that one run of an answer may print. Jupyter stops all output of a kernel at one megabyte per second (server 2.17)."""
 
 
-class ShortOutput(io.TextIOBase):
+class TruncatedOutput(io.TextIOBase):
     """A text stream that passes on the first `MOST` characters."""
 
     def __init__(self, shown: TextIO) -> None:
@@ -64,9 +64,9 @@ class ShortOutput(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def short_output() -> Iterator[None]:
+def truncate_output() -> Iterator[None]:
     """Limit the output of the block, and send its stderr to stdout: text on stderr costs all points (nbgrader 0.9.6)."""
-    output = ShortOutput(sys.stdout)
+    output = TruncatedOutput(sys.stdout)
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         yield
 
@@ -192,7 +192,7 @@ class LocalSubject:
         """Record the function once, and return the outcome and the names that its code uses."""
         limit = nullcontext() if self.seconds is None else Budget(self.seconds).active()
         try:
-            with short_output(), limit:
+            with truncate_output(), limit:
                 self._program = record(self.target)
         except ProgramError as error:
             if self.seconds is None or not is_out_of_time(error):
@@ -261,7 +261,7 @@ class _Run:
 
     def _forward(self, allocations: Allocations | None) -> None:
         function, options = self._callable()
-        arguments = {name: self._fresh(name, argument) for name, argument in self.request.arguments.items()}
+        arguments = {name: self._new_argument(name, argument) for name, argument in self.request.arguments.items()}
         with allocations or contextlib.nullcontext():
             value = function(**arguments, **options)
         _flatten("value", value, self.outputs, self.others)
@@ -284,7 +284,7 @@ class _Run:
             self.leaves.update(parameters)
         return module, {}
 
-    def _fresh(self, name: str, argument: Argument) -> torch.Tensor:
+    def _new_argument(self, name: str, argument: Argument) -> torch.Tensor:
         tensor = argument.values.tensor()
         if argument.kind != "constant" and self.request.differentiate:
             self.leaves[name] = tensor.requires_grad_()
@@ -345,7 +345,7 @@ def _isolate_state() -> Iterator[None]:
     Any text on stderr, including a warning of PyTorch, would cost a right answer all its points under nbgrader 0.9.6.
     """
     dtype, grad, threads = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
-    with warnings.catch_warnings(), short_output(), torch.random.fork_rng(devices=[]):
+    with warnings.catch_warnings(), truncate_output(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(True)

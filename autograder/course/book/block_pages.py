@@ -141,7 +141,7 @@ def _texts(value: Any) -> Iterator[bytes]:
                 yield from _texts(item)
 
 
-ROOT_MARK = "@root@/"
+ROOT_PLACEHOLDER = "@root@/"
 """A placeholder in a block's HTML for the relative path to the language's folder, because pages are at several depths."""
 
 
@@ -176,7 +176,7 @@ class BlockPages:
     """
 
     def __init__(self, templates: jinja2.Environment, lesson: str):
-        templates.globals["root_mark"] = ROOT_MARK
+        templates.globals["root_mark"] = ROOT_PLACEHOLDER
         self.macros: Any = templates.get_template("blocks.html").module
         self.lesson = lesson
         self.files: dict[str, str] = {}
@@ -231,7 +231,7 @@ class BlockPages:
         else:
             anchor = f' id="{block.id}"'
             # An English heading may have its cell's id.
-            text = markdown_html(block.markdown, ROOT_MARK).replace(anchor, "")
+            text = markdown_html(block.markdown, ROOT_PLACEHOLDER).replace(anchor, "")
             shown = f'<div class="prose"{anchor}>{text}</div>'
         return shown, shown
 
@@ -262,7 +262,7 @@ class BlockPages:
     def _question(self, block: QuestionBlock) -> tuple[str, str]:
         code = code_html(block.source)
         picture, self._scenes[block.id] = self._draw(block.recording, block.id)
-        ask = str(self.macros.question(block, code, f"{self.lesson}/{block.id}", _lines_to_name(block, code)))
+        ask = str(self.macros.question(block, code, f"{self.lesson}/{block.id}", _choices_by_line(block, code)))
         self.embeds[picture.name] = ask
         right = next(choice for choice in block.choices if choice.is_right)
         answered = self.macros.answered(block, right.answer, picture, as_text(block.recording))
@@ -279,7 +279,7 @@ class BlockPages:
                 "scene": self._scenes[block.id],
                 "verdicts": verdicts,
                 "value": block.value,
-                "rest": rest.replace(ROOT_MARK, ""),
+                "rest": rest.replace(ROOT_PLACEHOLDER, ""),
             },
         )
 
@@ -296,7 +296,7 @@ class BlockPages:
         return chosen
 
 
-def _lines_to_name(block: QuestionBlock, code: str) -> list[tuple[str, int | None]]:
+def _choices_by_line(block: QuestionBlock, code: str) -> list[tuple[str, int | None]]:
     """Return each line of a program as HTML, with the number of the choice that it is."""
     lines = [line.strip() for line in block.source.split("\n")]
     numbers = {

@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from autograder.course.book.block_pages import ROOT_MARK, BlockPages, Section
+from autograder.course.book.block_pages import ROOT_PLACEHOLDER, BlockPages, Section
 from autograder.course.book.lesson_blocks import Block, ProseBlock, QuestionBlock
 from autograder.course.book.markdown_text import SearchIndex
 from autograder.course.catalogue import Lesson
@@ -222,7 +222,7 @@ class BookSite:
             "description": translated("Predict the outcome of a few lines of PyTorch, and see what autograd saved."),
         }  # fmt: skip
         text = self.templates.get_template(template).render(known | given)
-        self.files[path] = text.replace(ROOT_MARK, root)
+        self.files[path] = text.replace(ROOT_PLACEHOLDER, root)
 
 
 def _title(blocks: Sequence[Block]) -> str:

@@ -76,8 +76,8 @@ def _record_all(notebooks: list[Path]) -> Iterator[bytes]:
         yield from pool.map(_recorded, notebooks, repeat(language()))
 
 
-def _recorded(notebook: Path, spoken: str) -> bytes:
-    with use_language(spoken):
+def _recorded(notebook: Path, language_code: str) -> bytes:
+    with use_language(language_code):
         return msgspec.msgpack.encode(record_notebook(notebook))
 
 
@@ -87,14 +87,14 @@ def _read_blocks(kept: Path | None, notebook: Path) -> bytes | None:
 
 
 def _key(notebook: Path) -> str:
-    return hashlib.sha256(notebook.read_bytes() + _surroundings(language())).hexdigest()[:24]
+    return hashlib.sha256(notebook.read_bytes() + _environment_digest(language())).hexdigest()[:24]
 
 
 @cache
-def _surroundings(spoken: str) -> bytes:
+def _environment_digest(language_code: str) -> bytes:
     """Return a hash of the inputs of a recording other than the notebook."""
-    whole = hashlib.sha256(f"{importlib.metadata.version('torch')} {spoken}".encode())
-    for file in po_files(spoken):
+    whole = hashlib.sha256(f"{importlib.metadata.version('torch')} {language_code}".encode())
+    for file in po_files(language_code):
         whole.update(file.read_bytes())
     for folder in ("tape", "check", "course", "view", "locale"):
         for file in sorted((PACKAGE / folder).rglob("*.*")):
@@ -103,10 +103,10 @@ def _surroundings(spoken: str) -> bytes:
     return whole.digest()
 
 
-MARK = "book.json"
+MARKER_FILE = "book.json"
 """The file that marks a folder as a book."""
 
-SIGNED = b'{"made by": "autograder book"}'
+MARKER_CONTENT = b'{"made by": "autograder book"}'
 """The contents of this file; other programs use a `book.json` too."""
 
 
@@ -114,7 +114,7 @@ class BookFolderError(InputError):
     """The book cannot be written here; the message gives the reason."""
 
 
-def require_place(folder: Path) -> None:
+def check_output_folder(folder: Path) -> None:
     """Check that a book can be written to a folder, before anything is recorded.
 
     Raises:
@@ -150,8 +150,8 @@ def _place(folder: Path) -> Path:
 
 
 def _is_book(folder: Path) -> bool:
-    mark = folder / MARK
-    return mark.is_file() and mark.read_bytes() == SIGNED
+    mark = folder / MARKER_FILE
+    return mark.is_file() and mark.read_bytes() == MARKER_CONTENT
 
 
 def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
@@ -165,13 +165,13 @@ def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
         BookFolderError: the folder contains files that are not a book.
         UnfinishedError: a file cannot be written.
     """
-    require_place(folder)
+    check_output_folder(folder)
     place = _place(folder)
     fresh = place.with_name(f".{place.name}.writing")
     try:
         shutil.rmtree(fresh, ignore_errors=True)
         contents = {path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()}
-        write_files(fresh, contents | {MARK: SIGNED})
+        write_files(fresh, contents | {MARKER_FILE: MARKER_CONTENT})
         if place.exists():
             shutil.rmtree(place)
         fresh.replace(place)
@@ -265,7 +265,7 @@ def make_book(
     """
     languages = list(LANGUAGES) if language == ALL else [known_language(language)]
     require_addresses(address, repository)
-    require_place(folder)
+    check_output_folder(folder)
     added_questions = own_questions(added)
     files: dict[str, str | bytes] = {**shared_files()}
     named = tuple((name, LANGUAGES[name]) for name in languages)

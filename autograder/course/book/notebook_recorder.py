@@ -308,7 +308,7 @@ def _answers_to(shell: BookShell, decorator: str, source: str) -> tuple[Any, ...
     if decorator == "predicted":
         return OUTCOMES
     if decorator == "culprit":
-        return tuple(_lines_to_name(source))
+        return tuple(_statements(source))
     shell.run(f"{source}\n\n\nreturned = {ast.parse(source).body[0].name}()")  # type: ignore[attr-defined]
     return (msgspec.to_builtins(shell.user_ns["returned"]),)
 
@@ -325,7 +325,7 @@ def _answer(shell: BookShell, name: str, answer: Any, check: str) -> tuple[Choic
     return Choice(str(answer), said.strip().removeprefix(f"{name}: "), result.error is None), result
 
 
-def _lines_to_name(source: str) -> Iterator[str]:
+def _statements(source: str) -> Iterator[str]:
     """Yield the statements of a function's body, by their first lines, without duplicates."""
     function = ast.parse(source).body[0]
     nodes = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]

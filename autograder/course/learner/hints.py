@@ -49,7 +49,7 @@ def _stub_and_check(exercise: str, lesson: NotebookNode) -> tuple[str, str]:
     return next((known.stub, known.check) for known in exercises_of(lesson) if known.id == exercise)
 
 
-_shown: Counter[str] = Counter()
+_hints_used: Counter[str] = Counter()
 TRIES = 3
 """The number of hints and of wrong answers after which the model answer is available, so that students do not remain stuck."""
 
@@ -68,14 +68,14 @@ def hint(exercise: str = "") -> None:
     count = HINTS if is_for_credit(exercise) else TRIES
     hints = next(known.hints for known in lesson.exercises if known.id == exercise)[:count]
     variant = own_variant(exercise)
-    number = _shown[exercise] % len(hints)
-    _shown[exercise] += 1
+    number = _hints_used[exercise] % len(hints)
+    _hints_used[exercise] += 1
     print(
         translated(
             "Hint {number} of {count} ({used} used, all free): {hint}",
             number=number + 1,
             count=len(hints),
-            used=_shown[exercise],
+            used=_hints_used[exercise],
             hint=variant.in_words(hints[number]) if variant else hints[number],
         )
     )
@@ -122,7 +122,7 @@ def model_answer(exercise: str = "") -> None:
         print(translated("This notebook counts for a grade, so the model answer is not shown. Ask your teacher."))
         return
     source = notebook_of(SOLUTIONS, lesson)
-    stuck = _shown[exercise] >= TRIES and wrong_answers[exercise] >= TRIES
+    stuck = _hints_used[exercise] >= TRIES and wrong_answers[exercise] >= TRIES
     if exercise not in store.passed() and not stuck:
         print(
             translated(
@@ -130,7 +130,7 @@ def model_answer(exercise: str = "") -> None:
                 "{tries} wrong answers ({hints} and {wrong} so far).",
                 exercise=exercise,
                 tries=TRIES,
-                hints=min(_shown[exercise], TRIES),
+                hints=min(_hints_used[exercise], TRIES),
                 wrong=min(wrong_answers[exercise], TRIES),
             )
         )

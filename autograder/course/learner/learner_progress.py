@@ -15,7 +15,7 @@ from IPython.display import display
 from autograder.check.events import on_fail, on_pass
 from autograder.check.message import WIDTH
 from autograder.check.shown_message import CARD, is_learners_notebook
-from autograder.course.catalogue import Lesson, belief_behind, beliefs, lessons
+from autograder.course.catalogue import Lesson, beliefs, lessons, misconception_of
 from autograder.course.paths import HOME, replace_file
 from autograder.errors import html_with_code
 from autograder.graded import EXECUTION
@@ -30,7 +30,7 @@ class LocalFile:
         self.file = file
         self._complained = False
 
-    def _complain(self, sentence: str) -> None:
+    def _warn_once(self, sentence: str) -> None:
         if not self._complained:
             print(sentence)
         self._complained = True
@@ -65,7 +65,7 @@ class Store(LocalFile):
         """Return how often each belief has led to a wrong prediction."""
         return Counter(self._read().get("beliefs", []))
 
-    def add_belief(self, belief: str) -> None:
+    def add_misconception(self, belief: str) -> None:
         """Record that a wrong prediction pointed to this belief; it stays on the student's machine."""
         self._keep("beliefs", [*self._read().get("beliefs", []), belief])
 
@@ -94,7 +94,7 @@ class Store(LocalFile):
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, msgspec.MsgspecError):
-            self._complain(
+            self._warn_once(
                 translated(
                     "The progress file {file} cannot be read, so it counts as empty. Delete it to start over.",
                     file=self.file,
@@ -106,7 +106,7 @@ class Store(LocalFile):
         try:
             replace_file(self.file, json.dumps(content).encode())
         except OSError as error:
-            self._complain(
+            self._warn_once(
                 translated(
                     "Progress cannot be saved: {file} cannot be written ({reason}). The lesson still works.",
                     file=self.file,
@@ -131,7 +131,7 @@ def keep_progress() -> None:
     on_pass(_keep_first)
     on_fail(_keep_first)
     on_fail(_count)
-    on_fail(show_belief)
+    on_fail(show_misconception)
 
 
 def _keep_first(exercise: str, choice: str = "") -> None:
@@ -143,13 +143,13 @@ def _count(exercise: str, choice: str) -> None:
     wrong_answers[exercise] += 1
 
 
-def show_belief(prediction: str, choice: str) -> None:
+def show_misconception(prediction: str, choice: str) -> None:
     """Print and count the belief that often leads to this wrong prediction; has no effect for other exercises."""
-    belief = belief_behind(prediction, choice)
+    belief = misconception_of(prediction, choice)
     if belief is not None:
         note = Note(beliefs()[belief])
         display(note) if is_learners_notebook() else print(note)
-        store.add_belief(belief)
+        store.add_misconception(belief)
 
 
 @dataclass(frozen=True)

@@ -104,12 +104,12 @@ class PracticeStore(LocalFile):
             try:
                 self.file.replace(aside)
                 message = translatable("{file} cannot be read, so it counts as empty; it is now called {aside}.")
-                self._complain(translated(message, file=self.file.name, aside=aside.name))
+                self._warn_once(translated(message, file=self.file.name, aside=aside.name))
             except OSError:
-                self._complain(translated("{file} cannot be read, so it counts as empty.", file=self.file))
+                self._warn_once(translated("{file} cannot be read, so it counts as empty.", file=self.file))
         except OSError as error:
             message = translatable("{file} cannot be read ({reason}), so it counts as empty.")
-            self._complain(translated(message, file=self.file, reason=error.strerror))
+            self._warn_once(translated(message, file=self.file, reason=error.strerror))
         return PracticeResults()
 
     def keep_answer(self, quiz: str, item: str, answer: QuizAnswer) -> None:
@@ -135,4 +135,4 @@ class PracticeStore(LocalFile):
             replace_file(self.file, msgspec.json.encode(results))
         except OSError as error:
             message = translatable("Answers cannot be kept: {file} cannot be written ({reason}).")
-            self._complain(translated(message, file=self.file, reason=error.strerror))
+            self._warn_once(translated(message, file=self.file, reason=error.strerror))

@@ -62,18 +62,18 @@ class _Redraw(cst.CSTTransformer):
 
 def _redraw_row(numbers: Sequence[float], seed: int, may_grow: bool) -> list[float]:
     """Return different numbers with the same signs, zeros, equalities and order, and up to `LONGEST` more."""
-    chance = random.Random(f"{seed} {list(numbers)}")
+    rng = random.Random(f"{seed} {list(numbers)}")
     step = 1.0 if all(number.is_integer() for number in numbers) else 0.1
     drawn = {0.0: 0.0}
     for sign in (-1, 1):
         old = sorted({abs(number) for number in numbers if number * sign > 0})
         steps = range(1, max([9, len(old), *(round(number / step) for number in old)]) + 1)
-        new = sorted(chance.sample(steps, len(old)))
+        new = sorted(rng.sample(steps, len(old)))
         drawn |= {sign * before: sign * round(count * step, 1) for before, count in zip(old, new, strict=True)}
     row = [drawn[number] for number in numbers]
     # The growth depends only on the length, so rows of equal length stay equal; a single number stays single.
     gain = random.Random(f"{seed} {len(row)}").randint(0, LONGEST) if may_grow and len(row) > 1 else 0
-    return row + [round(chance.randint(1, 9) * step, 1) for _ in range(gain)]
+    return row + [round(rng.randint(1, 9) * step, 1) for _ in range(gain)]
 
 
 def _decimal_row(code: str | ast.List) -> list[float] | None:

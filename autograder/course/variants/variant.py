@@ -40,7 +40,7 @@ class OwnVariant(msgspec.Struct, frozen=True):
         return re.sub(rf"(?<![\w.'’])({'|'.join(short)})(?!\w)", lambda match: self.names[match[0]], sentence)
 
 
-def carried_seed(notebook: bytes) -> int | None:
+def seed_in_metadata(notebook: bytes) -> int | None:
     """Return the seed of the variant that a notebook's metadata names; None for a notebook that is not a variant."""
     try:
         variant = _variant_in(msgspec.json.decode(notebook, type=dict[str, Any]))

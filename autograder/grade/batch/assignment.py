@@ -20,7 +20,7 @@ from nbformat import NotebookNode
 
 from autograder.course.author_cells import exercises_of
 from autograder.course.canonical import read
-from autograder.course.variants.variant import carried_seed
+from autograder.course.variants.variant import seed_in_metadata
 from autograder.course.variants.variant_record import other_owners
 from autograder.errors import printable
 from autograder.grade.backends.grading_job import Backend, GradingTerms, Job, JobResult, OpenBackend, deciding_versions
@@ -280,7 +280,7 @@ class _Batch:
     def _seed(self, work: StudentSubmission, notebook: bytes) -> int | None:
         """Return the seed of the variant by which a notebook is judged: the seed in the notebook, if the student received that variant."""
         seed = self.variants.get(work.student)
-        if not self.variants or (carried := carried_seed(notebook)) == seed:
+        if not self.variants or (carried := seed_in_metadata(notebook)) == seed:
             return seed
         if carried in self.former.get(work.student, ()):
             return carried

@@ -22,7 +22,7 @@ from autograder.course.canonical import NotebookError, read
 from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT
 from autograder.course.variants.declared_changes import read_changes
-from autograder.course.variants.variant import carried_seed
+from autograder.course.variants.variant import seed_in_metadata
 from autograder.course.variants.variant_record import other_owners, read_record
 from autograder.errors import InputError, printable
 from autograder.grade.batch.course_config import read_config, read_course
@@ -135,7 +135,7 @@ class Classroom:
         for student in self.students():
             for path in sorted(self.submitted(student).glob("*.ipynb")):
                 with contextlib.suppress(OSError, UnreadableSubmission):
-                    seed = carried_seed(plain_file(path, LARGEST_NOTEBOOK))
+                    seed = seed_in_metadata(plain_file(path, LARGEST_NOTEBOOK))
                     owners = other_owners(student, seed, handed_out.students, handed_out.former)
                     variant_owners |= {} if owners is None else {student: owners}
         return variant_owners

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from autograder.check.demonstrations import KeptRecordings, use_recordings
+from autograder.check.demonstrations import RecordingCache, use_recordings
 from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
 from autograder.check.subject.subjects import LocalSubject
 from autograder.errors import UnfinishedError, as_utf8, message_of
@@ -116,7 +116,7 @@ class _Worker:
             messages.ListRecordings: lambda _: messages.Recorded([self.recordings.encoded()]),
             messages.RunTest: lambda request: Judge(shell, self._ask_lane, self.language).run(request),
         }
-        self.recordings = KeptRecordings()
+        self.recordings = RecordingCache()
         self.subjects: dict[int, LocalSubject] = {}
         self.by_target: dict[int, LocalSubject] = {}
         self.with_problem: set[int] = set()

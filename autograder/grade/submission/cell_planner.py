@@ -37,14 +37,14 @@ class PlannedCell:
         plans: the plans of its checks, in order.
         requests: for each plan, the requests by which a lane asks the student's process for the answers to compare.
         lines: the line of the cell at which each check is called.
-        asks_more: whether a comparison may need a call that is not in `requests`, before the next cell runs.
+        makes_extra_call: whether a comparison may need a call that is not in `requests`, before the next cell runs.
         failure: the reason why the cell cannot judge any submission; None if it can.
     """
 
     plans: tuple[Plan, ...] = ()
     requests: tuple[tuple[messages.Request, ...], ...] = ()
     lines: tuple[int, ...] = ()
-    asks_more: bool = False
+    makes_extra_call: bool = False
     failure: str | None = None
 
 
@@ -108,7 +108,7 @@ class CellPlanner:
             )
             return PlannedCell(failure=message)
         requests = tuple(requests_of(plan, position * GROUPS + number) for number, plan in enumerate(plans))
-        return PlannedCell(tuple(plans), requests, tuple(plans.lines), any(plan.asks_more for plan in plans))
+        return PlannedCell(tuple(plans), requests, tuple(plans.lines), any(plan.makes_extra_call for plan in plans))
 
 
 def cell_seed(seed: int, cell: str) -> int:

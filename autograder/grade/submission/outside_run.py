@@ -188,7 +188,7 @@ class OutsideRun:
                 declared.answers.append(StudentAnswers(requests, taken, text, self._worker))
 
         self._steps.append(_Step([request for requests in planned.requests for request in requests], take))
-        if planned.asks_more:
+        if planned.makes_extra_call:
             self._flush()
             self._compare(declared)
 

@@ -25,7 +25,7 @@ from autograder.view.scene.timeline import timeline_of, timeline_text
 from autograder.view.scene.timeline_parts import Timeline
 from autograder.view.text.report import as_text
 
-WORDS = 120
+MAX_STEPS_IN_WORDS = 120
 """The maximum number of steps that a page describes in words below the picture."""
 
 # must be escaped in a data URL between double quotes
@@ -43,7 +43,7 @@ PAGE = """<!doctype html>
 </body></html>
 """
 
-FRAME = """
+PAGE_STYLE = """
 :root { color-scheme: light dark; }
 body { max-width: 1320px; margin: 16px auto; padding: 0 12px; background: light-dark(#ffffff, #0f1317); color: light-dark(#1b1f24, #e9edf2); font-family: system-ui, sans-serif; }
 img { max-width: 100%; } pre { overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; } details { margin-top: 12px; }
@@ -75,7 +75,7 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         scene.timeline = scene_timeline(timeline, recording, scene)
         image = timeline_images(timeline)
     script = pictures("const") + START
-    style = read_asset("graph.css") + FRAME
+    style = read_asset("graph.css") + PAGE_STYLE
     return PAGE.format(
         language=language(),
         style_hash=_hash(style),
@@ -85,13 +85,13 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         script=script,
         image=image,
         in_words=escape(translated("In words")),
-        words=escape(as_text(recording, WORDS)),
+        words=escape(as_text(recording, MAX_STEPS_IN_WORDS)),
         scene=base64.b64encode(zlib.compress(msgspec.json.encode(scene), 9)).decode(),
     )
 
 
 def timeline_images(timeline: Timeline) -> str:
-    """Return the timeline as an image for wide windows and one for narrow windows, of which FRAME shows one."""
+    """Return the timeline as an image for wide windows and one for narrow windows, of which PAGE_STYLE shows one."""
     words = escape(timeline_text(timeline), quote=True)
     return "".join(
         f'<img class="{name}" alt="{words}" src="{_data_url(draw_timeline(timeline, width))}">'

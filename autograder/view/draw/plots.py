@@ -12,7 +12,7 @@ from autograder.errors import InputError
 from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.playback import Playback
-from autograder.view.text.gradient_values import finite, gradient_name, list_elements
+from autograder.view.text.gradient_values import bar_length, gradient_name, list_elements
 from autograder.view.text.naming import TensorNames
 
 if TYPE_CHECKING:
@@ -119,7 +119,9 @@ def _counters(recording: Recording) -> tuple[Points, dict[int, list[tuple[int, b
             for counter in written:
                 writes.setdefault(counter, []).append((frame.number, counter in write.counters))
         for counter in counts:
-            labels = dict.fromkeys(tensor_names.label(tensor) for tensor in sorted(playback.family.get(counter, ())))
+            labels = dict.fromkeys(
+                tensor_names.label(tensor) for tensor in sorted(playback.tensors_of_counter.get(counter, ()))
+            )
             nameless = translated("(no name)")
             names[counter] = ", ".join(name for name in labels if name != nameless) or nameless
     return counts, writes, names
@@ -155,7 +157,7 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
         plot_words(translatable("{gradient} of this run"), gradient=gradient_name(name, known[name])),
     )
     elements = list_elements(known[name])
-    plotted = [e for e in elements if finite(e.true) == e.true and finite(e.got) == e.got]
+    plotted = [e for e in elements if bar_length(e.true) == e.true and bar_length(e.got) == e.got]
     points = [(e.true, e.got) for e in plotted]
     good = [(e.true, e.got) for e in plotted if not e.is_wrong]
     bad = [(e.true, e.got) for e in plotted if e.is_wrong]

@@ -53,7 +53,7 @@ class StaticFrame:
         return [tag, kept, *shown] if shown or tag not in ("g", "text") else None
 
 
-def freeze(scene: Scene, number: int) -> StaticFrame:
+def static_state(scene: Scene, number: int) -> StaticFrame:
     """Return the state of every key at a frame, counted from 0."""
     states: dict[str, str] = {}
     for frame in scene.frames[: number + 1]:
@@ -78,7 +78,7 @@ def _is_idle(child: Any, around: set[str]) -> bool:
     return any(is_kind(child, kind) and not states & around for kind, states in SHOWN_IN.items())
 
 
-WIDEST, TALLEST = 720.0, 520.0
+MAX_WIDTH, MAX_HEIGHT = 720.0, 520.0
 """The maximum size of the shown part of the graph, in pixels."""
 
 
@@ -94,8 +94,8 @@ def draw_viewport(
     rows = {row[1]["k"]: row[2][1] for block in view.shapes for row in block[2:] if is_kind(row, "kept")}
     focus = [rows[key] for key in rows if key in static.now] or [blocks[key] for key in blocks if key in static.now]
     spot = focus[-1] if focus else {"x": 0.0, "y": view.height}
-    x, width = _crop(view.left, view.width, spot["x"], WIDEST)
-    y, height = _crop(view.top, view.height, spot["y"], TALLEST)
+    x, width = _crop(view.left, view.width, spot["x"], MAX_WIDTH)
+    y, height = _crop(view.top, view.height, spot["y"], MAX_HEIGHT)
     shapes = [shown for tree in view.shapes if (shown := static.render(tree))]
     inside = [tree for tree in shapes if _overlaps(tree, 0, x, x + width) and _overlaps(tree, 1, y, y + height)]
     field = shape(
@@ -246,7 +246,7 @@ def as_svg(recording: Recording, step: int | None = None) -> str:
 
 def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
     """Return the SVG document of a frame, counted from 0; without `verdict`, the outcome and the gradients are hidden."""
-    static, frame = freeze(scene, number), scene.frames[number]
+    static, frame = static_state(scene, number), scene.frames[number]
     top = 52.0 if verdict else PAD
     code, lines = draw_code(scene, static, number, PAD, top, LEFT)
     lanes, left_end = _memory(scene, static, top + panel_height(len(lines)) + 14)

@@ -33,7 +33,7 @@ MOST_ROWS = 11
 SHORTEST = 8
 """The minimum number of columns of the last line of a text, which otherwise wraps earlier."""
 
-RIGHT = "note end"
+NOTE_END_CLASS = "note end"
 """Class of a note that ends at its position."""
 PAD, ROW, CALLER, LINE, FOLD, INDENT = 16.0, 32.0, 25.0, 15.0, 21.0, 14.0
 SIGNS: dict[Kind, str] = {"raised": "✗", "accepted": "!", "fine": "✓", "lost": "✂"}
@@ -138,11 +138,11 @@ class _ColumnDrawing:
             back.append(box(PAD - 6, begin + 3, 3, height - 8, 0, kind="cause"))
         first = begin + (ROW if row.marks else CALLER) / 2 + 3
         number = clip(row.line, 14 if ":" in row.line else 6)
-        shapes.append(text(self.code - 12, first, number, kind=RIGHT))
+        shapes.append(text(self.code - 12, first, number, kind=NOTE_END_CLASS))
         for place, (words, remark) in enumerate(code):
             y, left = first + LINE * place, self._left(row) + INDENT * (place > 0)
             shapes += [text(left, y, words, kind="code")] if words else []
-            shapes += [text(self._end, y, remark, kind=RIGHT)] if remark else []
+            shapes += [text(self._end, y, remark, kind=NOTE_END_CLASS)] if remark else []
         below = begin + height if self.is_narrow else begin
         for mark in row.marks:
             self.spots.append((begin + ROW / 2, mark))

@@ -25,7 +25,7 @@ from autograder.view.scene.timeline_parts import SceneTimeline
 from autograder.view.shapes import MONO, Drawing, Key, Shape, box, clip, group, text, walk
 from autograder.view.text.gradient_values import (
     GradientElement,
-    finite,
+    bar_length,
     format_number,
     gradient_name,
     is_wrong,
@@ -35,7 +35,7 @@ from autograder.view.text.headline import is_refused, meaning, title
 from autograder.view.text.naming import count_noun
 from autograder.view.text.sentences import Sentences, decisive_frame, forecast_word
 
-MOST = 12
+LIMIT = 12
 """The maximum number of elements in the panel, for all leaves together."""
 
 NUMBER, BARS, ROW, HEAD, LONGEST = 94, 130, 24, 34, 30
@@ -62,7 +62,7 @@ def draw_gradients(recording: Recording) -> Drawing | None:
     leaves = sorted(gradients.items(), key=lambda item: not is_wrong(item[1]))
     if not leaves:
         return None
-    shown = [(name, *_choose(gradient, max(1, MOST // len(leaves)))) for name, gradient in leaves[:MOST]]
+    shown = [(name, *_choose(gradient, max(1, LIMIT // len(leaves)))) for name, gradient in leaves[:LIMIT]]
     names = [
         gradient_name(name, gradients[name], element.position) for name, elements, _ in shown for element in elements
     ]
@@ -76,8 +76,8 @@ def draw_gradients(recording: Recording) -> Drawing | None:
         if rest:
             shapes.append(text(12, top + 12, rest, kind="none"))
             top += ROW
-    if len(leaves) > MOST:
-        more = count_noun(len(leaves) - MOST, "and {count} more leaf", "and {count} more leaves")
+    if len(leaves) > LIMIT:
+        more = count_noun(len(leaves) - LIMIT, "and {count} more leaf", "and {count} more leaves")
         shapes.append(text(12, top + 12, more, kind="none"))
         top += ROW
     return Drawing(0, 0, right + 2 * NUMBER + BARS + 28, top + 8, [group(*shapes, kind="gradients")])
@@ -97,7 +97,7 @@ def _choose(gradient: Gradient, most: int) -> tuple[list[GradientElement], str]:
 
 def _axis(elements: list[GradientElement], right: float) -> Axis:
     """Return the axis of one leaf's bars: the longest fills the width, and zero is in the middle if some are negative."""
-    lengths = [finite(number) for element in elements for number in (element.got, element.true)]
+    lengths = [bar_length(number) for element in elements for number in (element.got, element.true)]
     scale = max(map(abs, lengths), default=0) or 1.0
     signed = min(lengths, default=0) < 0
     return Axis(right + 2 * NUMBER + 18 + (BARS / 2 if signed else 0), BARS / scale / (2 if signed else 1))
@@ -121,8 +121,8 @@ def _row(name: str, element: GradientElement, axis: Axis, right: float, top: flo
         text(12, top + 14, clip(name, LONGEST), kind="name"),
         text(right + NUMBER, top + 14, ("✗ " if element.is_wrong else "") + format_number(got), kind="got end"),
         text(right + 2 * NUMBER, top + 14, right_number, kind="right end"),
-        *_bar(axis, top + 3, finite(got), "got"),
-        *_bar(axis, top + 11, finite(true), "right"),
+        *_bar(axis, top + 3, bar_length(got), "got"),
+        *_bar(axis, top + 11, bar_length(true), "right"),
         box(axis.zero - 0.5, top + 1, 1, 18, kind="zero"),
         kind="row wrong" if element.is_wrong else "row",
     )

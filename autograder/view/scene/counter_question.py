@@ -13,7 +13,7 @@ from autograder.tape.recording.verdict_types import Place
 from autograder.view.playback import Playback
 from autograder.view.text.naming import TensorNames
 
-MOST = 8
+MAX_ROWS = 8
 """The maximum number of tensors in the question; the first named ones are used."""
 
 HIDDEN = {".version": "?", ".versions": "?", ".note": ""}
@@ -100,12 +100,12 @@ def ask_versions(recording: Recording, end: int, keys: set[str]) -> CounterQuest
         if frame.step:
             last = frame.step.place.line
             counts.add(number, frame.step, playback)
-    asked = [(name, tensor) for name, tensor in playback.names.items() if _count(playback, tensor) is not None]
+    to_row = [(name, tensor) for name, tensor in playback.names.items() if _count(playback, tensor) is not None]
     return CounterQuestion(
         question=translated(
             "Which version is each tensor at after line {line}? Set them all, then compare.", line=last
         ),
-        rows=[_Row(recording, playback, counts, name, tensor).asked() for name, tensor in asked[:MOST]],
+        rows=[_Row(recording, playback, counts, name, tensor).to_row() for name, tensor in to_row[:MAX_ROWS]],
         hidden={key: words for key in sorted(keys) for label, words in HIDDEN.items() if key.endswith(label)},
         facts=facts,
     )
@@ -125,7 +125,7 @@ class _Row:
     name: str
     tensor: int
 
-    def asked(self) -> CounterRow:
+    def to_row(self) -> CounterRow:
         """Return the tensor's version, and the hints for other numbers."""
         counter = self.playback.tensors[self.tensor].counter
         made, start = self.counts.first[counter]

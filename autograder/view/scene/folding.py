@@ -12,7 +12,7 @@ from itertools import chain, groupby, pairwise
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Node
 
-LIMIT, PILLS = 8, 5
+LIMIT, MAX_BLOCKS = 8, 5
 """The maximum number of nodes that are shown without folds, and of blocks next to the nodes to keep."""
 
 CHUNKS = 8
@@ -57,13 +57,13 @@ class FoldPlanner:
 
     Attributes:
         keep: ids of nodes that must not be hidden by a fold.
-        born: node → index of the step that created it.
+        step_of_node: node → index of the step that created it.
         calls: node → the number of the backward call that follows its creation, from 1.
         paths: node → the modules around it, such as ("model", "blocks", "0"); the calls around it if it is missing.
     """
 
     keep: set[int]
-    born: dict[int, int]
+    step_of_node: dict[int, int]
     calls: Mapping[int, int] = field(default_factory=dict)
     paths: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ class FoldPlanner:
                 entries += self.fold(run, depth + 1)
             else:
                 title = ".".join(self._path(run[0])[: depth + 1]) if run[0].id in self.paths else name[0]
-                entries += self._hide(title, self.fold(run, depth + 1))
+                entries += self._folded(title, self.fold(run, depth + 1))
         is_kept = not self.keep.isdisjoint(node.id for node in nodes)
         return entries if is_kept or len(entries) <= LIMIT + 2 else self._chunks(entries)
 
@@ -125,9 +125,9 @@ class FoldPlanner:
         where = {"rounds": _numbers(middle), "lines": Fold("", middle).lines}
         one, many = translated("round {rounds} of {lines}", **where), translated("rounds {rounds} of {lines}", **where)
         if not ends:
-            parts = (self._hide(many, [entry]) if self._is_kept(entry) else [entry] for entry in middle)
+            parts = (self._folded(many, [entry]) if self._is_kept(entry) else [entry] for entry in middle)
             return list(chain.from_iterable(parts))
-        return [*rounds[0], *self._hide(many if len(middle) > 1 else one, self._chunks(middle)), *rounds[-1]]
+        return [*rounds[0], *self._folded(many if len(middle) > 1 else one, self._chunks(middle)), *rounds[-1]]
 
     def _split(self, nodes: list[Node]) -> list[list[Node]]:
         """Return the nodes of each iteration; a new one begins when the program returns to a line that has already run."""
@@ -135,7 +135,7 @@ class FoldPlanner:
         seen: set[int] = set()
         last, step = -1, None
         for node in nodes:
-            line, now = node.place.line if node.place else last, self.born.get(node.id)
+            line, now = node.place.line if node.place else last, self.step_of_node.get(node.id)
             if line <= last and line in seen and now != step:
                 rounds.append([])
             seen.add(line)
@@ -154,22 +154,22 @@ class FoldPlanner:
         folded: list[Node | Fold] = []
         for start in range(0, len(entries), size):
             part = entries[start : start + size]
-            folded += self._hide(_span(part), self._chunks(part))
+            folded += self._folded(_span(part), self._chunks(part))
         return folded
 
-    def _hide(self, title: str, inside: list[Node | Fold]) -> list[Node | Fold]:
+    def _folded(self, title: str, inside: list[Node | Fold]) -> list[Node | Fold]:
         """Return one fold; its contents if they are few, or if some are nodes to keep."""
         fold = Fold(title, inside)
         if len(fold.nodes) < 2:
             return inside
         if not self._is_kept(fold):
             return [fold]
-        parts = (self._hide(entry.title, entry.inside) if isinstance(entry, Fold) else [entry] for entry in inside)
+        parts = (self._folded(entry.title, entry.inside) if isinstance(entry, Fold) else [entry] for entry in inside)
         return list(chain.from_iterable(parts))
 
     def _merge(self, entries: list[Node | Fold]) -> list[Node | Fold]:
-        """Join neighbors, the smallest first, until at most PILLS remain between the nodes to keep, or a few more without such nodes."""
-        entries, most = list(entries), PILLS if self.keep else LIMIT + 2
+        """Join neighbors, the smallest first, until MAX_BLOCKS remain between the nodes to keep, or a few more without any."""
+        entries, most = list(entries), MAX_BLOCKS if self.keep else LIMIT + 2
         sizes = [len(Fold("", [entry]).nodes) for entry in entries]
         free = [not self._is_kept(entry) for entry in entries]
         while sum(free) > most:

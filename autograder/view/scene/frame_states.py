@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording, SavedEdge
 from autograder.tape.recording.verdict_types import Place
-from autograder.view.playback import ChangeSet, Frame, Playback, lines_of_refusal
+from autograder.view.playback import ChangeSet, Frame, Playback, lines_named_by_check
 from autograder.view.scene.blocks import LONGEST as LONGEST_NAME
 from autograder.view.scene.blocks import counter_mark
 from autograder.view.scene.memory_lanes import value_columns
@@ -69,7 +69,7 @@ class StateTracker:
             return {}
         alias, block = Key("alias", tensor), Key("tensor", tensor)
         name = self.sentences.names.label(tensor)
-        alive = "on" if self.playback.is_alive(tensor) or not self.playback.called.get(tensor) else "on gone"
+        alive = "on" if self.playback.has_variable(tensor) or not self.playback.last_names.get(tensor) else "on gone"
         short = clip(name, LONGEST_ALIAS)
         new = {alias: alive, alias.text("name"): short}
         new |= {alias.text("values"): clip(state.values, value_columns(short))} | self._version(alias, tensor)
@@ -171,7 +171,7 @@ class StateTracker:
                 marks.append((write.place, "unseen" if any(map(self._is_silent, write.harmed)) else "hit"))
         if error and step is self.playback.recording.steps[-1] and error.is_at(step.place):
             marks.append((step.place, "failed"))
-        if named := lines_of_refusal(self.playback.recording).get(step.place):
+        if named := lines_named_by_check(self.playback.recording).get(step.place):
             marks.append((step.place, named.mark))
         new: States = {}
         for place, mark in marks:

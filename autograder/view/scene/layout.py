@@ -137,14 +137,14 @@ def _columns(
         _spread(blocks, row, [blocks[name].x * 90 for name in row])
     for sweep in range(SWEEPS):
         for row in rows if sweep % 2 else rows[::-1]:
-            wish = [sum(blocks[n].x for n in near[m]) / len(near[m]) if near[m] else blocks[m].x for m in row]
-            _spread(blocks, row, wish)
+            target_centers = [sum(blocks[n].x for n in near[m]) / len(near[m]) if near[m] else blocks[m].x for m in row]
+            _spread(blocks, row, target_centers)
     left = min((block.x - block.width / 2 for block in blocks.values()), default=0)
     for block in blocks.values():
         block.x -= left
 
 
-def _spread(blocks: dict[Hashable, Placement], row: list[Hashable], wish: list[float]) -> None:
+def _spread(blocks: dict[Hashable, Placement], row: list[Hashable], target_centers: list[float]) -> None:
     """Set a row's centers as close to the desired ones as its widths allow: isotonic regression by pooling adjacent violators."""
     offset, offsets = 0.0, []
     for i, name in enumerate(row):
@@ -152,8 +152,8 @@ def _spread(blocks: dict[Hashable, Placement], row: list[Hashable], wish: list[f
             offset += (blocks[row[i - 1]].width + blocks[name].width) / 2 + GAP_X
         offsets.append(offset)
     pools: list[list[float]] = []
-    for want, shift in zip(wish, offsets, strict=True):
-        pools.append([want - shift, 1])
+    for target, shift in zip(target_centers, offsets, strict=True):
+        pools.append([target - shift, 1])
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
             mean, count = pools.pop()
             before = pools[-1]

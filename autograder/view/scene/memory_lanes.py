@@ -16,7 +16,7 @@ WIDTH = 330
 HEAD, ROW, BAR, NOTE, GAP = 22, 21, 9, 17, 10
 """Heights in pixels: a lane's title, a tensor, the bar below it, a line about a node or a write, the space between lanes."""
 
-MOST, FEW, OPEN = 40, 6, 4
+MAX_LANES, ALL_OPEN_UP_TO, MAX_OPEN = 40, 6, 4
 """The maximum number of lanes, the number up to which all are open, and the maximum number of open ones among more."""
 
 MOST_NODES = 4
@@ -62,20 +62,20 @@ class MemoryLane:
 def collect_lanes(index: RecordingIndex) -> tuple[list[MemoryLane], list[MemoryLane]]:
     """Return a lane for each storage that has a name or was saved by a node: the open ones, and the folded ones.
 
-    Up to FEW lanes are open, in order of appearance. Of more, OPEN are open: the decisive one, and others that a write
+    Up to ALL_OPEN_UP_TO lanes are open, in order of appearance. Of more, MAX_OPEN are open: the decisive one, and others that a write
     changed, those that exist by then first; without any, those that the last nodes saved.
     """
     lanes = [lane for lane in _all_lanes(index) if lane.tensors or lane.saved]
     for number, lane in enumerate(lanes):
         lane.title = chr(ord("A") + number) if number < 26 else str(number + 1)
         del lane.saved[MOST_NODES:]
-    if len(lanes) <= FEW:
+    if len(lanes) <= ALL_OPEN_UP_TO:
         return lanes, []
     first = [index.playback.saved[edge].storage for edge in index.focus[:1]]
-    changed = [lane for lane in lanes if lane.is_changed] or [lane for lane in lanes if lane.saved][-OPEN:]
+    changed = [lane for lane in lanes if lane.is_changed] or [lane for lane in lanes if lane.saved][-MAX_OPEN:]
     changed.sort(key=lambda lane: (lane.storage.id not in first, [lane.storage.id] > first > [], not lane.is_harmed))
-    drawn = {lane.title for lane in changed[:OPEN]}
-    return changed[:OPEN], [lane for lane in lanes if lane.title not in drawn][: MOST - OPEN]
+    drawn = {lane.title for lane in changed[:MAX_OPEN]}
+    return changed[:MAX_OPEN], [lane for lane in lanes if lane.title not in drawn][: MAX_LANES - MAX_OPEN]
 
 
 def _all_lanes(index: RecordingIndex) -> list[MemoryLane]:

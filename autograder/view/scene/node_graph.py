@@ -138,7 +138,7 @@ class NodeGraph:
     Attributes:
         folds_around: node → the folds that contain it, as the numbers of the views that they open.
         capacity: node → the number of characters of a gradient that fit into its block.
-        way: the decisive node and the nodes between it and the loss.
+        path_to_loss: the decisive node and the nodes between it and the loss.
     """
 
     def __init__(self, index: RecordingIndex):
@@ -147,21 +147,21 @@ class NodeGraph:
         self.rows: dict[int, list[SavedEdge]] = {}
         for edge in index.recording.saved:
             self.rows.setdefault(edge.node, []).append(edge)
-        born = {made: step.index for step in index.recording.steps for made in step.nodes}
+        step_of_node = {made: step.index for step in index.recording.steps for made in step.nodes}
         inner = (node for node in index.recording.nodes if node.id in index.shown and node.id not in index.leaves)
-        nodes = sorted(inner, key=lambda node: (born.get(node.id, 0), node.id))
+        nodes = sorted(inner, key=lambda node: (step_of_node.get(node.id, 0), node.id))
         calling = {visit.step for visit in index.recording.backward}
         calls = [step.index for step in index.recording.steps if step.index in calling]
         planner = FoldPlanner(
             self._nodes_to_keep(),
-            born,
-            {node.id: bisect_left(calls, born.get(node.id, 0)) + 1 for node in nodes},
+            step_of_node,
+            {node.id: bisect_left(calls, step_of_node.get(node.id, 0)) + 1 for node in nodes},
             module_paths(nodes, index.layers),
         )
         self.views = [GraphView(translated("whole program"), None, planner.plan(nodes))]
         self.folds_around: dict[int, list[int]] = {}
         self.capacity: dict[int, int] = {}
-        self.way = self._way_to_loss()
+        self.path_to_loss = self._path_to_loss()
         self._drawn = self._closed = 0
         for number, view in enumerate(self.views):
             self._draw(number, view)
@@ -177,7 +177,7 @@ class NodeGraph:
         raised = [visit.node for visit in self.index.recording.backward if visit.status == "raised"]
         return set([*found, *raised][:MOST_KEPT])
 
-    def _way_to_loss(self) -> set[int]:
+    def _path_to_loss(self) -> set[int]:
         """Return the nodes between the decisive node and the loss, and the decisive node."""
         found = {self.index.playback.saved[edge].node for edge in self.index.focus[:1]}
         for node in sorted(self.index.recording.nodes, key=lambda node: node.id):
@@ -197,10 +197,10 @@ class NodeGraph:
         order = {key: place for place, key in enumerate(sizes)}
         kept = [(tensor, node) for _, tensor, node in saved if order[tensor] < order[node]]
         placed, bends = place_blocks(sizes, [*links, *kept], sources)
-        way = {owners[Key("node", node.id)] for node in view.nodes if node.id in self.way}
+        path_to_loss = {owners[Key("node", node.id)] for node in view.nodes if node.id in self.path_to_loss}
         shapes = []
         for upper, key in links:
-            kind = "link way" if {upper, key} <= way else "link"
+            kind = "link way" if {upper, key} <= path_to_loss else "link"
             shapes.append(draw_link(key, placed[upper], placed[key], bends.get((upper, key), []), kind))
         shapes += [self._draw_saved(line, placed, {block.key: block for block in blocks}) for line in saved]
         for block in blocks:

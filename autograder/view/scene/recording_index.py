@@ -93,7 +93,7 @@ def _add_state(index: RecordingIndex, state: TensorState | None, names: TensorNa
         return
     block, name = _block_of(state), names.label(state.tensor)
     # The blocks of the nodes that computed the tensor earlier show its name too.
-    earlier = (Key("node", node) for node in index.playback.makers.get(state.tensor, ()))
+    earlier = (Key("node", node) for node in index.playback.grad_fns_of.get(state.tensor, ()))
     for shown in (block, *earlier):
         if columns(name) >= columns(index.names.get(shown, "")):
             index.names[shown] = name

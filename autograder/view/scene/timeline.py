@@ -23,7 +23,7 @@ from autograder.view.text.harm_sentences import WORDS, harm_words, harmed_tensor
 from autograder.view.text.headline import short_message, title
 from autograder.view.text.naming import count_noun, join_few
 
-COLUMNS, SEARCHED = 4, 40
+COLUMNS, MAX_STORAGES_SEARCHED = 4, 40
 """The maximum number of columns, and of modified storages that are looked at to make them."""
 NAMES, CODE = 5, 90
 """The maximum number of names of tensors that were not modified, and of columns of the fix."""
@@ -89,7 +89,7 @@ def _harmed_columns(recording: Recording) -> tuple[list[Column], int]:
         known.setdefault(place, key)
         harms.setdefault(key, []).append(harm)
     columns: dict[object, tuple[Column, list[str]]] = {}
-    for same in [*harms.values()][:SEARCHED]:
+    for same in [*harms.values()][:MAX_STORAGES_SEARCHED]:
         column = ColumnMaker(recording).of_harms(same)
         lines = tuple((row.line, row.code, tuple(mark.kind for mark in row.marks)) for row in column.rows)
         columns.setdefault(lines, (column, []))[1].append(column.name)
@@ -123,7 +123,7 @@ def _title(recording: Recording, column: Column) -> str:
 
 def _cause(recording: Recording, harm: Harm) -> str:
     """Return the wrong gradient, if there is one, and the cause of a harm."""
-    harm = _refused(recording, harm)
+    harm = _with_counted_write(recording, harm)
     cause = harm_words(harm, recording).cause
     wrong = [(name, gradient) for name, gradient in recording.verdict.gradients.items() if is_wrong(gradient)]
     if recording.verdict.outcome != "silently-wrong" or len(wrong) != 1:
@@ -144,7 +144,7 @@ def _cause(recording: Recording, harm: Harm) -> str:
     return translated("{gradient} is {got} instead of {right}, because {cause}", **known)
 
 
-def _refused(recording: Recording, harm: Harm) -> Harm:
+def _with_counted_write(recording: Recording, harm: Harm) -> Harm:
     """Return the harm with the modification that a version counter counted as its first line, if backward raises."""
     if recording.verdict.outcome != "raises-backward" or harm.edge is None:
         return harm

@@ -15,7 +15,7 @@ from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.view.playback import Playback, find_backward
 from autograder.view.scene.timeline_parts import VALUES, Column, Kind, Mark, Row, short_place, values_and_version
 from autograder.view.shapes import clip
-from autograder.view.text.harm_sentences import WORDS, harm_words, harmed_tensor, how_far_off
+from autograder.view.text.harm_sentences import WORDS, gradient_error_sentence, harm_words, harmed_tensor
 from autograder.view.text.headline import headline, short_message
 from autograder.view.text.naming import TensorNames, count_noun
 
@@ -214,7 +214,7 @@ class ColumnMaker:
             words = translated("expects version {saved}, finds {version}", **known)
             mark = Mark("raised", words, translated("so backward() raises an error"))
         else:
-            effect = how_far_off(self.verdict.gradients, VALUES)
+            effect = gradient_error_sentence(self.verdict.gradients, VALUES)
             is_same = (
                 harm.kind not in WORDS and harm.saved_version is not None and harm.saved_version == harm.version_now
             )
@@ -281,7 +281,7 @@ class ColumnMaker:
         return unsaved
 
     @cached_property
-    def _lives(self) -> dict[int, list[tuple[SavedEdge, float, float]]]:
+    def _save_intervals(self) -> dict[int, list[tuple[SavedEdge, float, float]]]:
         """The saved edges of each storage, with the indices of the steps that saved and that freed them."""
         steps, never = self.recording.steps, math.inf
         saved = {edge: step.index for step in steps for edge in step.saved}
@@ -293,7 +293,7 @@ class ColumnMaker:
 
     def _reason(self, step: Step, write: Write) -> str:
         """Return why a modification did no harm, or "" if the recording does not show it."""
-        lives = [life for life in self._lives.get(write.storage, ()) if _overlaps(write, life[0])]
+        lives = [life for life in self._save_intervals.get(write.storage, ()) if _overlaps(write, life[0])]
         if not lives:
             return translated(UNSAVED)
         earlier = [freed for _, saved, freed in lives if saved <= step.index]

@@ -18,10 +18,10 @@ from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import (
     consequence,
-    how_far_off,
+    gradient_error_sentence,
+    line_labels,
     sentence_of_harm,
     where,
-    where_each,
     words_on_saves,
 )
 from autograder.view.text.headline import is_compared, short_message, title, words_on_runs
@@ -155,7 +155,7 @@ def _outcome(recording: Recording) -> list[str]:
 def _harm(recording: Recording) -> list[str]:
     verdict = recording.verdict
     if not verdict.harms:
-        return _wrapped(how_far_off(verdict.gradients)) if verdict.outcome == "silently-wrong" else []
+        return _wrapped(gradient_error_sentence(verdict.gradients)) if verdict.outcome == "silently-wrong" else []
     first = verdict.harms[0]
     text = translated("{sentence}.", sentence=sentence_of_harm(first, recording))
     return _wrapped(join_sentences([text, consequence(first, verdict)]), None if len(first.mutated_at) > 3 else 4)
@@ -202,7 +202,7 @@ def _others(recording: Recording) -> list[str]:
     """Return the places of the harms after the first."""
     harms, file = recording.verdict.harms, recording.programs[0].file
     counts = Counter((place.file, place.line) for harm in harms[1:] for place in harm.mutated_at)
-    lines = where_each((Place(*place, "") for place in counts), file)
+    lines = line_labels((Place(*place, "") for place in counts), file)
     others = translated(", ").join(
         line + (translated(" ({parts})", parts=count) if count > 1 and len(counts) > 1 else "")
         for line, count in zip(lines, counts.values(), strict=True)

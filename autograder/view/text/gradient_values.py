@@ -62,7 +62,7 @@ def is_wrong(gradient: Gradient) -> bool:
     return gradient.true is not None and any(not is_close(one.got, one.true) for one in list_elements(gradient))
 
 
-def finite(number: Any) -> float:
+def bar_length(number: Any) -> float:
     """Return the length of the bar for an element: its value, or 0 for None, NaN and infinity."""
     return float(number) if isinstance(number, int | float) and math.isfinite(number) else 0.0
 

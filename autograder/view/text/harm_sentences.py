@@ -131,7 +131,7 @@ def _other(harm: Harm) -> str:
 def sentence_of_harm(harm: Harm, recording: Recording) -> str:
     """Return the description of a harm, in one sentence without a full stop."""
     file = recording.programs[0].file
-    lines = join_names(where_each(harm.mutated_at, file))
+    lines = join_names(line_labels(harm.mutated_at, file))
     words = translated(
         SENTENCES.get(harm.kind, OVERWRITES),
         code=f"`{clip(harm.mutated_at[0].text, CODE)}`" if len(harm.mutated_at) == 1 else translated("the program"),
@@ -161,7 +161,7 @@ def where(place: Place, file: str) -> str:
     return localized(line_of(place, file))
 
 
-def where_each(places: Iterable[Place], file: str) -> list[str]:
+def line_labels(places: Iterable[Place], file: str) -> list[str]:
     """Return the number of each line, with the name of its file if that differs from the previous line's."""
     named, found = file, []
     for place in places:
@@ -197,7 +197,7 @@ def words_on_saves(harm: Harm, recording: Recording) -> str:
         return words_on_node(harm.saved_by)
     if any(fault.kind == "graph used again" for fault in recording.verdict.graph_faults):
         return translated("{sentence}.", sentence=kept)
-    lines = join_names(where_each(harm.mutated_at, recording.programs[0].file))
+    lines = join_names(line_labels(harm.mutated_at, recording.programs[0].file))
     if _precedes_loss(edge, recording):
         return translated(
             "{kept}. Save a copy of {tensor} with `.clone()`, or run {lines} first.",
@@ -218,7 +218,7 @@ def _precedes_loss(edge: SavedEdge, recording: Recording) -> bool:
 
 def consequence(harm: Harm, verdict: Verdict) -> str:
     """Return the effect on backward as a sentence; "" if the harm says enough."""
-    off = how_far_off(verdict.gradients) if verdict.outcome != "raises-backward" else ""
+    off = gradient_error_sentence(verdict.gradients) if verdict.outcome != "raises-backward" else ""
     if off or verdict.outcome == "silently-wrong":
         return off
     if harm.saved_version is None or harm.saved_version == harm.version_now:
@@ -231,7 +231,7 @@ def consequence(harm: Harm, verdict: Verdict) -> str:
     return join_sentences([refused, unneeded])
 
 
-def how_far_off(gradients: dict[str, Gradient], limit: int | None = None) -> str:
+def gradient_error_sentence(gradients: dict[str, Gradient], limit: int | None = None) -> str:
     """Return the most wrong gradient and its error as a sentence, or "". Values of more than `limit` characters are left out."""
     wrong = {name: gradient for name, gradient in gradients.items() if gradient.off or is_wrong(gradient)}
     if not wrong:

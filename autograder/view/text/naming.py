@@ -11,7 +11,7 @@ from autograder.locale.translations import join_names, join_sentences, translata
 from autograder.tape.recording.schema import NameChange, Node, Recording, Step
 from autograder.view.playback import Playback
 
-TURNS = ("T", "Transpose")
+TRANSPOSE_NODES = ("T", "Transpose")
 """The beginnings of the names of nodes that only transpose a weight before a multiplication."""
 
 
@@ -59,7 +59,7 @@ def _layer(node: Node, nodes: dict[int, Node], owners: dict[int, str]) -> str:
 
     A line that reads the parameter of another module, as `self.table.weight / 2`, is not in that module.
     """
-    if node.name.startswith(TURNS):
+    if node.name.startswith(TRANSPOSE_NODES):
         return ""
     leaves = (source.tensor for source in _sources(node, nodes) if source.name.endswith("AccumulateGrad"))
     names = [owners[leaf].rpartition(".") for leaf in leaves if leaf in owners]
@@ -74,20 +74,20 @@ def _layer(node: Node, nodes: dict[int, Node], owners: dict[int, str]) -> str:
 def _sources(node: Node, nodes: dict[int, Node]) -> Iterator[Node]:
     for near in (nodes[number] for number in node.inputs if number is not None):
         yield near
-        if near.name.startswith(TURNS):
+        if near.name.startswith(TRANSPOSE_NODES):
             yield from (nodes[number] for number in near.inputs if number is not None)
 
 
 NAMELESS = translatable("a tensor without a name")
 
-MOST = 3
+MAX_NAMES = 3
 """The maximum number of things of one kind in a sentence."""
 
 
 def join_few(things: list[str]) -> str:
-    """Return the names, joined; of more than MOST + 1, the first ones and the number of the others: "a, b, c and 5 more"."""
-    more = len(things) - MOST
-    return join_names(things) if more <= 1 else join_names([*things[:MOST], translated("{count} more", count=more)])
+    """Return the joined names; of more than MAX_NAMES + 1, the first ones and the number of others: "a, b, c and 5 more"."""
+    more = len(things) - MAX_NAMES
+    return join_names([*things[:MAX_NAMES], translated("{count} more", count=more)] if more > 1 else things)
 
 
 def count_noun(count: int, one: str, many: str, **values: object) -> str:
@@ -117,8 +117,8 @@ class TensorNames:
 
     def label(self, tensor: int | None) -> str:
         """Return all names of a tensor, as a picture shows them; "(no name)" for a tensor without a name."""
-        called = self.playback.called.get(tensor) if tensor is not None else None
-        name = called or self.name(tensor)
+        last_names = self.playback.last_names.get(tensor) if tensor is not None else None
+        name = last_names or self.name(tensor)
         return translated("(no name)") if name == translated(NAMELESS) else name
 
     def has_name(self, tensor: int) -> bool:
@@ -128,14 +128,14 @@ class TensorNames:
 
     def _called(self, tensor: int) -> list[str]:
         """Return the names of a tensor; only one if all are paths such as "self.fc.weight"."""
-        called = self.playback.called.get(tensor)
-        names = called.split(", ") if called else []
+        last_names = self.playback.last_names.get(tensor)
+        names = last_names.split(", ") if last_names else []
         return names[-1:] if all("." in name for name in names) else names
 
     def _owner(self, tensor: int) -> str | None:
         """Return the name of a tensor with the same memory, or None."""
         near = sorted(self.playback.in_storage.get(self.playback.tensors[tensor].storage, ()))
-        return next((self.short(other) for other in near if self.playback.called.get(other)), None)
+        return next((self.short(other) for other in near if self.playback.last_names.get(other)), None)
 
     def _nearby(self, tensor: int) -> str:
         """Return a name for a tensor without a name, from the memory that it shares."""
@@ -156,23 +156,25 @@ class TensorNames:
         Attributes of one object, such as a module's parameters, share a sentence without values; the picture shows the
         values.
         """
-        given = [change for change in step.names if change.tensor is not None]
-        taken = [change.name for change in step.names if change.tensor is None]
+        bound = [change for change in step.names if change.tensor is not None]
+        unbound = [change.name for change in step.names if change.tensor is None]
         holders: dict[str, list[NameChange]] = {}
-        for change in given:
+        for change in bound:
             root = change.name.partition(".")[0]
             holders.setdefault(root if root != change.name else f"{root}.", []).append(change)
         sentences = [
             self._holds(root, held) if len(held) > 1 else self._value(held[0], step) for root, held in holders.items()
         ]
-        return [*sentences, *([self._unbound(taken)] if taken else [])]
+        return [*sentences, *([self._unbound(unbound)] if unbound else [])]
 
-    def _unbound(self, taken: list[str]) -> str:
+    def _unbound(self, unbound: list[str]) -> str:
         """Return the sentence about variables that no longer refer to a tensor."""
-        if len(taken) == 1:
-            return translated("{name} no longer refers to a tensor; the graph keeps its saved tensors.", name=taken[0])
+        if len(unbound) == 1:
+            return translated(
+                "{name} no longer refers to a tensor; the graph keeps its saved tensors.", name=unbound[0]
+            )
         return translated(
-            "{names} no longer refer to tensors; the graph keeps its saved tensors.", names=join_few(taken)
+            "{names} no longer refer to tensors; the graph keeps its saved tensors.", names=join_few(unbound)
         )
 
     def _holds(self, root: str, held: list[NameChange]) -> str:

@@ -9,16 +9,16 @@ from typing import Literal
 from autograder.locale.translations import join_names, join_sentences, localized, translatable, translated
 from autograder.tape.recording.schema import Recording, SavedEdge, Step, Write, unrecorded_writes
 from autograder.tape.recording.verdict_types import Outcome
-from autograder.view.playback import Frame, Playback, lines_of_refusal
+from autograder.view.playback import Frame, Playback, lines_named_by_check
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_name, is_wrong, short_values
 from autograder.view.text.headline import about_refused, headline, is_refused
-from autograder.view.text.naming import MOST, NAMELESS, TensorNames, count_noun, join_few
+from autograder.view.text.naming import MAX_NAMES, NAMELESS, TensorNames, count_noun, join_few
 
 Kind = Literal["counted", "unchanged", "uncounted", "miscounted"]
 """Whether a version counter counted a write: yes; yes, although the values are equal; no; only a counter that autograd ignores."""
 
-ONE: dict[Kind, str] = {
+SINGLE_WRITE: dict[Kind, str] = {
     "counted": "",
     "unchanged": translatable("No value changes, but the counter counts writes, not changes."),
     "uncounted": translatable("The bytes change, but no version counter increases: autograd cannot detect this write."),
@@ -27,7 +27,7 @@ ONE: dict[Kind, str] = {
     ),
 }
 
-MANY: dict[Kind, str] = {
+SEVERAL_WRITES: dict[Kind, str] = {
     "counted": translatable("Their version counters move."),
     "unchanged": translatable("No value changes, but their version counters increase: they count writes, not changes."),
     "uncounted": translatable(
@@ -96,9 +96,9 @@ class WriteSentences:
         targets = dict.fromkeys(self._target(write) for write in writes)
         if len(targets) > 1 and len({write.storage for write in writes}) > 1:
             written = translated("It writes into {names}.", names=join_few(list(targets)))
-            return [written, translated(MANY[kind])]
+            return [written, translated(SEVERAL_WRITES[kind])]
         sentences = dict.fromkeys(sentence for write in writes for sentence in self._one(write))
-        return [*sentences, *([translated(ONE[kind])] if ONE[kind] else [])]
+        return [*sentences, *([translated(SINGLE_WRITE[kind])] if SINGLE_WRITE[kind] else [])]
 
     def _target(self, write: Write) -> str:
         """Return the name of the modified tensor."""
@@ -118,8 +118,8 @@ class WriteSentences:
 
     def _version(self, counter: int, write: Write) -> str:
         """Return the sentence about one counter that a write incremented."""
-        family = sorted(self.playback.family.get(counter, ()))
-        named = [self.names.name(tensor) for tensor in family if self.names.has_name(tensor)]
+        tensors_of_counter = sorted(self.playback.tensors_of_counter.get(counter, ()))
+        named = [self.names.name(tensor) for tensor in tensors_of_counter if self.names.has_name(tensor)]
         who = (named or [write.through or translated("That tensor")])[0]
         version = self.playback.versions.get(counter)
         if version is None:
@@ -206,7 +206,7 @@ class Sentences:
             event += [fact for fact in facts[:2] if fact != meaning and _count_numbers(fact) <= left][:1]
             given = [change.name for change in frame.step.names if change.tensor is not None]
             is_described = meaning in self.names.describe_changes(frame.step)
-            if len(event) == 1 and 0 < len(given) <= MOST and not is_described:
+            if len(event) == 1 and 0 < len(given) <= MAX_NAMES and not is_described:
                 event.append(translated("It assigns {names}.", names=join_few(given)))
         details = [fact for fact in facts if fact != meaning and fact not in event]
         return Caption(*map(join_sentences, (event, [meaning], [effect], effects, details)))
@@ -235,14 +235,15 @@ class Sentences:
         return [translated("Line {line} runs.", line=step.place.line), *parts]
 
     def effects(self, frame: Frame) -> list[str]:
-        """Return the effects of a frame's harmful modifications, the first MOST and the number of others."""
+        """Return the effects of a frame's harmful modifications, the first MAX_NAMES and the number of others."""
         if frame.kind != "step" or not frame.step:
             return []
-        hurt = dict.fromkeys(edge for write in frame.step.writes for edge in write.harmed)
+        harmed = dict.fromkeys(edge for write in frame.step.writes for edge in write.harmed)
         parts = [part for part in [self._named(frame.step)] if part]
-        parts += dict.fromkeys(self._harm(self.playback.saved[edge]) for edge in hurt)
-        more = [translated("The same holds for {count} more.", count=len(parts) - MOST)] if len(parts) > MOST else []
-        return parts[:MOST] + more
+        parts += dict.fromkeys(self._harm(self.playback.saved[edge]) for edge in harmed)
+        hidden = len(parts) - MAX_NAMES
+        more = [translated("The same holds for {count} more.", count=hidden)] if hidden > 0 else []
+        return parts[:MAX_NAMES] + more
 
     def _stops(self, step: Step) -> bool:
         """Return whether the program ended in an error at this statement, unless the statement ran backward."""
@@ -264,7 +265,7 @@ class Sentences:
             return self._node(called[nodes[0]], kept[nodes[0]])
         if not nodes:
             return ""
-        if not any(kept.values()) and len(nodes) <= MOST:
+        if not any(kept.values()) and len(nodes) <= MAX_NAMES:
             return translated("{nodes} join the graph and keep no tensor.", nodes=join_names(list(called.values())))
         parts = self._keeping([(called[node], things) for node, things in kept.items()])
         return translated(
@@ -280,9 +281,9 @@ class Sentences:
     def _keeping(self, kept: list[tuple[str, str]]) -> list[str]:
         """Return the tensors that several new nodes keep: the first nodes by name, and the number of others."""
         keeping = [translated("{node} keeps {things}", node=name, things=things) for name, things in kept if things]
-        parts = keeping[:MOST]
-        if len(keeping) > MOST:
-            parts.append(translated("{count} more keep tensors too", count=len(keeping) - MOST))
+        parts = keeping[:MAX_NAMES]
+        if len(keeping) > MAX_NAMES:
+            parts.append(translated("{count} more keep tensors too", count=len(keeping) - MAX_NAMES))
         if without := len(kept) - len(keeping):
             parts.append(count_noun(without, "{count} keeps no tensor", "{count} keep no tensor"))
         return parts
@@ -340,7 +341,7 @@ class Sentences:
 
     def _named(self, step: Step) -> str:
         """Return the effect of a line that a check names; "" for every other line."""
-        named = lines_of_refusal(self.playback.recording).get(step.place)
+        named = lines_named_by_check(self.playback.recording).get(step.place)
         if named is None:
             return ""
         text = localized(named.sentence, self.playback.recording.verdict.messages).rstrip(".。")
@@ -424,9 +425,9 @@ def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
     if indexes:
         return indexes[-1]
     writes = [f for f in frames if f.kind == "step" and f.step and f.step.writes]
-    hurt = {f.number: {edge for write in f.step.writes for edge in write.harmed} for f in writes if f.step}
-    known = [harm.edge for harm in recording.verdict.harms if any(harm.edge in edges for edges in hurt.values())]
-    harmful = [number for number, edges in hurt.items() if (known[0] in edges if known else edges)]
+    harmed = {f.number: {edge for write in f.step.writes for edge in write.harmed} for f in writes if f.step}
+    known = [harm.edge for harm in recording.verdict.harms if any(harm.edge in edges for edges in harmed.values())]
+    harmful = [number for number, edges in harmed.items() if (known[0] in edges if known else edges)]
     # A write that autograd did not record harms no saved tensor, but the verdict or a check may know its line.
     places = [harm.mutated_at[0] for harm in recording.verdict.harms if harm.mutated_at][:1]
     if recording.verdict.refusal and not places:

@@ -12,7 +12,7 @@ import torch
 from autograder.check.playground import playground
 from autograder.check.playground.arrangement import PlayProgram, arrangements
 from autograder.check.playground.play_program import program_from_lines, program_from_text
-from autograder.check.playground.playground import Playground, playground_of, saved_forms
+from autograder.check.playground.playground import Playground, playground_of, saved_mimebundle
 
 TEXT = "w = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w.exp()\nh.mul_(2)\nh.sum().backward()"
 
@@ -169,14 +169,14 @@ def test_a_function_can_be_played_with():
     """The lines of its body are the cards, and the names of its module are available; a function that is too short is refused."""
 
     def program():
-        return saved_forms
+        return saved_mimebundle
 
-    source = "def program():\n    w = saved_forms\n    return w\n"
-    assert {"saved_forms": saved_forms} == playground_of(program, source).names
+    source = "def program():\n    w = saved_mimebundle\n    return w\n"
+    assert {"saved_mimebundle": saved_mimebundle} == playground_of(program, source).names
     assert playground_of(program, "def program():\n    pass\n") is None
 
 
 def test_a_saved_notebook_holds_the_lines():
     """Without a kernel there is the program as text, escaped."""
-    forms = saved_forms(program_from_text("less", "a = 1 < 2\nb = 2"), "here")
+    forms = saved_mimebundle(program_from_text("less", "a = 1 < 2\nb = 2"), "here")
     assert '<div class="here"><pre>a = 1 &lt; 2\nb = 2</pre></div>' == forms["text/html"]

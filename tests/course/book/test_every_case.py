@@ -81,8 +81,8 @@ def places(whole: Path):
         yield {"file": whole.as_uri(), "server": address}
 
 
-@pytest.mark.parametrize(("width", "scheme", "way", "spoken"), VIEWS)
-def test_every_case(browser, places, width, scheme, way, spoken):
+@pytest.mark.parametrize(("width", "scheme", "way", "language_code"), VIEWS)
+def test_every_case(browser, places, width, scheme, way, language_code):
     """Each question is answered and each picture stepped through; pages load nothing from elsewhere, and are not too wide.
 
     axe-core finds no violation of WCAG 2.1 AA after everything is answered and unfolded.
@@ -95,7 +95,7 @@ def test_every_case(browser, places, width, scheme, way, spoken):
     page.on("pageerror", lambda error: raised.append(str(error)))
     counts = {}
     for name in NAMES:
-        page.goto(f"{places[way]}/{spoken}/{name}.html")
+        page.goto(f"{places[way]}/{language_code}/{name}.html")
         found = page.evaluate(WALK)
         assert [] == found["wrong"], name
         page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
@@ -109,12 +109,12 @@ def test_every_case(browser, places, width, scheme, way, spoken):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("spoken", LANGUAGES)
-def test_every_page_can_be_used_by_everyone(browser, whole, spoken, scheme):
+@pytest.mark.parametrize("language_code", LANGUAGES)
+def test_every_page_can_be_used_by_everyone(browser, whole, language_code, scheme):
     """axe-core finds no violation of WCAG 2.1 AA on any page, with its first question answered."""
     context = browser.new_context(color_scheme=scheme, bypass_csp=True)
     page, found = context.new_page(), {}
-    for path in sorted((whole / spoken).glob("*.html")):
+    for path in sorted((whole / language_code).glob("*.html")):
         page.goto(path.as_uri())
         if (choice := page.locator("[data-choice='1']:enabled")).count():  # an earlier page may have answered it
             choice.first.click()
@@ -125,8 +125,8 @@ def test_every_page_can_be_used_by_everyone(browser, whole, spoken, scheme):
     assert {} == found
 
 
-@pytest.mark.parametrize("spoken", LANGUAGES)
-def test_every_page_is_whole_on_paper(browser, whole, spoken):
+@pytest.mark.parametrize("language_code", LANGUAGES)
+def test_every_page_is_whole_on_paper(browser, whole, language_code):
     """Printed on A4, no text, program or picture is wider than the paper, and no button is on it."""
     context = browser.new_context(
         viewport={"width": 680, "height": 960}
@@ -135,7 +135,7 @@ def test_every_page_is_whole_on_paper(browser, whole, spoken):
     page.emulate_media(media="print")
     cut = {}
     for name in NAMES:
-        page.goto((whole / spoken / f"{name}.html").as_uri())
+        page.goto((whole / language_code / f"{name}.html").as_uri())
         found = page.evaluate("""() => [...document.querySelectorAll("main *")]
             .filter((one) => !one.closest("details, math, .hidden") && one.getClientRects().length)
             .filter((one) => one.getBoundingClientRect().right > innerWidth + 1
@@ -148,13 +148,13 @@ def test_every_page_is_whole_on_paper(browser, whole, spoken):
     assert {} == cut
 
 
-@pytest.mark.parametrize("spoken", LANGUAGES)
-def test_every_page_can_be_read_without_scripts(browser, whole, spoken):
+@pytest.mark.parametrize("language_code", LANGUAGES)
+def test_every_page_can_be_read_without_scripts(browser, whole, language_code):
     """Each page, and each page with the outcomes, shows its static pictures and its text, and no button without a function."""
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     for name in NAMES:
-        page.goto((whole / spoken / "outcomes" / f"{name}.html").as_uri())
+        page.goto((whole / language_code / "outcomes" / f"{name}.html").as_uri())
         assert 0 == page.locator("button:visible").count()
         pictures = page.locator("main img:visible")
         assert pictures.count() >= 5

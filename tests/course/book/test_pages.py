@@ -15,7 +15,7 @@ from autograder.course.book.block_pages import BlockPages, packed_script
 from autograder.course.book.book_site import page_templates
 from autograder.course.book.lesson_blocks import Choice, CodeBlock, ProseBlock, QuestionBlock
 from autograder.course.book.make_book import (
-    MARK,
+    MARKER_FILE,
     BookAddressError,
     BookFolderError,
     broken_links,
@@ -269,7 +269,7 @@ def test_a_place_that_cannot_be_used_is_named_at_once(tmp_path, given, said):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "thesis.txt").write_text("mine")
     (tmp_path / "gitbook").mkdir()
-    (tmp_path / "gitbook" / MARK).write_text('{"title": "mine"}')
+    (tmp_path / "gitbook" / MARKER_FILE).write_text('{"title": "mine"}')
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(BookFolderError, match=said):
         make_book(tmp_path / given)
@@ -320,7 +320,9 @@ def test_an_older_book_is_replaced_as_a_whole(tmp_path):
     folder = tmp_path / "book"
     write_book(folder, {"en/index.html": "old", "en/gone.html": "old"})
     write_book(folder, {"en/index.html": "new"})
-    assert {"en/index.html", MARK} == {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    assert {"en/index.html", MARKER_FILE} == {
+        str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()
+    }
     with pytest.raises(UnfinishedError, match="cannot be written"):
         write_book(folder, {"en/index.html": "newer", "en/index.html/inside": "no"})
     assert "new" == (folder / "en" / "index.html").read_text()

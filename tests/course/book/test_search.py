@@ -77,7 +77,7 @@ def pages(request):
 
 def test_each_searched_word_leads_to_the_lesson_that_treats_it(pages):
     """RNN, hidden state, checkpoint and the others are found in English, and their Chinese words in Chinese."""
-    spoken, sections = pages
+    language_code, sections = pages
     index = SearchIndex()
     for name, parts in sections.items():
         for part in parts:
@@ -90,7 +90,7 @@ def test_each_searched_word_leads_to_the_lesson_that_treats_it(pages):
             if all(re.search(rf"(?<![a-z]){re.escape(word)}", " ".join(entry[1:]), re.I) for word in words.split())
         }
 
-    searched = [(word, lesson) for lesson, words in SEARCHED[spoken].items() for word in words.split(", ")]
+    searched = [(word, lesson) for lesson, words in SEARCHED[language_code].items() for word in words.split(", ")]
     assert [] == [(word, lesson) for word, lesson in searched if lesson not in found(word)]
     assert set() == found("pneumonia")
 
