@@ -257,9 +257,6 @@ class LocalBackend(Backend):
             again.reserve(next_job)
 
     def _new_lane(self, place: int) -> _Lane:
-        if self._planner is None:
-            with contextlib.suppress(ChannelError, OSError):  # a host that has ended is noticed below
-                self._begin_planner()  # first, because it plans while the host warms up
         servers: list[socket.socket] = [self._host.fork("server"), self._host.fork("judge server")]
         groups = []
         try:
@@ -277,8 +274,7 @@ class LocalBackend(Backend):
             for server in servers:
                 server.close()
             servers = []
-            if self._unsandboxed_host is None:
-                self._unsandboxed_host, self._planner = HostProcess(LEVELS["process"]), None
+            self._unsandboxed_host = self._unsandboxed_host or HostProcess(LEVELS["process"])
         ours, theirs = socket.socketpair()
         # the kernel sends the id of the process at the other end
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)

@@ -29,7 +29,6 @@ from autograder.grade.sandbox import namespaces, seccomp
 from autograder.grade.sandbox.isolation import LEVELS, IsolationLevel, package_folders
 from autograder.grade.sandbox.warmup import (
     import_igraph,
-    import_libraries,
     import_modules,
     import_nbformat,
     import_nbgrader_utils,
@@ -263,28 +262,20 @@ def main() -> None:
     os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     gc.disable()  # a collection after the fork would copy every page that it touches
     import_nbformat()
-    import_libraries()
-    namespaces.set_dumpable(False)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes processes that have ended
-    with contextlib.suppress(ChannelError, OSError):
-        is_warm = False
-        while True:
-            _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
-            role = receive(control, Fork, largest=1 << 10).role
-            if role != "planner" and not is_warm:  # the planner comes first, and plans while this process warms up
-                _become_warm()
-                is_warm = True
-            if os.fork() == 0:
-                control.close()
-                _begin(role, socket.socket(fileno=descriptors[0]), isolation)
-            os.close(descriptors[0])
-
-
-def _become_warm() -> None:
     warm_up()
     gc.freeze()  # without a collection, which takes 0.16 s and finds 6,000 objects
     gc.enable()
     namespaces.collapse_into_huge_pages()
+    namespaces.set_dumpable(False)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes processes that have ended
+    with contextlib.suppress(ChannelError, OSError):
+        while True:
+            _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+            role = receive(control, Fork, largest=1 << 10).role
+            if os.fork() == 0:
+                control.close()
+                _begin(role, socket.socket(fileno=descriptors[0]), isolation)
+            os.close(descriptors[0])
 
 
 def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoReturn:
@@ -293,8 +284,6 @@ def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoRetur
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         namespaces.set_parent_death_signal()
         if role == "planner":
-            gc.freeze()
-            gc.enable()
             import_nbgrader_utils()
             import_igraph()
             importlib.import_module(PLANNER).serve(control)

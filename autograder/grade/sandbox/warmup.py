@@ -115,24 +115,17 @@ def import_igraph() -> None:
     import_without("matplotlib", "igraph", ready="igraph")
 
 
-def import_libraries() -> None:
-    """Import the modules that submissions use, and make the process's shell."""
+def warm_up() -> None:
+    """Import the modules that submissions use, run the warm-up cells, and leave a clean shell."""
     from autograder.grade.sandbox.shell import make_shell
 
     os.environ[EXECUTION] = AUTOGRADE  # permanent: this process and its forks do nothing but grade
-    make_shell(1 << 20)  # first, because matplotlib looks for it at import, to show figures below their cell
+    shell = make_shell(1 << 20)  # first, because matplotlib looks for it at import, to show figures below their cell
     import_modules(WARM)
     import torch
 
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
-
-
-def warm_up() -> None:
-    """Run the warm-up cells, and leave a clean shell."""
-    from autograder.grade.sandbox.shell import Shell
-
-    shell = Shell.instance()
     for text in WARM_UP_CELLS:
         shell.run(text, 60.0)
     shell.reset_namespace()
