@@ -66,11 +66,9 @@ def is_backward_call(file: str, function: str) -> bool:
     return function in ("backward", "grad") and file.replace("\\", "/").endswith(_BACKWARD_FILES)
 
 
-def is_in_checkpoint(frame: FrameType | None) -> bool:
+def is_in_checkpoint(frame: FrameType) -> bool:
     """Return whether `torch.utils.checkpoint` called this function, directly or indirectly."""
-    while frame is not None and frame.f_code.co_filename != checkpoint.__file__:
-        frame = frame.f_back
-    return frame is not None
+    return any(caller.f_code.co_filename == checkpoint.__file__ for caller, _ in traceback.walk_stack(frame))
 
 
 def close_checkpoints(error: BaseException | None) -> None:

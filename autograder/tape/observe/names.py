@@ -7,6 +7,7 @@ import functools
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from traceback import walk_stack
 from types import CodeType, FrameType
 from typing import Any
 
@@ -129,11 +130,7 @@ class LeafNames:
 
     def _frames(self) -> list[FrameType]:
         """Return the user's frames that are running, outermost first."""
-        frames, frame = [], sys._getframe()
-        while frame := frame.f_back:  # type: ignore[assignment]
-            if self.owns(frame.f_code.co_filename):
-                frames.append(frame)
-        return frames[::-1]
+        return [frame for frame, _ in walk_stack(sys._getframe()) if self.owns(frame.f_code.co_filename)][::-1]
 
 
 def names_in(frames: list[FrameType]) -> dict[int, str]:

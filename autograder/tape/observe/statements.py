@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from traceback import walk_stack
 from types import CodeType, FrameType
 from typing import Any
 
@@ -128,12 +129,8 @@ class Statements:
 
     def resume(self, frame: FrameType | None) -> None:
         """Start to trace a running program: its active calls of the user's functions are those that led to `frame`."""
-        self._here.is_paused, callers = False, []
-        while frame is not None:
-            if self._is_followed(frame.f_code):
-                callers.append(frame)
-            frame = frame.f_back
-        callers.reverse()
+        self._here.is_paused = False
+        callers = [one for one, _ in walk_stack(frame) if self._is_followed(one.f_code)][::-1]
         same = 0
         while same < min(len(callers), len(self.stack)) and self.stack[same].frame is callers[same]:
             same += 1

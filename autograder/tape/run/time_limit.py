@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from traceback import walk_stack
 from types import FrameType
 
 SHORTEST = 0.01  # minimum of remaining seconds for which a timer that fired early is set again
@@ -85,13 +86,12 @@ class _TimeLimit:
             raise self.error()
 
 
-def _is_importing_torch(frame: FrameType | None) -> bool:
+def _is_importing_torch(frame: FrameType) -> bool:
     """Return whether a part of PyTorch is being imported, such as the compiler by the first optimizer (torch 2.13).
 
     An interrupted import would leave modules in `sys.modules` that no later import completes.
     """
-    while frame is not None:
-        if frame.f_code.co_name == "_find_and_load" and str(frame.f_locals.get("name")).startswith("torch."):
-            return True
-        frame = frame.f_back
-    return False
+    return any(
+        caller.f_code.co_name == "_find_and_load" and str(caller.f_locals.get("name")).startswith("torch.")
+        for caller, _ in walk_stack(frame)
+    )

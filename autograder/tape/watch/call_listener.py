@@ -15,6 +15,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from traceback import walk_stack
 from types import CodeType, FrameType
 from typing import Any
 
@@ -99,14 +100,9 @@ def is_own(file: str) -> bool:
     return file in _TYPED or is_own_file(file)
 
 
-def own_frames(frame: FrameType | None) -> list[FrameType]:
+def own_frames(frame: FrameType) -> list[FrameType]:
     """Return the frames of the user's code from `frame` outwards, outermost first."""
-    found = []
-    while frame is not None:
-        if is_own(frame.f_code.co_filename):
-            found.append(frame)
-        frame = frame.f_back
-    return found[::-1]
+    return [one for one, _ in walk_stack(frame) if is_own(one.f_code.co_filename)][::-1]
 
 
 MOST = 1 << 20
