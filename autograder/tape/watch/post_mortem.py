@@ -215,11 +215,6 @@ class SavedTensorRef:
     clock: int
     expected: int | None
 
-    @property
-    def number(self) -> int:
-        """The node's sequence number."""
-        return sequence_number(self.node)
-
 
 class PostMortem:
     """Reads the logs to find the harms of a backward call, while the frames of its callers exist."""
@@ -298,7 +293,7 @@ class PostMortem:
 
     def _rank(self, kept: SavedTensorRef, now: int, then: int) -> tuple[bool, int]:
         """Return the sort key that puts the tensor of the error first, then the newest node, which the engine visits first."""
-        return (version_of(kept.tensor), kept.expected) != (now, then), -kept.number
+        return (version_of(kept.tensor), kept.expected) != (now, then), -sequence_number(kept.node)
 
     def harm(self, kept: SavedTensorRef, kind: HarmKind, *, changed: bool) -> Harm:
         """Return the Harm for a saved tensor."""
@@ -358,9 +353,6 @@ class PostMortem:
             return name, [site.place_at(line) for line in lines] or [site.place]
         return None, []
 
-    def _made(self, writes: list[NotedWrite], version: int) -> CallSite | None:
-        return next((self._site(write.site) for write in writes if write.version == version), None)
-
     def _site(self, number: int) -> CallSite | None:
         return None if number == UNKNOWN else self.sites.all[number]
 
@@ -397,7 +389,8 @@ class PostMortem:
             after = [write for write in writes if write.version is not None and then < write.version <= now]
             sites = [site for write in after if (site := self._site(write.site))]
             if sites and after[-1].version == now:
-                saved, node = hidden or (self._made(writes, then) or sites[0], "CopySlices")
+                made = next((self._site(write.site) for write in writes if write.version == then), None)
+                saved, node = hidden or (made or sites[0], "CopySlices")
                 name = written_expression(sites[0]) or "a view written in place"
                 places = tuple(dict.fromkeys(site.place for site in sites))
                 kind = FOUND_BY_VERSION
