@@ -79,11 +79,7 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _modified_below(state: RunState, top: GraphNode) -> WriteEvent | None:
     """Return the last modification of a tensor that the graph of a node saved, which a kept graph would raise an error for."""
-    nodes, below, waiting = state.graph.nodes, {top.id}, [top]
-    while waiting:
-        new = {number for number in waiting.pop().inputs if number is not None} - below
-        below |= new
-        waiting += [nodes[number] for number in new]
+    below = state.graph.below([top.id])
     saved = [save for save in state.graph.saves if save.node.id in below]
     modified = (one for save in saved for one in state.writes[save.writes_before :] if save.counter in one.counters)
     return max(modified, key=lambda write: write.index, default=None)

@@ -166,15 +166,8 @@ def reached_elsewhere(evidence: Evidence) -> set[tuple[int, ...]]:
 
 def leaves_above(state: RunState, cut: Cut) -> set[int]:
     """Return the ids of the tensors that receive no gradient because of the cut."""
-    found, stack, seen = set(cut.sources), [node for _, node in cut.sources.values() if node is not None], set()
-    while stack:
-        node = state.graph.nodes[stack.pop()]
-        if node.id not in seen:
-            seen.add(node.id)
-            if node.tensor is not None and not node.inputs:
-                found.add(node.tensor)
-            stack.extend(below for below in node.inputs if below is not None)
-    return found
+    nodes = state.graph.below(node for _, node in cut.sources.values()).values()
+    return {*cut.sources, *(node.tensor for node in nodes if node.tensor is not None and not node.inputs)}
 
 
 def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:

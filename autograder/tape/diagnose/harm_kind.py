@@ -94,8 +94,8 @@ def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, cha
     """Return the Harm of modifications to a saved tensor. `changed` is True if its bytes differ from the saved ones."""
     name, others = name_at_lines(state, save, writes), [write for write in writes if not is_of(write, save)]
     return Harm(
-        name, places(writes), alias(others, name), save.place, save.node.name, save.version, save.version_now, changed,
-        save.record_id,
+        name, places(writes), alias(others, name), save.node.place, save.node.name, save.version, save.version_now,
+        changed, save.record_id,
     )  # fmt: skip
 
 
@@ -112,10 +112,10 @@ def name_of_save(state: RunState, save: TrackedSave) -> str:
 def name_at_lines(state: RunState, save: TrackedSave, writes: list[WriteEvent]) -> str:
     """Return the name of a saved tensor: that of the lines that saved and modified it, if an outer function named a result later."""
     name = name_of_save(state, save)
-    if save.tensor is None or state.tensors.all[save.tensor].leaf or _reads(save.place, name):
+    if save.tensor is None or state.tensors.all[save.tensor].leaf or _reads(save.node.place, name):
         return name
     given = (write.through for write in writes if is_of(write, save))
-    return next((one for one in given if one and _reads(save.place, one)), name)
+    return next((one for one in given if one and _reads(save.node.place, one)), name)
 
 
 def _reads(place: Place, name: str) -> bool:

@@ -49,12 +49,7 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _below(state: RunState, call: StartedBackward) -> tuple[set[int], list[GraphNode]]:
     """Return the ids of the tensors in the graph of a call's roots, and its nodes, nearest to the roots first."""
-    stack, nodes = [node for node in call.nodes if node is not None], {}
-    while stack:
-        number = stack.pop(0)
-        if number not in nodes:
-            nodes[number] = state.graph.nodes[number]
-            stack.extend(below for below in nodes[number].inputs if below is not None)
+    nodes = state.graph.below(call.nodes)
     tensors = {tensor.id for tensor in state.tensors.all if tensor.node in nodes}
     return tensors | {node.tensor for node in nodes.values() if node.tensor is not None}, list(nodes.values())
 

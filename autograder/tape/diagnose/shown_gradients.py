@@ -192,13 +192,10 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     odd = {f"{check.name}Backward" for check in effect.own_functions if is_twice or check.found.answer != "derivative"}
     if not odd or evidence.outcome != "correct" or effect.taken:
         return set()
-    stack, seen = [node for node in evidence.state.graph.nodes if node.name in odd], set()
-    while stack:
-        node = stack.pop()
-        seen.add(node.id)
-        stack += [evidence.state.graph.nodes[one] for one in node.inputs if one is not None and one not in seen]
-    leaves = {node.tensor for node in evidence.state.graph.nodes if node.id in seen}
-    return {index for index, one in tracked_targets(evidence).items() if one and (one.id in leaves or one.node in seen)}
+    graph = evidence.state.graph
+    nodes = graph.below(node.id for node in graph.nodes if node.name in odd)
+    leaves, targets = {node.tensor for node in nodes.values()}, tracked_targets(evidence)
+    return {index for index, one in targets.items() if one and (one.id in leaves or one.node in nodes)}
 
 
 def _compared(got: object, true: object, ran: object = None, largest: float = 0.0) -> Gradient:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,19 +13,21 @@ from autograder.tape.internals.tensor_fields import (
     STALE,
     expected_version,
     is_checkpoint,
+    is_read,
     saved_names,
     saved_state,
     unchecked,
     version_of,
 )
 from autograder.tape.observe.memory_watcher import MemoryWatcher
+from autograder.tape.observe.names import tensors_in
 from autograder.tape.observe.nodes import GraphNode, TrackedSave
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.graph_walk import autograd_flags, node_of
-from autograder.tape.run.storages import address_of, elements_of, fingerprint
+from autograder.tape.run.storages import address_of, elements_of, extent_of, fingerprint
 
 
 def kept_by(
@@ -42,16 +43,17 @@ def kept_by(
         many = isinstance(saved, (tuple, list))
         for index, member in enumerate(saved if many else (saved,)):
             tensor = None if member is None else member.data
-            read: Callable[[], torch.Tensor | None] = functools.partial(_raw, node, name, index if many else None)
+            read: Callable[[], torch.Tensor | None] = partial(_raw, node, name, index if many else None)
             if tensor is STALE:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
                 tensor = unchecked(node, name, near)
-                read = functools.partial(_same, tensor)
+                read = partial(lambda kept: kept, tensor)
             if isinstance(tensor, torch.Tensor):
                 yield name + (f"[{index}]" if many else ""), read, member.unpack_hook is None, False
     if isinstance(node, torch.autograd.function.BackwardCFunction):
         for name, value in list(vars(node).items()):
-            for path, tensor in _tensors_in(name, value):
-                yield f"ctx.{path}", functools.partial(_same, tensor), False, True
+            is_plain = isinstance(value, torch.Tensor | list | tuple | dict)
+            for path, tensor in tensors_in(value, f"ctx.{name}", 1) if is_plain else ():
+                yield path, partial(lambda kept: kept, tensor), False, True
 
 
 def has_hooks(node: Any, name: str) -> bool:
@@ -96,23 +98,6 @@ def kept_still(node: Any, name: str, tensor: torch.Tensor) -> torch.Tensor | Non
     return tensor if name in hidden_in(node)[0] else None
 
 
-def _same(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    return tensor
-
-
-def _tensors_in(name: str, value: object) -> Iterator[tuple[str, torch.Tensor]]:
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value[:16]):
-            if isinstance(item, torch.Tensor):
-                yield f"{name}[{index}]", item
-    elif isinstance(value, dict):
-        for key, item in list(value.items())[:16]:
-            if isinstance(item, torch.Tensor):
-                yield f"{name}[{key!r}]", item
-
-
 def saved_version(node: object, name: str, tensor: torch.Tensor) -> int | None:
     """Return the version of a tensor when it was saved: the current one if backward accepts it, else the one that backward expects."""
     expected = None if "[" in name else expected_version(node, name)
@@ -136,9 +121,9 @@ class Links:
         count = len(state.tensors.all)
         tracked = state.tensors.add(tensor, by, sources)
         for new in state.tensors.all[count:]:
-            state.current_step.tensors.append(new.id)
+            state.thread.step.tensors.append(new.id)
             new.step, new.unrecorded = state.steps, not torch.is_grad_enabled()
-            state.current_step.touch(new)
+            state.thread.step.touch(new)
             self.watcher.begin(new.memory)
         if by is None and (tracked.leaf or not tracked.requires_grad):
             state.flow.add_new_leaf(tracked, state.here())
@@ -164,10 +149,10 @@ class Links:
             state.roots.add(known, tracked)
         if tracked.node != known.id:
             tracked.node = known.id
-            state.current_step.touch(tracked)
+            state.thread.step.touch(tracked)
 
     def _new_node(self, node: GraphNode, made: TrackedTensor | None, sources: tuple[TrackedTensor, ...]) -> None:
-        self.state.current_step.nodes.append(node.id)
+        self.state.thread.step.nodes.append(node.id)
         self.state.roots.consume(node)
         variable = getattr(node.node, "variable", None)
         if variable is not None:
@@ -186,7 +171,7 @@ class Links:
 
     def _unpacked(self, node: GraphNode, name: str, packed: object, made: TrackedTensor | None) -> bool:
         """Return whether the tensor that a hook packed is known. If the packed value shares its memory, the node keeps it."""
-        tensor = next((given for given, result in reversed(self.state.packed) if result is packed), None)
+        tensor = next((given for given, result in reversed(self.state.thread.packed) if result is packed), None)
         if tensor is not None and shares_memory(tensor, packed):
             self._keep(node, name, partial(kept_still, node.node, name, tensor), tensor, False, False, made)
         return tensor is not None
@@ -208,19 +193,21 @@ class Links:
         self.watcher.begin(memory, always=True)
         self.watcher.reach(memory)
         now = version_of(tensor)
-        save = state.graph.keep(
-            node, name, saved, tensor, memory, elements, checked=checked, stashed=stashed, writes_before=len(state.writes),
-            version=saved_version(node.node, name, tensor) if checked and not stashed else now,
+        version = saved_version(node.node, name, tensor) if checked and not stashed else now
+        save = TrackedSave(
+            len(state.graph.saves), node, name, saved, saved if isinstance(saved, weakref.ref) else tensor, memory,
+            *(extent_of(elements) if memory.size else (0, 0)), version, checked, stashed, fingerprint(elements, memory),
+            memory.generation, version_now=now, used=is_read(node.node, name), writes_before=len(state.writes),
         )  # fmt: skip
-        save.content, save.generation = fingerprint(elements, memory), memory.generation
+        state.graph.keep(save)
         owner = known or self._owner(save, now, made)
         save.tensor = owner.id if owner else None
         counter = owner.counter if owner else state.tensors.new_counter(now)
-        save.counter, save.version_now = counter.id, now
+        save.counter = counter.id
         counter.fresh.append(save)
         memory.saves.append(save)
         if not stashed:
-            state.current_step.saved.append(save)
+            state.thread.step.saved.append(save)
         if save.stale:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
             last = self.state.writes[-1] if self.state.writes else None
             if last is None or last.memory is not save.memory:
@@ -237,7 +224,7 @@ class Links:
             version=save.version_now, call=state.calls,
         )  # fmt: skip
         state.writes.append(write)
-        state.current_step.writes.append(write)
+        state.thread.step.writes.append(write)
         return write
 
     def _owner(self, save: TrackedSave, version: int | None, made: TrackedTensor | None) -> TrackedTensor | None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from autograder.tape.internals.tensor_fields import is_read
 from autograder.tape.recording.schema import SavedEdge
 from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.storages import Memory, elements_of, extent_of, fingerprint
+from autograder.tape.run.storages import Memory, elements_of, fingerprint
 
 
 @dataclass(eq=False)
@@ -66,12 +65,12 @@ class TrackedSave:
         assert self.record_id is not None
         return SavedEdge(
             self.record_id, self.node.id, self.name, self.memory.id, self.start, self.stop, self.version,
-            self.version_now, self.changed, self.tensor, self.place,
+            self.version_now, self.changed, self.tensor, self.node.place,
         )  # fmt: skip
 
     def forget(self) -> None:
         """Drop the tensor, its reader (which keeps the node alive) and the copy of its values."""
-        self.held, self.saved, self.content = None, _nothing, None
+        self.held, self.saved, self.content = None, lambda: None, None
 
     def read(self) -> torch.Tensor | None:
         """Return the current tensor, or None if it was freed."""
@@ -81,11 +80,6 @@ class TrackedSave:
         """Return whether its values differ from the saved ones."""
         tensor = self.read()
         return tensor is not None and fingerprint(elements_of(tensor)) != self.content
-
-    @property
-    def place(self) -> Place:
-        """The user's line whose operation saved it."""
-        return self.node.place
 
     @property
     def checkpointed(self) -> bool:
@@ -123,7 +117,7 @@ class GraphNode:
     consumers: list[GraphNode] = field(default_factory=list)
     refused: TrackedSave | None = None
     corrupted: TrackedSave | None = None
-    freed: bool = False
+    freed: bool | None = None
     untracked: int | None = None
     is_custom: bool = False
 
@@ -132,10 +126,6 @@ class GraphNode:
 # backward. Beyond this number of bytes, nodes that no existing tensor reaches are released; the next limit is twice the
 # size of the rest, and at least HELD.
 HELD = 1 << 28
-
-
-def _nothing() -> None:
-    return None
 
 
 class Graph:
@@ -180,58 +170,43 @@ class Graph:
         self.of[node] = made
         return made
 
-    def keep(
-        self,
-        node: GraphNode,
-        name: str,
-        saved: Any,
-        tensor: torch.Tensor,
-        memory: Memory,
-        elements: torch.Tensor,
-        **facts: Any,
-    ) -> TrackedSave:
-        """Return the new record of a tensor that `node` saved, with its elements in `memory`."""
-        start, stop = extent_of(elements) if memory.size else (0, 0)
-        held = saved if isinstance(saved, weakref.ref) else tensor
-        save = TrackedSave(len(self.saves), node, name, saved, held, memory, start, stop, **facts)
-        save.version_now, save.used = save.version, is_read(node.node, name)
+    def keep(self, save: TrackedSave) -> None:
+        """Add the record of a tensor that a node saved."""
         if not save.stashed:
             save.record_id, self._edges = self._edges, self._edges + 1
-        self.held += stop - start
+        self.held += save.stop - save.start
         self.saves.append(save)
-        node.saves.append(save)
-        return save
+        save.node.saves.append(save)
 
     def mark_invalid(self, save: TrackedSave, step: int) -> None:
         """Mark all nodes above a saved tensor, whose backward depends on it. Each is marked at most twice, so the cost stays linear."""
         if not (save.stale or save.used):
             return
         save.since = step if save.since is None else save.since
-        which = "refused" if save.stale else "corrupted"
-        stack = [save.node]
-        while stack:
-            node = stack.pop()
-            if getattr(node, which) is None:
-                setattr(node, which, save)
-                stack.extend(node.consumers)
+        self.mark_above(save.node, "refused" if save.stale else "corrupted", save)
 
-    def mark_untracked(self, node: GraphNode, step: int) -> None:
-        """Mark all nodes above a node: from this step on, an input has values that its graph does not describe."""
+    @staticmethod
+    def mark_above(node: GraphNode, name: str, value: object) -> None:
+        """Set an attribute of a node and of all nodes above it to `value`, unless it is set already."""
         stack = [node]
         while stack:
             above = stack.pop()
-            if above.untracked is None:
-                above.untracked = step
+            if getattr(above, name) is None:
+                setattr(above, name, value)
                 stack.extend(above.consumers)
+
+    def below(self, numbers: Iterable[int | None]) -> dict[int, GraphNode]:
+        """Return the nodes of these numbers and all nodes below them by number, the nearest first."""
+        waiting, found = list(numbers), dict[int, GraphNode]()
+        for number in waiting:
+            if number is not None and number not in found:
+                found[number] = self.nodes[number]
+                waiting += found[number].inputs
+        return found
 
     def sweep(self, living: list[int]) -> None:
         """Release the nodes that cannot be reached from those in `living` (by id), with their saved tensors."""
-        reached, stack = set(living), list(living)
-        while stack:
-            for number in self.nodes[stack.pop()].inputs:
-                if number is not None and number not in reached:
-                    reached.add(number)
-                    stack.append(number)
+        reached = self.below(living)
         for node in [node for node in self.of.values() if node.id not in reached]:
             del self.of[node.node]
             node.node = None
@@ -259,10 +234,5 @@ class Graph:
         for save in freed:
             self._let_go(save)
         if freed:
-            stack = [node]
-            while stack:
-                above = stack.pop()
-                if not above.freed:
-                    above.freed = True
-                    stack.extend(above.consumers)
+            self.mark_above(node, "freed", True)
         return freed

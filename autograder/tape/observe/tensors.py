@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -41,7 +42,7 @@ class TrackedTensor:
     """
 
     id: int
-    ref: weakref.ref[Any]
+    ref: Callable[[], Any]
     memory: Memory
     start: int
     stop: int
@@ -163,7 +164,7 @@ class Tensors:
         """Drop all weak references to a tensor object, because PyTorch does not swap a tensor that has one."""
         tracked = self.of.pop(id(tensor), None)
         if tracked is not None:
-            tracked.ref = weakref.ref(_Gone())
+            tracked.ref = lambda: None
             tracked.memory.live_tensors[:] = [live for live in tracked.memory.live_tensors if live() is not tensor]
 
     def moved_to_other_memory(self, tracked: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor:
@@ -194,10 +195,6 @@ class Tensors:
                 del table[key]
 
         return weakref.ref(tensor, forget)
-
-
-class _Gone:
-    """An object that no longer exists."""
 
 
 def values_text(tensor: torch.Tensor, most: int = 12) -> str:

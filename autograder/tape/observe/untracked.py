@@ -87,7 +87,7 @@ class Untracked:
                 suspect.used_at = place
                 node = graph.of.get(node_of(recorded)) if recorded is not None else None
                 if node is not None:
-                    graph.mark_untracked(node, step)
+                    graph.mark_above(node, "untracked", step)
                     suspect.used_by = node.name
 
 
