@@ -166,15 +166,15 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
     problem = evidence.runs.plain.problem
     if problem is not None and (swapped := SWAPPED.search(error)) and problem.line:
         yield from _referenced(state, swapped[1], problem.place(evidence.file))
-    if call is None or problem is None or not problem.is_at(call.place):
+    if call is None or problem is None or not problem.is_at(call[2]):
         return
-    at = call.place
-    if COPIED in error and call.name == "__deepcopy__":
-        yield from _not_a_leaf(state, call.inputs[:1], at)
+    function, inputs, at = call
+    if COPIED in error and function == "__deepcopy__":
+        yield from _not_a_leaf(state, inputs[:1], at)
     elif any(word in error for word in INFERENCE):
-        yield from _inference(state, [value for value in call.inputs if value.counter.version is None], at)
+        yield from _inference(state, [value for value in inputs if value.counter.version is None], at)
     elif any(word in error for word in VIEW):
-        yield from _view(state, call.inputs[:1], at)
+        yield from _view(state, inputs[:1], at)
 
 
 def _not_a_leaf(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:

@@ -93,8 +93,8 @@ def kept_gradients(evidence: Evidence) -> Iterator[Harm]:
     writes = [write for write in writes if write.operation in _EMPTIES] or writes
     for memory in dict.fromkeys(write.memory for write in writes):
         overwriting = [write for write in writes if write.memory is memory]
-        buffer = state.buffers[memory]
-        name, filled = name_of_gradient(state, buffer.leaf), buffer.place or overwriting[0].place
+        leaf, filled = state.buffers[memory]
+        name = name_of_gradient(state, leaf)
         yield Harm(name, places(overwriting), None, filled, "AccumulateGrad", None, overwriting[-1].version, True)
 
 

@@ -284,7 +284,7 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
 def _spent(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that add to gradients of an earlier update, if a later update uses the sum."""
     state, flow = evidence.state, evidence.state.flow
-    flow.finish(state.writes)
+    flow.spend(state.writes)  # those after the last backward
     leaves: dict[Place, dict[int, TrackedTensor]] = {}
     for place, tracked in flow.used_twice:
         leaves.setdefault(place, {})[tracked.id] = tracked

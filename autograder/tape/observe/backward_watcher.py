@@ -7,7 +7,6 @@ run, which determines nothing else.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,8 +17,8 @@ from autograder.tape.internals.tensor_fields import mode_paused, version_of
 from autograder.tape.observe.forecast import BackwardCall, forecast
 from autograder.tape.observe.links import Links, has_hooks
 from autograder.tape.observe.memory_watcher import MemoryWatcher
-from autograder.tape.observe.nodes import GraphNode, TrackedSave
-from autograder.tape.observe.state import Buffer, RunState
+from autograder.tape.observe.nodes import TrackedSave
+from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import values_text
 from autograder.tape.observe.writes import Writes
 from autograder.tape.recording.schema import BackwardStep
@@ -125,17 +124,11 @@ def backward_steps(trace: BackwardTrace, right: BackwardTrace, state: RunState) 
     return tuple(steps)
 
 
-class _NodesOfThread(threading.local):
-    def __init__(self) -> None:
-        self.nodes: list[GraphNode] = []
-
-
 class BackwardWatcher:
     """Checks the graph at the start and end of each backward call, separately for each thread."""
 
     def __init__(self, state: RunState, links: Links, watcher: MemoryWatcher, writes: Writes):
         self.state, self.links, self.watcher, self.writes = state, links, watcher, writes
-        self._here = _NodesOfThread()
 
     def begin(self, call: Backward) -> None:
         """Check the saved tensors that backward will use. At this point an overwritten tensor does harm."""
@@ -144,7 +137,7 @@ class BackwardWatcher:
             if isinstance(root, torch.Tensor):
                 self.links.link(self.links.track(root), root)
         nodes = nodes_below(call.roots, call.asked)
-        visited = self._here.nodes = [state.graph.of[node] for node in nodes if node in state.graph.of]
+        visited = state.thread.visited = [state.graph.of[node] for node in nodes if node in state.graph.of]
         saves = [save for node in visited for save in node.saves if not save.freed]
         for memory in dict.fromkeys(save.memory for save in saves):
             if memory.alive():
@@ -152,14 +145,14 @@ class BackwardWatcher:
         for saved in saves:
             self._consume(saved)
         roots = [state.graph.of.get(node_of(root)) for root in call.roots]
-        state.current_step.forecast = forecast(roots, rooted=True)
+        state.thread.step.forecast = forecast(roots, rooted=True)
         made = max(
             (self.links.track(root).step for root in call.roots if isinstance(root, torch.Tensor)), default=state.steps
         )
         self._note_flow(call)
         state.backward_calls.append(BackwardCall.of(state.steps, made, visited, saves, state.shared_since))
         state.visited.append([node.id for node in visited])
-        state.engine_depth += 1
+        state.thread.engine_depth += 1
 
     def _note_flow(self, call: Backward) -> None:
         state = self.state
@@ -188,12 +181,12 @@ class BackwardWatcher:
     def end(self, call: Backward) -> None:
         """Record the saved tensors that backward freed, and the gradient buffers that it modified."""
         state, place = self.state, self.state.statements.here()
-        state.engine_depth -= 1
+        state.thread.engine_depth -= 1
         state.calls += 1
         if call.error is None and not call.returns:
             state.flow.fill([(target, self.links.track(target)) for target in call.targets])
-        for node in self._here.nodes:
-            state.current_step.freed += state.graph.release(node)
+        for node in state.thread.visited:
+            state.thread.step.freed += state.graph.release(node)
         for number, target in zip(call.numbers, call.targets, strict=True):
             if (known := state.tensors.get(target)) is not None:
                 state.targets[number] = known
@@ -201,4 +194,4 @@ class BackwardWatcher:
             if gradient is not None:
                 tracked = self.links.track(gradient)
                 self.writes.check(tracked, gradient, "accumulate")
-                state.buffers[tracked.memory] = Buffer(self.links.track(target), place)
+                state.buffers[tracked.memory] = self.links.track(target), place

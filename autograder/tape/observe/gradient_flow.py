@@ -81,15 +81,6 @@ class EarlierGradient:
     target: TrackedTensor | None
 
 
-@dataclass(frozen=True)
-class StartedCall:
-    """A function call that has begun: its name, its tensor arguments, and its line."""
-
-    name: str
-    inputs: list[TrackedTensor]
-    place: Place
-
-
 class GradientFlow:
     """The use of values that require grad in a run, apart from computations."""
 
@@ -110,7 +101,8 @@ class GradientFlow:
         self.new_leaves: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
         self.steps = OptimizerSteps()
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
-        self.last_call: StartedCall | None = None
+        # The last function call that began: its name, its tensor arguments, and its line.
+        self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
         # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
         self.constants: dict[Place, tuple[EarlierGradient, Place]] = {}
         self._earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
@@ -277,7 +269,7 @@ class GradientFlow:
             self.steps.go_on_without_recording()
         self.calls.append(StartedBackward(here, roots, nodes, recording, cut, asked, call.creates_graph, of))
         self.reached |= {target.id: target for target in targets}
-        self._spend(writes)
+        self.spend(writes)
         if call.returns:
             return
         for leaf, tracked in zip(call.targets, targets, strict=True):
@@ -292,7 +284,7 @@ class GradientFlow:
         self.reached |= {target.id: target for _, target in targets}
         self.steps.fill(targets)
 
-    def _spend(self, writes: list[WriteEvent]) -> None:
+    def spend(self, writes: list[WriteEvent]) -> None:
         """Find the leaves that were updated since the last backward, whose gradients are used now. A second use is a fault."""
         updated = {
             write.memory
@@ -306,10 +298,6 @@ class GradientFlow:
                 if begun is not None and begun is not _ONCE:
                     self.used_twice.append((begun, tracked))
                 self._spent[tracked.id] = _ONCE
-
-    def finish(self, writes: list[WriteEvent]) -> None:
-        """Process the modifications after the last backward. Call it after the run."""
-        self._spend(writes)
 
 
 _ONCE = Place("", 0, "")  # the gradient was used for an update and has not been accumulated into since

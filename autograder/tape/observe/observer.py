@@ -23,11 +23,10 @@ from autograder.tape.internals.entry_points import (
 from autograder.tape.internals.mode_stack import has_scripted_functions, is_tracing
 from autograder.tape.internals.tensor_fields import is_checkpoint, mode_paused, readable_saved_tensors
 from autograder.tape.observe.backward_watcher import BackwardWatcher
-from autograder.tape.observe.gradient_flow import StartedCall
 from autograder.tape.observe.links import Links
 from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import names_in
-from autograder.tape.observe.state import Buffer, RunState
+from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import ActiveCall, Statements
 from autograder.tape.observe.tensors import FOREIGN, TrackedTensor
 from autograder.tape.observe.variables import LinesApart, Variables
@@ -72,11 +71,15 @@ def isolated_from_program(method: Callable[..., Any]) -> Callable[..., Any]:
     return quietly
 
 
-class _ObservedThread(threading.local):
-    functions: Functions
+def noted(original: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
+    """Return a function that calls `note` with its arguments, and then `original`."""
 
-    def __init__(self) -> None:
-        self.packing = 0
+    @wraps(original)
+    def noting(*args: Any, **options: Any) -> Any:
+        note(*args, **options)
+        return original(*args, **options)
+
+    return noting
 
 
 class Observer(Listener):
@@ -103,7 +106,7 @@ class Observer(Listener):
             program, self._statement_done, self._function_left, self._function_called
         )
         self.apart = LinesApart(state, self.watcher)
-        self.lock, self._here = threading.RLock(), _ObservedThread()
+        self.lock = threading.RLock()
         self.failure: Exception | None = None
         self.closed = False
         # Number of statements that are checked in any case.
@@ -115,29 +118,19 @@ class Observer(Listener):
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Observe the code in the block, in this thread and in those that it starts."""
-        functions = self._functions = self._here.functions = Functions(self._before, self._after)
+        functions = self._functions = self.state.thread.functions = Functions(self._before, self._after)
         functions.only_counts = self._only_counts
-        threads, calls = in_new_threads(self._thread), functions.recorded_calls()
-        optimizers = around_optimizer_steps(self._optimizer_steps, self._optimizer_has_stepped)
-        transforms, hooks = around_transforms(self._transform), replaced_hooks(self._packing)
-        modes = replaced(torch.nn.Module, "train", self._switching(torch.nn.Module.train))
-        recording = replaced(torch.set_grad_enabled, "__init__", self._recording(torch.set_grad_enabled.__init__))
-        swaps = replaced(torch.utils, "swap_tensors", self._swapping(torch.utils.swap_tensors))
-        traced = self.statements.traced(begun=not self._only_counts)
+        train, swap, record = torch.nn.Module.train, torch.utils.swap_tensors, torch.set_grad_enabled.__init__
         try:
             with (
-                readable_saved_tensors(),
-                hooks,
-                transforms,
-                swaps,
-                modes,
-                recording,
-                optimizers,
-                threads,
-                functions,
-                calls,
-                traced,
-            ):
+                readable_saved_tensors(), replaced_hooks(self._packing), around_transforms(self._transform),
+                replaced(torch.utils, "swap_tensors", noted(swap, self._forget_tensors)),
+                replaced(torch.nn.Module, "train", noted(train, self._mode_set)),
+                replaced(torch.set_grad_enabled, "__init__", noted(record, self._recording_set)),
+                around_optimizer_steps(self._optimizer_steps, self._optimizer_has_stepped),
+                in_new_threads(self._thread), functions, functions.recorded_calls(),
+                self.statements.traced(begun=not self._only_counts),
+            ):  # fmt: skip
                 yield
         finally:
             self.closed = True
@@ -147,7 +140,7 @@ class Observer(Listener):
         """Drop all objects of the program to free memory for the next run. The recorded data stays."""
         self.state.graph.close()
         self.state.untracked.close()
-        self.state.packed.clear()
+        self.state.thread.packed.clear()
         self.variables.close()
         for memory in self.state.memories.all:
             memory.content = None
@@ -160,47 +153,25 @@ class Observer(Listener):
             return pack, unpack
 
         def packing(tensor: Any) -> Any:
-            self._here.packing += 1
+            self.state.thread.packing += 1
             try:
                 packed = pack(tensor)
             finally:
-                self._here.packing -= 1
-            self.state.packed.append((tensor, packed))
+                self.state.thread.packing -= 1
+            self.state.thread.packed.append((tensor, packed))
             return packed
 
         return packing, unpack
 
-    def _swapping(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `torch.utils.swap_tensors` for tensors to which the observer has weak references."""
+    def _mode_set(self, module: torch.nn.Module, mode: bool = True) -> None:
+        """Note the line that switches a module to evaluation mode."""
+        if not mode:
+            self._mode_left(module)
 
-        @wraps(original)
-        def swap_tensors(first: Any, second: Any) -> Any:
-            self._forget_tensors(first, second)
-            return original(first, second)
-
-        return swap_tensors
-
-    def _switching(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `Module.train`, which also notes the line that switches a module to evaluation mode."""
-
-        @wraps(original)
-        def train(module: Any, mode: Any = True) -> Any:
-            if not mode:
-                self._mode_left(module)
-            return original(module, mode)
-
-        return train
-
-    def _recording(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the constructor of `set_grad_enabled`, which also notes the line that turns recording off. `no_grad` calls it."""
-
-        @wraps(original)
-        def set_grad_enabled(switch: Any, mode: Any) -> Any:
-            if not mode and torch.is_grad_enabled():
-                self._recording_left()
-            return original(switch, mode)
-
-        return set_grad_enabled
+    def _recording_set(self, _switch: torch.set_grad_enabled, mode: bool) -> None:
+        """Note the line that turns recording off. `no_grad` calls it, too."""
+        if not mode and torch.is_grad_enabled():
+            self._recording_left()
 
     @isolated_from_program
     def _recording_left(self) -> None:
@@ -212,6 +183,7 @@ class Observer(Listener):
 
     @isolated_from_program
     def _forget_tensors(self, *swapped: torch.Tensor) -> None:
+        """Drop the weak references to the tensors that `torch.utils.swap_tensors` swaps."""
         for tensor in swapped:
             self.state.tensors.forget(tensor)
 
@@ -224,7 +196,7 @@ class Observer(Listener):
     def _thread(self) -> Iterator[None]:
         """Observe a thread of the program. Its calls have no numbers, because their order differs between runs."""
         self._always_checked = math.inf  # another thread can modify memory at any time
-        functions = self._here.functions = Functions(self._before, lambda *call: self._after(*call[:-1], None))
+        functions = self.state.thread.functions = Functions(self._before, lambda *call: self._after(*call[:-1], None))
         with functions, self.statements.traced():
             yield
 
@@ -254,12 +226,12 @@ class Observer(Listener):
             return  # our reads would become a part of the traced graph
         self.apart.note_writes(self.writes)
         tracked_inputs = [self.links.track(tensor) for tensor in inputs]
-        self.state.flow.last_call = StartedCall(name, tracked_inputs, self.state.here())
+        self.state.flow.last_call = name, tracked_inputs, self.state.here()
         if self.statements.threads:
             self.state.under_way[threading.get_ident()] = [tracked.memory for tracked in tracked_inputs]
         if name == "backward" and inputs and inputs[0].numel() != 1 and len(inputs) == 1:
             # Without a gradient argument, backward requires a scalar (`Tensor.backward`, PyTorch 2.13).
-            self.state.current_step.forecast = Forecast("raises-backward")
+            self.state.thread.step.forecast = Forecast("raises-backward")
 
     @isolated_from_program
     def _after(self, name: str, inputs: list[torch.Tensor], result: object, count: int | None) -> None:
@@ -274,7 +246,7 @@ class Observer(Listener):
                 tracked.memory.capsule = tracked.memory.capsule or name == "__dlpack__"
             was_written = self.writes.check(tracked, tensor, name) or was_written
             sources.append(self.links.track(tensor))
-            if state.engine_depth:
+            if state.thread.engine_depth:
                 state.read_again.setdefault(tracked.memory, state.here())
         if name in UNCOUNTED or (not was_written and name.endswith("_") and not name.startswith("__")):
             for tracked in sources:
@@ -290,16 +262,18 @@ class Observer(Listener):
         for tensor in results:
             tracked = self.links.track(tensor)
             self.links.link(tracked, tensor, tuple(sources))
-            state.current_step.touch(tracked)
+            state.thread.step.touch(tracked)
         if was_written:
             for tensor, tracked in zip(inputs, sources, strict=True):
                 self.links.link(tracked, tensor)
-        state.packed.clear()
+        state.thread.packed.clear()
         if name in GRADIENT_GIVEN and len(sources) == 2:
             self._buffer_given(*sources)
-        if not state.engine_depth:
+        if not state.thread.engine_depth:
             pairs = [(tensor, self.links.track(tensor)) for tensor in written]
-            state.flow.on_operation(name, inputs, sources, result, pairs, state.here(), self._here.functions.numbers)
+            state.flow.on_operation(
+                name, inputs, sources, result, pairs, state.here(), self.state.thread.functions.numbers
+            )
         if state.untracked.pending:
             state.untracked.used(inputs, written, self.statements.top, state.graph, state.here(), state.steps)
 
@@ -312,7 +286,7 @@ class Observer(Listener):
                 state.shared_buffers.append((here, leaf, other))
                 state.shared_since = state.steps if state.shared_since is None else state.shared_since
         given[leaf] = buffer
-        state.buffers[buffer.memory] = Buffer(leaf, here)
+        state.buffers[buffer.memory] = leaf, here
 
     def _statement_done(self, active_call: ActiveCall, complete: bool) -> None:
         """Check a statement that has run. A check takes 100 µs, a line of Python 0.1 µs."""
@@ -340,19 +314,19 @@ class Observer(Listener):
 
     @isolated_from_program
     def _look(self, active_call: ActiveCall, complete: bool) -> None:
-        if self._here.packing or is_tracing():
+        if self.state.thread.packing or is_tracing():
             return  # the node that saves is incomplete
         state = self.state
         self.apart.note_writes(self.writes)
         self.apart.count(active_call, complete)
-        state.place = place = self.statements.place_of(active_call)
+        state.thread.place = place = self.statements.place_of(active_call)
         try:
             self.watcher.statement_done()
             self.variables.read(active_call)
-            if state.current_step.has_effects or (complete and not active_call.declares):
+            if state.thread.step.has_effects or (complete and not active_call.declares):
                 state.close(place, active_call.function, active_call.depth)
         finally:
-            state.place = None
+            state.thread.place = None
 
     @isolated_from_program
     def _function_called(self, active_call: ActiveCall) -> None:
@@ -363,24 +337,24 @@ class Observer(Listener):
         state = self.state
         if active_call.function == "<module>" and active_call.number > 1:
             return  # a cell's last expression is a separate code object, and its variables come from the cell itself
-        if not state.engine_depth:
-            state.current_step.writes.clear()
+        if not state.thread.engine_depth:
+            state.thread.step.writes.clear()
         if active_call.function != "<module>":
             self.variables.read(active_call)
             return
         self.variables.leave_out_of_date(active_call)
-        state.place = self.statements.place_of(active_call)
+        state.thread.place = self.statements.place_of(active_call)
         self.variables.read(active_call)
-        state.current_step.writes.clear()
-        state.inherited, state.place = len(state.graph.nodes), None
+        state.thread.step.writes.clear()
+        state.inherited, state.thread.place = len(state.graph.nodes), None
 
     def _function_left(self, active_call: ActiveCall) -> None:
         if self.variables.is_innermost(active_call):
-            self._forget(active_call)
+            self._forget_innermost()
 
     @isolated_from_program
-    def _forget(self, active_call: ActiveCall) -> None:
-        self.variables.forget(active_call)
+    def _forget_innermost(self) -> None:
+        self.variables.forget_innermost()
 
     def before_backward(self, call: Backward) -> None:
         """Check the saved tensors that backward will use."""
@@ -397,7 +371,7 @@ class Observer(Listener):
             return
         self.state.skip_call()
         if self.state.calls == self._first:
-            self._only_counts = self._here.functions.only_counts = False
+            self._only_counts = self.state.thread.functions.only_counts = False
             self.statements.resume(sys._getframe())
 
     @isolated_from_program
@@ -431,4 +405,4 @@ class Observer(Listener):
 
     def inside_engine(self) -> Any:
         """Observe the functions that hooks and custom backwards call."""
-        return self._here.functions.enabled_again()
+        return self.state.thread.functions.enabled_again()

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 
 import torch
 
 from autograder.tape.observe.forecast import UNSEEN, BackwardCall, BackwardRoots, forecast
 from autograder.tape.observe.gradient_flow import GradientFlow
 from autograder.tape.observe.names import find_name
-from autograder.tape.observe.nodes import Graph, TrackedSave
-from autograder.tape.observe.statements import Statements
+from autograder.tape.observe.nodes import Graph, GraphNode, TrackedSave
+from autograder.tape.observe.statements import ActiveCall, Statements
 from autograder.tape.observe.step_builder import StepBuilder, WriteEvent
 from autograder.tape.observe.tensors import Tensors, TrackedTensor
 from autograder.tape.observe.untracked import Untracked
 from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.function_mode import Functions
 from autograder.tape.run.graph_walk import autograd_flags
 from autograder.tape.run.storages import Memories, Memory
 
@@ -24,20 +24,29 @@ STEPS = 50_000
 _FORMS = {"data": ".data", "detach": ".detach()", "__getitem__": "[…]"}
 
 
-@dataclass(eq=False)
-class Buffer:
-    """The memory of a leaf's `.grad`, and the line whose backward filled it last, or that assigned it."""
+class ThreadState(threading.local):
+    """The state of each thread.
 
-    leaf: TrackedTensor
-    place: Place | None = None
+    Attributes:
+        step: the effects so far of the statement that runs.
+        packed: the tensors that hooks packed in the last operation, each with the packed value.
+        packing: number of active calls of such hooks.
+        place: the statement that has just run, while it is checked.
+        frames: the active calls whose variables were read, each with its variables.
+        engine_depth: number of active backward calls.
+        visited: the nodes of the last backward call.
+    """
 
+    functions: Functions
 
-class _StepOfThread(threading.local):
     def __init__(self) -> None:
         self.step = StepBuilder()
         self.packed: list[tuple[torch.Tensor, object]] = []
+        self.packing = 0
         self.place: Place | None = None
+        self.frames: list[tuple[ActiveCall, dict[str, int]]] = []
         self.engine_depth = 0
+        self.visited: list[GraphNode] = []
 
 
 class RunState:
@@ -53,12 +62,13 @@ class RunState:
         self.writes: list[WriteEvent] = []
         self.consumed: list[TrackedSave] = []
         self.finished_steps: list[StepBuilder] = []
-        self._here = _StepOfThread()
+        self.thread = ThreadState()
         self.steps = 0
         self.skipped = 0  # number of traced statements in a long run that did not call PyTorch
         self.calls = 0
         self.backward_calls: list[BackwardCall] = []
-        self.buffers: dict[Memory, Buffer] = {}
+        # For the memory of each `.grad`, the leaf, and the line whose backward filled it last, or that assigned it.
+        self.buffers: dict[Memory, tuple[TrackedTensor, Place]] = {}
         # For each memory, the leaves with assigned `.grad` buffers in it, and these buffers.
         self.given: dict[Memory, dict[TrackedTensor, TrackedTensor]] = {}
         self.shared_buffers: list[tuple[Place, TrackedTensor, TrackedTensor]] = []
@@ -91,41 +101,13 @@ class RunState:
             number < self.inherited and self.graph.nodes[number].saves for visited in self.visited for number in visited
         )
 
-    @property
-    def current_step(self) -> StepBuilder:
-        """The effects so far of the statement that runs in this thread."""
-        return self._here.step
-
-    @property
-    def packed(self) -> list[tuple[torch.Tensor, object]]:
-        """The tensors that hooks packed in this thread's last operation, each with the packed value."""
-        return self._here.packed
-
-    @property
-    def place(self) -> Place | None:
-        """The statement that has just run in this thread, while it is checked."""
-        return self._here.place
-
-    @place.setter
-    def place(self, place: Place | None) -> None:
-        self._here.place = place
-
-    @property
-    def engine_depth(self) -> int:
-        """The number of active backward calls in this thread."""
-        return self._here.engine_depth
-
-    @engine_depth.setter
-    def engine_depth(self, depth: int) -> None:
-        self._here.engine_depth = depth
-
     def here(self) -> Place:
         """Return the line that runs now, or the statement that has just run."""
-        return self.place or self.statements.here()
+        return self.thread.place or self.statements.here()
 
     def close(self, place: Place, function: str, depth: int) -> None:
         """End the current step and begin the next."""
-        step, self._here.step = self._here.step, StepBuilder()
+        step, self.thread.step = self.thread.step, StepBuilder()
         step.place, step.function, step.depth = place, function, depth
         step.state_all()
         step.forecast = step.forecast or forecast(self.roots.current())
@@ -158,7 +140,7 @@ class RunState:
         """Return the modules and functions that are running, outermost first."""
         scope = []
         for active_call in self.statements.stack:
-            owner = active_call.owner
+            owner = active_call.frame.f_locals.get("self")
             if isinstance(owner, torch.nn.Module):
                 scope.append(type(owner).__name__)
             elif active_call.depth:

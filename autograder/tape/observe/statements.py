@@ -64,11 +64,6 @@ class ActiveCall:
     declares: bool = False
     modules: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def owner(self) -> object:
-        """The object whose method this is, or None."""
-        return self.frame.f_locals.get("self")
-
 
 class _CallsOfThread(threading.local):
     def __init__(self) -> None:
@@ -127,7 +122,7 @@ class Statements:
         self._here.is_paused = True
         sys.settrace(None)
 
-    def resume(self, frame: FrameType | None) -> None:
+    def resume(self, frame: FrameType) -> None:
         """Start to trace a running program: its active calls of the user's functions are those that led to `frame`."""
         self._here.is_paused = False
         callers = [one for one, _ in walk_stack(frame) if self._is_followed(one.f_code)][::-1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dis
 import functools
 import re
-import threading
 import weakref
 from types import CodeType
 
@@ -27,26 +26,17 @@ from autograder.tape.run.graph_walk import autograd_flags
 from autograder.tape.run.storages import Memory, address_of
 
 
-class _FramesOfThread(threading.local):
-    def __init__(self) -> None:
-        self.frames: list[tuple[ActiveCall, dict[str, int]]] = []
-
-
 class Variables:
     """Compares the variables of a frame with those after the previous statement."""
 
     def __init__(self, state: RunState, links: Links, writes: Writes):
         self.state, self.links, self.writes = state, links, writes
-        self._here = _FramesOfThread()
         self._out_of_date: dict[str, weakref.ref[torch.Tensor]] = {}
-
-    @property
-    def _frames(self) -> list[tuple[ActiveCall, dict[str, int]]]:
-        return self._here.frames
 
     def is_innermost(self, active_call: ActiveCall) -> bool:
         """Return whether the variables of this call were the last that were read."""
-        return bool(self._frames) and self._frames[-1][0] is active_call
+        frames = self.state.thread.frames
+        return bool(frames) and frames[-1][0] is active_call
 
     def leave_out_of_date(self, active_call: ActiveCall) -> None:
         """Note the values of names from an earlier run of a cell that binds them before it reads them. No step reports these."""
@@ -78,38 +68,37 @@ class Variables:
 
     def _tell(self, known: dict[str, int], now: dict[str, int]) -> None:
         gone = [name for name in known if name not in now and "." not in name]
-        self.state.current_step.names += [
-            NameChange(name, tracked) for name, tracked in now.items() if known.get(name) != tracked
-        ]
-        self.state.current_step.names += [NameChange(name, None) for name in gone]
+        changes = {name: tracked for name, tracked in now.items() if known.get(name) != tracked} | dict.fromkeys(gone)
+        self.state.thread.step.names += [NameChange(*change) for change in changes.items()]
         known.update(now)
         for name in gone:
             del known[name]
 
     def _known(self, active_call: ActiveCall) -> dict[str, int] | None:
         """Return the previous variables of a frame, or None if it is not the innermost (a generator that was resumed)."""
-        if self._frames and self._frames[-1][0] is active_call:
-            return self._frames[-1][1]
-        if any(known is active_call for known, _ in self._frames):
+        frames = self.state.thread.frames
+        if self.is_innermost(active_call):
+            return frames[-1][1]
+        if any(known is active_call for known, _ in frames):
             return None
         # A cell's last expression is a separate code object with the same variables.
-        same = self._frames and self._frames[-1][0].frame.f_locals is active_call.frame.f_locals
-        names = self._frames.pop()[1] if same else {}
-        self._frames.append((active_call, names))
+        same = frames and frames[-1][0].frame.f_locals is active_call.frame.f_locals
+        names = frames.pop()[1] if same else {}
+        frames.append((active_call, names))
         return names
 
     def close(self) -> None:
         """Drop the frames of the module that ran."""
-        self._frames.clear()
+        self.state.thread.frames.clear()
 
-    def forget(self, active_call: ActiveCall) -> None:
+    def forget_innermost(self) -> None:
         """Drop the variables of a call and list those of the caller that they hid; those of the program's module stay."""
+        frames = self.state.thread.frames
         # An imported module has ended when its text has run; only the outermost one is the program's.
-        stays = active_call.frame.f_code.co_name == "<module>" and len(self._frames) == 1
-        if not stays and self._frames and self._frames[-1][0] is active_call:
-            _, gone = self._frames.pop()
-            outer = self._frames[-1][1] if self._frames else {}
-            self.state.current_step.names += [NameChange(name, outer.get(name)) for name in gone]
+        if len(frames) > 1 or frames[0][0].frame.f_code.co_name != "<module>":
+            _, gone = frames.pop()
+            outer = frames[-1][1] if frames else {}
+            self.state.thread.step.names += [NameChange(name, outer.get(name)) for name in gone]
 
 
 def names_bound_first(code: CodeType) -> set[str]:
@@ -172,7 +161,7 @@ class LinesApart:
     def _is_plain(self, name: str) -> bool:
         """Return whether a call can only modify the memory of its arguments."""
         is_open = name in EXPOSING or name in FOREIGN or self.watcher.has_foreign()
-        return not (is_open or self.state.engine_depth or is_tracing())
+        return not (is_open or self.state.thread.engine_depth or is_tracing())
 
     def _memories(self, inputs: list[torch.Tensor], only_reads: bool) -> list[Memory] | None:
         """Return the known storages of tensors, or None if a graph reaches one of them and the call may change it."""
@@ -209,11 +198,11 @@ class LinesApart:
         used, self._used, state = self._used, {}, self.state
         self._apart.clear()
         for memory, line in used.items():
-            state.place = here = place(state.statements.program, *line)
+            state.thread.place = here = place(state.statements.program, *line)
             for tracked in state.tensors.at(memory):
                 tensor = tracked.ref()
                 if tensor is not None:
                     writes.check(tracked, tensor, written_through(here.text)[1])
-            state.place = None
-            if state.current_step.has_effects:
+            state.thread.place = None
+            if state.thread.step.has_effects:
                 state.close(here, *self._within[line])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 import torch
 
@@ -54,35 +53,6 @@ def _call(call: ast.Call) -> tuple[str | None, str]:
 Interval = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class FoundWrite:
-    """A detected modification, before it is added to the state of the run.
-
-    Attributes:
-        interval: range [start, stop) of modified bytes in `memory`.
-        tracked: the modified tensor, if a function reported it.
-        counters: ids of the version counters that changed.
-        changed: whether bytes changed.
-        refused: saved tensors for which backward raises from now on, because their counter changed.
-        swapped: the tensor that received other memory, as in `.data = other`.
-        through: the modified expression of the line, if it is known.
-        exact: whether the line is certain.
-        shared: whether no function reported it, and other processes can write there.
-    """
-
-    memory: Memory
-    interval: Interval
-    operation: str
-    tracked: TrackedTensor | None = None
-    counters: tuple[int, ...] = ()
-    changed: bool = True
-    refused: tuple[TrackedSave, ...] = ()
-    swapped: TrackedTensor | None = None
-    through: str | None = None
-    exact: bool = True
-    shared: bool = False
-
-
 class Writes:
     """Finds the modifications of a function or statement by comparing the state after it with the known state."""
 
@@ -99,9 +69,7 @@ class Writes:
             counters = () if version == tracked.counter.version else (tracked.counter.id,)
             refused = self._stale(tracked, version) if counters else ()
             interval = tracked.start, tracked.stop
-            self.note(
-                FoundWrite(tracked.memory, interval, operation, moved, counters, refused=refused, swapped=tracked)
-            )
+            self.note(tracked.memory, interval, operation, moved, counters, refused=refused, swapped=tracked)
         else:
             self._counted(tracked, operation, version)
         return True
@@ -112,7 +80,7 @@ class Writes:
         if memory.content is not None and memory.alive():
             interval = memory.look()
             if interval is not None:
-                self.note(FoundWrite(memory, interval, operation, tracked))
+                self.note(memory, interval, operation, tracked)
 
     def unreported(self, memory: Memory, interval: Interval, exact: bool) -> None:
         """Record a change that no function reported."""
@@ -124,7 +92,7 @@ class Writes:
             if tensor is not None and version_of(tensor) != tracked.counter.version:
                 return self._counted(tracked, operation, version_of(tensor), interval)
             shared = shared or (tensor is not None and tensor.is_shared())
-        return self.note(FoundWrite(memory, interval, operation, through=through, exact=exact, shared=shared))
+        return self.note(memory, interval, operation, through=through, exact=exact, shared=shared)
 
     def _elsewhere(self, tracked: TrackedTensor, tensor: torch.Tensor, operation: str) -> TrackedTensor | None:
         """Return the new tracked data of an object that has other memory now (`.data =`, `set_`, `resize_`), else None."""
@@ -134,8 +102,8 @@ class Writes:
         state, count = self.state, len(self.state.tensors.all)
         fresh = state.tensors.moved_to_other_memory(tracked, tensor)
         for new in state.tensors.all[count:]:
-            state.current_step.tensors.append(new.id)
-            state.current_step.touch(new)
+            state.thread.step.tensors.append(new.id)
+            state.thread.step.touch(new)
         return fresh
 
     def _counted(
@@ -148,7 +116,7 @@ class Writes:
         changed = interval is not None or not known
         interval = interval or (tracked.start, tracked.stop)
         refused = self._stale(tracked, version)
-        self.note(FoundWrite(memory, interval, operation, tracked, (tracked.counter.id,), changed, refused))
+        self.note(memory, interval, operation, tracked, (tracked.counter.id,), changed, refused)
 
     def _stale(self, tracked: TrackedTensor, version: int | None) -> tuple[TrackedSave, ...]:
         """Return the saved tensors for which backward raises from now on."""
@@ -167,33 +135,46 @@ class Writes:
                 counter.fresh.append(save)
         return tuple(refused)
 
-    def note(self, found: FoundWrite) -> None:
-        """Record a modification."""
-        state, tracked = self.state, found.tracked
-        write = self._event(found)
-        if tracked is not None:
-            write.version = tracked.counter.version
-            write.through = found.through or state.name_of(tracked, look=bool(write.harmed) or write.in_backward)
-            written, operation = written_through(write.place.text)
-            if written and operation == found.operation and (write.through or "") not in write.place.text:
-                write.through = written  # another function named it
-        state.writes.append(write)
-        state.current_step.writes.append(write)
-        neighbours = state.tensors.at(found.memory)
-        for neighbour in neighbours[:STATED] + ([tracked] if tracked else []):
-            state.current_step.touch(neighbour)
-        if found.changed:
-            state.untracked.note(write, found.swapped, neighbours)
+    def note(
+        self,
+        memory: Memory,
+        interval: Interval,
+        operation: str,
+        tracked: TrackedTensor | None = None,
+        counters: tuple[int, ...] = (),
+        changed: bool = True,
+        refused: tuple[TrackedSave, ...] = (),
+        *,
+        swapped: TrackedTensor | None = None,
+        through: str | None = None,
+        exact: bool = True,
+        shared: bool = False,
+    ) -> None:
+        """Record a modification, with its position in the run and the saved tensors that it affects.
 
-    def _event(self, found: FoundWrite) -> WriteEvent:
-        """Return the event of a modification, with its position in the run and the saved tensors that it affects."""
+        Args:
+            memory: the modified storage.
+            interval: range [start, stop) of modified bytes in `memory`.
+            operation: name of the function.
+            tracked: the modified tensor, if a function reported it.
+            counters: ids of the version counters that changed.
+            changed: whether bytes changed.
+            refused: saved tensors for which backward raises from now on, because their counter changed.
+            swapped: the tensor that received other memory, as in `.data = other`.
+            through: the modified expression of the line, if it is known.
+            exact: whether the line is certain.
+            shared: whether no function reported it, and other processes can write there.
+        """
         state = self.state
-        corrupted = self._corrupted(found.memory, found.interval, found.swapped) if found.changed else []
+        neighbours = state.tensors.at(memory)
+        near = tracked or next(iter(neighbours), None)
+        size = near.itemsize if near else 1  # often only some bytes of a changed float differ
+        start, stop = interval[0] // size * size, -(-interval[1] // size) * size
+        corrupted = self._corrupted(memory, interval, swapped) if changed else []
         write = WriteEvent(
-            len(state.writes), state.place or state.here(), found.operation, found.memory, *self._whole(found),
-            found.counters, found.changed, found.tracked, found.through, exact=found.exact,
-            harmed=[*found.refused, *corrupted], swapped=found.swapped is not None,
-            in_backward=state.engine_depth > 0, call=state.calls, shared=found.shared,
+            len(state.writes), state.here(), operation, memory, start, stop, counters, changed, tracked,
+            through, exact=exact, harmed=[*refused, *corrupted], swapped=swapped is not None,
+            in_backward=state.thread.engine_depth > 0, call=state.calls, shared=shared,
         )  # fmt: skip
         top = state.statements.top
         if top is not None:
@@ -201,14 +182,18 @@ class Writes:
             node = top.frame.f_locals.get("ctx") if write.in_backward else None
             if isinstance(node, torch.autograd.function.BackwardCFunction):
                 write.running = state.graph.of.get(node)
-        return write
-
-    def _whole(self, found: FoundWrite) -> Interval:
-        """Return the interval extended to whole elements, because often only some bytes of a changed float differ."""
-        near = found.tracked or next(iter(self.state.tensors.at(found.memory)), None)
-        size = near.itemsize if near else 1
-        start, stop = found.interval
-        return start // size * size, -(-stop // size) * size
+        if tracked is not None:
+            write.version = tracked.counter.version
+            write.through = through or state.name_of(tracked, look=bool(write.harmed) or write.in_backward)
+            written, of_line = written_through(write.place.text)
+            if written and of_line == operation and (write.through or "") not in write.place.text:
+                write.through = written  # another function named it
+        state.writes.append(write)
+        state.thread.step.writes.append(write)
+        for neighbour in neighbours[:STATED] + ([tracked] if tracked else []):
+            state.thread.step.touch(neighbour)
+        if changed:
+            state.untracked.note(write, swapped, neighbours)
 
     def _corrupted(self, memory: Memory, interval: Interval, swapped: TrackedTensor | None) -> list[TrackedSave]:
         """Return the saved tensors whose values a modification changed. Backward does not detect it if no counter changed."""
