@@ -275,8 +275,7 @@ def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the `autocast` blocks in which a step changed a weight whose cast copy was used again."""
-    state, trees, reported = evidence.state, trees_of(evidence), set()
-    steps = state.flow.steps.calls
+    state, trees, steps = evidence.state, trees_of(evidence), evidence.state.flow.steps.calls
     for node in state.graph.nodes:
         source = node.inputs[0] if node.name == "ToCopyBackward0" else None
         leaf = None if source is None else state.graph.nodes[source].tensor
@@ -286,17 +285,15 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
         if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step in steps):
             continue
         place = _autocast_around(trees.get(node.place.file), node.place) or node.place
-        if place not in reported:
-            reported.add(place)
-            sentence = Message(
-                "autocast.stale_cast|one autocast contains several steps: its cache keeps the cast copy of {names} "
-                "that {place} made, so later losses are computed with the values before the step.",
-                names=name_of(state, [state.flow.optimized[leaf]]), place=line_of(node.place, place.file),
-            )  # fmt: skip
-            change = Message(
-                "autocast.per_step|Open autocast around the forward of each step, or pass cache_enabled=False."
-            )
-            yield GraphFault(STALE_CAST.name, place, sentence, change, tensors_of(state, [state.flow.optimized[leaf]]))
+        sentence = Message(
+            "autocast.stale_cast|one autocast contains several steps: its cache keeps the cast copy of {names} "
+            "that {place} made, so later losses are computed with the values before the step.",
+            names=name_of(state, [state.flow.optimized[leaf]]), place=line_of(node.place, place.file),
+        )  # fmt: skip
+        change = Message(
+            "autocast.per_step|Open autocast around the forward of each step, or pass cache_enabled=False."
+        )
+        yield GraphFault(STALE_CAST.name, place, sentence, change, tensors_of(state, [state.flow.optimized[leaf]]))
 
 
 def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
@@ -322,8 +319,7 @@ def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]
 
 
 def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the calls of backward while recording is off, one fault per line."""
-    reported: set[Place] = set()
+    """Yield the calls of backward while recording is off."""
     if evidence.state.flow.steps.left_recording:
         return  # the line that left it off is named
     switch = why_recording_is_off(evidence.state)
@@ -332,9 +328,8 @@ def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
         return
     for call in evidence.state.flow.calls:
         # Backward of a recorded loss computes the same under no_grad, with create_graph, too.
-        if call.recording or call.place in reported or any(node is not None for node in call.nodes):
+        if call.recording or any(node is not None for node in call.nodes):
             continue
-        reported.add(call.place)
         follows = Message(
             "no_grad.loss_inside|backward is called under no_grad; the loss was also computed there, so it has no "
             "history and backward raises an error."

@@ -42,13 +42,11 @@ def trees_of(evidence: Evidence) -> dict[str, ast.Module]:
 
 def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad."""
-    trees, reported = trees_of(evidence), set()
+    trees = trees_of(evidence)
     for name, place, regained in _rebound(evidence.state):
         statement = statement_at(trees, place)
-        if place in reported or regained or not _is_step(statement, name):
-            continue
-        reported.add(place)
-        yield _lost_leaf_fault(trees, name, place, statement)
+        if not regained and _is_step(statement, name):
+            yield _lost_leaf_fault(trees, name, place, statement)
 
 
 def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
@@ -104,10 +102,9 @@ def _is_loop_variable(tree: ast.Module | None, name: str, line: int) -> bool:
 
 def _missing(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that read the `.grad` of a tensor with a graph."""
-    state, reported = evidence.state, set()
+    state = evidence.state
     for place, tracked in state.flow.missing:
-        if place not in reported and tracked.node is not None:
-            reported.add(place)
+        if tracked.node is not None:
             name, made = name_of(state, [tracked], "it"), state.graph.nodes[tracked.node].place
             message = Message(
                 "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
@@ -135,12 +132,8 @@ NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 
 
 def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
-    reported = set()
-    faults = [*_without_history(evidence), *_untrained(evidence), *_added_numbers(evidence), *_penalties(evidence)]
-    for fault in faults:
-        if fault.place not in reported:
-            reported.add(fault.place)
-            yield fault
+    for find in (_without_history, _untrained, _added_numbers, _penalties):
+        yield from find(evidence)
 
 
 def _without_history(evidence: Evidence) -> Iterator[GraphFault]:

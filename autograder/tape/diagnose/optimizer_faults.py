@@ -252,12 +252,11 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the optimizer steps before which all gradients of a backward were cleared, one fault per line."""
-    state, reported = evidence.state, set()
+    """Yield the optimizer steps before which all gradients of a backward were cleared."""
+    state = evidence.state
     for old, new in state.flow.steps.thrown_away:
         made = state.made_at(new)
-        if made is not None and made not in reported:
-            reported.add(made)
+        if made is not None:
             message = Message(
                 "optimizer.replaced|{names} is replaced by a new parameter without a gradient, after backward "
                 "filled the gradient of the old one: the next step of the optimizer does not use it.",
@@ -268,17 +267,15 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
             )
             yield GraphFault(CLEARED.name, made, message, change, tensors_of(state, [old, new], lost=made))
     for place, leaves in state.flow.cleared:
-        if place not in reported:
-            reported.add(place)
-            message = Message(
-                "optimizer.cleared|the step changes nothing: backward filled the gradient of {names}, "
-                "and it was cleared before this line.",
-                names=name_of(state, leaves, Message("optimizer.its_parameters|its parameters")),
-            )
-            change = Message(
-                "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them."
-            )
-            yield GraphFault(CLEARED.name, place, message, change, tensors_of(state, leaves, lost=place))
+        message = Message(
+            "optimizer.cleared|the step changes nothing: backward filled the gradient of {names}, "
+            "and it was cleared before this line.",
+            names=name_of(state, leaves, Message("optimizer.its_parameters|its parameters")),
+        )
+        change = Message(
+            "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them."
+        )
+        yield GraphFault(CLEARED.name, place, message, change, tensors_of(state, leaves, lost=place))
 
 
 def _spent(evidence: Evidence) -> Iterator[GraphFault]:
