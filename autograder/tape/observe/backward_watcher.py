@@ -43,17 +43,13 @@ class Visit:
 class BackwardTrace(Listener):
     """Adds hooks to the nodes of each backward and removes them afterwards. The hooks only read gradients."""
 
-    def __init__(self, *, keep_graph: bool = False, first: int = 0):
+    def __init__(self, *, keeps_graph: bool = False, first: int = 0):
         self.visits: list[Visit] = []
-        self._keep_graph = keep_graph
+        self.keeps_graph = keeps_graph
         self._first = first  # number of the first backward call to trace
         self._calls = 0
         self._handles: list[Any] = []
         self._current: list[Visit] = []
-
-    def keep_graph(self, asked: bool) -> bool:
-        """Return True if another run will use the same graph, else `asked`."""
-        return asked or self._keep_graph
 
     def before_backward(self, call: Backward) -> None:
         """Add hooks to the nodes that a backward will visit."""

@@ -226,7 +226,7 @@ def cell_runs(runner: Runner, before: Snapshot) -> Runs:
         runner: starts the runs.
         before: the state before the cell.
     """
-    trace, copies = BackwardTrace(keep_graph=True), ClonedSavesRun(keep_graph=True)
+    trace, copies = BackwardTrace(keeps_graph=True), ClonedSavesRun(keeps_graph=True)
     runner.run_again(trace)
     meant = runner.run_again(copies)
     observer = Observer(runner.program)

@@ -47,9 +47,9 @@ class ClonedSavesRun(Listener):
             `autograd.grad` identifies a leaf by its object.
     """
 
-    def __init__(self, names: LeafNames | None = None, *, keep_graph: bool = False, keeps_leaves: bool = False):
-        self.names, self.keeps_leaves = names, keeps_leaves
-        self.trace, self.left = BackwardTrace(keep_graph=keep_graph), LeftGradients()
+    def __init__(self, names: LeafNames | None = None, *, keeps_graph: bool = False, keeps_leaves: bool = False):
+        self.names, self.keeps_graph, self.keeps_leaves = names, keeps_graph, keeps_leaves
+        self.trace, self.left = BackwardTrace(), LeftGradients()
         self.buffers = _Buffers()
 
     @contextmanager
@@ -75,10 +75,6 @@ class ClonedSavesRun(Listener):
     def _thread(self) -> Iterator[None]:
         with clone_on_save(), self.buffers:
             yield
-
-    def keep_graph(self, asked: bool) -> bool:
-        """Return True if another run will use the same graph, else `asked`."""
-        return self.trace.keep_graph(asked)
 
     def before_backward(self, call: Backward) -> None:
         """Give each leaf its own gradient buffer before backward accumulates into it."""

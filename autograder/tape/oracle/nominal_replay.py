@@ -54,6 +54,8 @@ class NominalRun:
 class NominalReplay(CallMode, Listener):
     """A run of the program: the first one stores values, later ones restore fixed values and add `shift` to leaves."""
 
+    keeps_graph = True  # the first run has already used it
+
     def __init__(
         self,
         nominal: NominalRun,
@@ -238,10 +240,6 @@ class NominalReplay(CallMode, Listener):
     def after_backward(self, call: Backward) -> None:
         """Hold all results that autograd does not record, from here on."""
         self.creates_graph, self.unfixed = False, 0
-
-    def keep_graph(self, asked: bool) -> bool:
-        """Return True, because the first run has already used the graph."""
-        return True
 
     def inside_engine(self) -> Any:
         """Include the hooks and custom backwards that run in the engine."""

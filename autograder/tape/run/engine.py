@@ -69,7 +69,13 @@ class Backward:
 
 
 class Listener:
-    """Base class of listeners to a run. Overridden methods must not change the work of the engine."""
+    """Base class of listeners to a run. Overridden methods must not change the work of the engine.
+
+    Attributes:
+        keeps_graph: whether the engine keeps each graph, because another run uses the same one.
+    """
+
+    keeps_graph = False
 
     def around(self, program: Program) -> AbstractContextManager[Any]:
         """Return the context in which the program's code runs."""
@@ -87,10 +93,6 @@ class Listener:
     def is_enough(self, calls: int) -> bool:
         """Return whether the run may end before its next backward call, after `calls` calls."""
         return False
-
-    def keep_graph(self, asked: bool) -> bool:
-        """Return whether the engine keeps the graph. `asked` is the program's choice."""
-        return asked
 
     @contextmanager
     def inside_engine(self) -> Iterator[None]:
@@ -179,7 +181,7 @@ def _observed_calls(
     ) -> Any:
         if is_tracing():
             return original(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs)
-        keep_graph = listener.keep_graph(keep_graph)
+        keep_graph = keep_graph or listener.keeps_graph
         rest = (grad_tensors, keep_graph, create_graph, inputs, *args)
         if here.running:
             _nest(here.running[-1], tuple(outputs), bool(inputs))

@@ -200,7 +200,7 @@ class MeantRun(TrialRun):
     _before: dict[int, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._copies = ClonedSavesRun(keep_graph=self.keeps_graph)
+        self._copies = ClonedSavesRun()
 
     @contextlib.contextmanager
     def around(self, program: Program) -> Iterator[None]:
@@ -211,10 +211,6 @@ class MeantRun(TrialRun):
         for call, outdated in zip(self.calls, self._outdated, strict=False):
             call.given = [(leaf, value) for leaf, value in call.given if leaf not in outdated & self._later.unused]
         self._walked, self._later = [], UnusedGradients()
-
-    def keep_graph(self, asked: bool) -> bool:
-        """Return whether to keep the graph."""
-        return self._copies.keep_graph(asked)
 
     def before_backward(self, call: Backward) -> None:
         """Note the gradients of the leaves that this backward will not reach."""
