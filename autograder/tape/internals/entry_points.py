@@ -13,6 +13,7 @@ from functools import wraps
 from inspect import getattr_static
 from types import FrameType
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -28,19 +29,8 @@ Hooks = torch.autograd.graph.saved_tensors_hooks
 # view, such as a line tracer, deadlocks.
 
 
-@contextmanager
-def replaced(owner: object, name: str, value: object) -> Iterator[None]:
-    """Set an attribute of `owner` to `value` in the block."""
-    inherited = name not in vars(owner)
-    original = vars(owner).get(name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if inherited:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, original)
+replaced = patch.object
+"""A context that sets an attribute: `replaced(owner, name, value)`."""
 
 
 @contextmanager
