@@ -294,7 +294,7 @@ def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepa
 def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
     """Yield fixes that need a change of this search's file and a change of another file, for the first such change."""
     for failed in search.failing[:DEEPER]:
-        if search.is_late():
+        if current_budget().is_spent:
             return
         changed, verdict = search.factory.make(failed.text), search.verdict_of(failed.text)
         others = [one for one in editable_files(ProgramFactory(changed, search.factory.make), verdict) if one.imported]

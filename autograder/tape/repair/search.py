@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.shown_gradients import DIFFERENCES
@@ -30,7 +29,7 @@ from autograder.tape.repair.trial.meaning import (
 )
 from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.program_factory import ProgramFactory
-from autograder.tape.repair.trial.trial_run import TrialRun, run_trial
+from autograder.tape.repair.trial.trial_run import TrialRun, run_trial, same
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.entropy import other_random_numbers
 from autograder.tape.run.programs.program import Program
@@ -99,7 +98,8 @@ class Search:
         if meant.is_enough(len(meant.calls)):
             self.scope = replace(self.scope, calls=len(meant.calls))
         if len(plain.calls) == 1:
-            return Reference(plain, meant, self.right_gradients())
+            right = right_derivatives(self.verdict).values()
+            return Reference(plain, meant, tuple(torch.tensor(one, dtype=torch.float64) for one in right))
         return Reference(plain, meant, contradicted=derivatives_answer(self.verdict) == "no")
 
     def meant(self) -> MeantRun:
@@ -130,12 +130,6 @@ class Search:
             return self.scope
         return replace(self.scope, calls=calls_beyond_error(plain.error, plain.calls))
 
-    def right_gradients(self) -> tuple[Tensor, ...]:
-        """Return the correct gradients of the verdict."""
-        return tuple(
-            torch.tensor(gradient, dtype=torch.float64) for gradient in right_derivatives(self.verdict).values()
-        )
-
     def run(self, text: str, trial: TrialRun | None = None) -> TrialRun:
         """Run a source within the scope, and return its results."""
         before = current_budget().left
@@ -154,7 +148,7 @@ class Search:
         working, failing = self.try_changes(text, verdict)
         proven: list[TriedChange] = []
         for found in sorted(working, key=lambda trial: trial.order):
-            if len(proven) == KEPT or self.is_late():
+            if len(proven) == KEPT or current_budget().is_spent:
                 break
             if any(is_like(found.candidate, earlier.candidate) for earlier in proven):
                 continue
@@ -185,7 +179,7 @@ class Search:
         """Return proven changes that change the computation, each with a description of the difference."""
         proven: list[TriedChange] = []
         for found in sorted(self.changing, key=lambda trial: (trial.lines, trial.rank)):
-            if len(proven) == CHANGING or self.is_late():
+            if len(proven) == CHANGING or current_budget().is_spent:
                 break
             if not (proven and found.is_pair) and not any(is_like(found.candidate, one.candidate) for one in proven):
                 seen = self.verdict_of(found.text)
@@ -273,11 +267,7 @@ class Search:
 
     def is_almost_late(self) -> bool:
         """Return whether the remaining time is reserved for proving changes of the computation."""
-        return self.is_late() or (bool(self.changing) and current_budget().left < RESERVE * self.time)
-
-    def is_late(self) -> bool:
-        """Return whether the budget is spent."""
-        return current_budget().is_spent
+        return current_budget().is_spent or (bool(self.changing) and current_budget().left < RESERVE * self.time)
 
 
 def derivatives_answer(verdict: Verdict) -> str:
@@ -294,17 +284,7 @@ def right_derivatives(verdict: Verdict) -> dict[str, list[Any] | float]:
     return {name: right for name, right in listed.items() if right is not None}
 
 
-def near(left: object, right: object) -> bool:
-    """Return whether nested lists agree up to rounding and the step of finite differences. None counts as zeros."""
-    if left is None or right is None:
-        return left is right or near_zero(right if left is None else left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(near(a, b) for a, b in zip(left, right, strict=True))
-    if isinstance(left, int | float) and isinstance(right, int | float):
-        return abs(left - right) <= 2e-3 * max(abs(left), abs(right)) + 1e-4
-    return left == right
-
-
-def near_zero(value: object) -> bool:
-    """Return whether all elements of nested lists are zero."""
-    return all(near_zero(item) for item in value) if isinstance(value, list) else value == 0
+def near(right: list[Any] | float, got: list[Any] | float | None) -> bool:
+    """Return whether a gradient agrees with the right one up to rounding and the step of finite differences. None counts as zeros."""
+    wanted = torch.tensor(right, dtype=torch.float64)
+    return not wanted.any() if got is None else same(wanted, torch.tensor(got, dtype=torch.float64), near=True)
