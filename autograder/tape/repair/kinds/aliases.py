@@ -29,14 +29,9 @@ from autograder.tape.repair.kinds.out_of_place import (
     made,
 )
 
-COPIES = {
-    "numpy": ".copy()",
-    "detach": ".clone()",
-    "from_numpy": ".clone()",
-    "from_dlpack": ".clone()",
-    "__array__": ".copy()",
-}
-COPIES |= {"as_tensor": ".clone()", "frombuffer": ".clone()"}
+COPIES = {"numpy": ".copy()", "__array__": ".copy()"} | dict.fromkeys(
+    ("detach", "from_numpy", "from_dlpack", "as_tensor", "frombuffer"), ".clone()"
+)
 
 
 def copy_alias(program: BrokenProgram) -> Iterator[Candidate]:

@@ -21,7 +21,7 @@ from autograder.tape.repair.edits import (
     remove_header,
 )
 from autograder.tape.repair.inplace_finder import called
-from autograder.tape.repair.kinds.order import calls_backward, names_bound, names_loaded
+from autograder.tape.repair.kinds.order import calls_backward, names_bound, names_loaded, needed_for
 
 KIND = translatable("detach the carried state")
 
@@ -151,12 +151,8 @@ def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
     """Return the assignments in the block of a backward call that lead to its roots, closest first."""
     backwards = [call.func for call in nodes_of_type(ast.Call, last) if called(call) == "backward"]
     wanted = {name.id for function in backwards for name in nodes_of_type(ast.Name, function)}
-    found: list[ast.stmt] = []
-    for earlier in reversed([statement for statement in source.block(last) if statement.lineno <= last.lineno]):
-        if isinstance(earlier, ast.Assign) and names_bound(earlier) & wanted:
-            found.append(earlier)
-            wanted |= names_loaded(earlier)
-    return found
+    earlier = [one for one in source.block(last) if isinstance(one, ast.Assign) and one.lineno <= last.lineno]
+    return needed_for(wanted, earlier)
 
 
 def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:

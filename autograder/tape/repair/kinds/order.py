@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from autograder.locale.messages import Message
@@ -37,7 +37,7 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
             first = first_of_earlier(block[: block.index(step)])
             if first is not None:
                 between = block[block.index(step) + 1 : block.index(last)]
-                yield from moved_up(program.source, first, [*needed(between), last])
+                yield from moved_up(program.source, first, [*carried_along(between), last])
                 yield from filled_apart(program.source, step, last)
 
 
@@ -63,7 +63,7 @@ def clears(statement: ast.stmt) -> bool:
     )
 
 
-def needed(between: list[ast.stmt]) -> list[ast.stmt]:
+def carried_along(between: list[ast.stmt]) -> list[ast.stmt]:
     """Return the statements that move with a backward call: assignments and the clearing of gradients directly before it."""
     return [statement for statement in between if clears(statement) or isinstance(statement, MADE)]
 
@@ -307,14 +307,19 @@ def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, co
     scopes = [source.scope(last), *source.ancestors(last)]
     earlier = (node for node in nodes_of_type(ast.Assign, source.tree) if node.lineno < last.lineno)
     visible = [one for one in earlier if source.scope(one) in scopes and not creates_state(source, one)]
-    wanted = names_loaded(last)
-    text: list[str] = []
-    for assignment in reversed(sorted(visible, key=lambda assignment: assignment.lineno)):
-        if names_bound(assignment) & wanted and len(text) < count:
-            wanted |= names_loaded(assignment)
-            if assignment.lineno < place.lineno:
-                text.insert(0, dedent(source, assignment))
-    return "\n".join(text)
+    visible.sort(key=lambda assignment: assignment.lineno)
+    needed = [one for one in needed_for(names_loaded(last), visible) if one.lineno < place.lineno]
+    return "\n".join(dedent(source, one) for one in reversed(needed[:count]))
+
+
+def needed_for(names: set[str], earlier: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements that the values of some names depend on, the last first."""
+    found = []
+    for statement in reversed(earlier):
+        if names_bound(statement) & names:
+            names = names | names_loaded(statement)
+            found.append(statement)
+    return found
 
 
 def creates_state(source: EditableSource, statement: ast.Assign) -> bool:
@@ -335,13 +340,8 @@ def leading_to(program: BrokenProgram, write: ast.stmt, last: ast.stmt) -> str:
         if uses_saved(program, statement) or names_loaded(statement) & stale:
             stale |= names_bound(statement)
             reading.append(statement)
-    wanted = names_loaded(last)
-    text: list[str] = []
-    for statement in reversed(reading):
-        if names_bound(statement) & wanted:
-            wanted |= names_loaded(statement)
-            text.insert(0, dedent(program.source, statement))
-    return "\n".join(text) if len(text) <= LONGEST else ""
+    needed = needed_for(names_loaded(last), reading)
+    return "\n".join(dedent(program.source, one) for one in reversed(needed)) if len(needed) <= LONGEST else ""
 
 
 def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
