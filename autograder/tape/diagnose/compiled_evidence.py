@@ -68,14 +68,6 @@ class CompiledEvidence(Evidence):
         known = [gradient for call in (*self.got.calls, *self.true.calls) for gradient in call.values()]
         return ROUNDING * max((float(one.abs().max()) for one in known if one is not None and one.numel()), default=0.0)
 
-    @cached_property
-    def wrong_call(self) -> int | None:
-        """The index of the first backward that gave a wrong gradient, or None."""
-        for number, (got, true) in enumerate(zip(self.got.calls, self.true.calls, strict=False)):
-            if any(self.differs(got[i], true.get(self.pairs[i])) for i in got if i in self.pairs):
-                return number
-        return None
-
     def differs(self, got: object, true: object) -> bool:
         """Return whether a compiled and a correct gradient differ."""
         tiny = all(isinstance(one, torch.Tensor) and not (one.abs() > self.noise).any() for one in (got, true))
