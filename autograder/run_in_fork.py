@@ -38,11 +38,20 @@ def run_in_fork(work: Callable[[], int], seconds: float = math.inf) -> int:
         _do(work, writing)
     os.close(writing)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the work, which reports its state
-    watch = _Watch(child, seconds)
+    late: list[bool] = []
+
+    def kill() -> None:
+        late.append(True)
+        os.kill(child, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, kill)
+    timer.daemon = True
+    if seconds < threading.TIMEOUT_MAX:
+        timer.start()
     try:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     finally:
-        watch.stop()
+        timer.cancel()  # the id of the process may be reused
         signal.signal(signal.SIGINT, before)
     # A process started by the work may keep the pipe open, so read only the data that is already there.
     os.set_blocking(reading, False)
@@ -51,7 +60,7 @@ def run_in_fork(work: Callable[[], int], seconds: float = math.inf) -> int:
     except BlockingIOError:
         done = b""
     os.close(reading)
-    if not done and watch.has_ended_it:
+    if not done and late:
         raise ProcessTimeoutError(f"it was not done after {seconds:g} seconds")
     if not done:
         raise ProcessEndedError(reason_of_end(status))
@@ -71,26 +80,6 @@ def text_of_end(program: str, reason: str) -> str:
         program=program,
         reason=reason,
     )
-
-
-class _Watch:
-    """Kills a process when its time is up."""
-
-    def __init__(self, process: int, seconds: float):
-        self.has_ended_it = False
-        self._timer = threading.Timer(seconds, self._end, [process]) if seconds < threading.TIMEOUT_MAX else None
-        if self._timer:
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _end(self, process: int) -> None:
-        self.has_ended_it = True
-        os.kill(process, signal.SIGKILL)
-
-    def stop(self) -> None:
-        """Stop the timer after the process has ended, because its id may be reused."""
-        if self._timer:
-            self._timer.cancel()
 
 
 def _do(work: Callable[[], int], writing: int) -> None:
