@@ -12,7 +12,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 from importlib.machinery import ExtensionFileLoader
 from typing import Any
 from unittest.mock import patch
@@ -26,6 +25,8 @@ Readings = dict[tuple[str, str, str], list[Any]]
 
 Later runs reuse them.
 """
+Captured = tuple[io.StringIO, io.StringIO]
+"""The output of a program so far, and its error output."""
 
 CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns")
 CALENDARS = {datetime.datetime: ("now", "utcnow", "today"), datetime.date: ("today",)}
@@ -47,11 +48,6 @@ def other_random_numbers() -> Iterator[None]:
         yield
     finally:
         _shift = before
-
-
-def shift() -> int:
-    """Return the number that is added to each seed."""
-    return _shift
 
 
 class OtherLeaves(TorchFunctionMode):
@@ -183,16 +179,8 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
 """Global settings of PyTorch, read and written by one function each: a run that is ended early does not put them back."""
 
 
-@dataclass(frozen=True)
-class CapturedOutput:
-    """The output of a program so far."""
-
-    output: io.StringIO
-    errors: io.StringIO
-
-
 @contextmanager
-def isolated_globals(seeded: bool = True, readings: Readings | None = None) -> Iterator[CapturedOutput]:
+def isolated_globals(seeded: bool, readings: Readings) -> Iterator[Captured]:
     """Seed all generators and restore global state that a program may change: generators, modes, dtype, arguments, directory, streams.
 
     Yields the output of the block.
@@ -208,22 +196,16 @@ def isolated_globals(seeded: bool = True, readings: Readings | None = None) -> I
     deterministic = torch.are_deterministic_algorithms_enabled()
     arguments, path, folder = sys.argv, list(sys.path), os.getcwd()
     if seeded:
-        random.seed(seed := SEED + shift())
+        random.seed(seed := SEED + _shift)
         # Without an accelerator, `torch.manual_seed` takes 1 ms, because it stores a callback with a traceback for each
         # device type.
         (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(seed)
         if numpy:
             numpy.random.seed(seed)
     sys.argv = sys.argv[:1]
-    entropy = same_entropy(SEED + shift(), {} if readings is None else readings) if seeded else contextlib.nullcontext()
+    entropy = same_entropy(SEED + _shift, readings) if seeded else contextlib.nullcontext()
     try:
-        with (
-            entropy,
-            _captured_output() as printed,
-            torch.inference_mode(False),
-            torch.enable_grad(),
-            warnings.catch_warnings(),
-        ):
+        with entropy, _captured_output() as printed, torch.inference_mode(False), torch.enable_grad():
             yield printed
     finally:
         random.setstate(python)
@@ -244,16 +226,12 @@ def isolated_globals(seeded: bool = True, readings: Readings | None = None) -> I
 
 
 @contextmanager
-def _captured_output() -> Iterator[CapturedOutput]:
+def _captured_output() -> Iterator[Captured]:
     """Capture the output of the block, yield it, and give the block an empty input."""
-    stdin, sys.stdin = sys.stdin, io.StringIO("")
-    try:
-        with (
-            contextlib.redirect_stdout(io.StringIO()) as output,
-            contextlib.redirect_stderr(io.StringIO()) as errors,
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
-            yield CapturedOutput(output, errors)
-    finally:
-        sys.stdin = stdin
+    with (
+        contextlib.redirect_stdout(io.StringIO()) as output,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+        patch.object(sys, "stdin", io.StringIO("")),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        yield output, errors

@@ -13,7 +13,7 @@ from autograder.tape.internals.tensor_fields import has_values
 from autograder.tape.recording.verdict_types import Place, Problem, line_of
 from autograder.tape.run.child_processes import Children
 from autograder.tape.run.engine import Backward
-from autograder.tape.run.entropy import CapturedOutput
+from autograder.tape.run.entropy import Captured
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.time_limit import TimeUp
 
@@ -34,7 +34,7 @@ def is_out_of_time(error: BaseException | None) -> bool:
     return isinstance(error, ProgramError) and isinstance(error.__cause__, TimeUp)
 
 
-def raise_if_exited(run: Run, printed: CapturedOutput) -> None:
+def raise_if_exited(run: Run, printed: Captured) -> None:
     """Check that the program did not exit with a status other than 0, or before any backward call.
 
     Exit status 0 after a backward call counts as the end of the program. The last line of its error output, for example
@@ -43,7 +43,7 @@ def raise_if_exited(run: Run, printed: CapturedOutput) -> None:
     Raises:
         ProgramError: if it did.
     """
-    error, at = run.error, run.at
+    error, at, (output, errors) = run.error, run.at, printed
     if not isinstance(error, SystemExit):
         return
     if error.code in (None, 0):
@@ -53,10 +53,10 @@ def raise_if_exited(run: Run, printed: CapturedOutput) -> None:
                 "exit.before_backward|{at}: the program ended by itself before any backward call, so nothing was checked.",
                 at=at,
             )
-            early.words = printed.output.getvalue() + printed.errors.getvalue()
+            early.words = output.getvalue() + errors.getvalue()
             raise early
         return
-    said = printed.errors.getvalue().strip().splitlines()[-1:]
+    said = errors.getvalue().strip().splitlines()[-1:]
     message = said[0].rstrip(".").replace(run.root, "") if said else ""
     known: dict[str, object] = {"at": at, "code": repr(error.code), "message": message}
     known["cure"] = Message("exit.let_it_end|Let it reach its end")
