@@ -6,7 +6,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ContextDecorator, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -43,21 +43,14 @@ def eager_calls() -> Iterator[None]:
     with ExitStack() as stack:
         if _COMPILER in sys.modules:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
-            stack.enter_context(replaced(torch.compiler, "set_stance", _KeptStance))
+            stack.enter_context(replaced(torch.compiler, "set_stance", _kept_stance))
         yield
 
 
-class _KeptStance(ContextDecorator):
-    """Replacement for `torch.compiler.set_stance` without any effect. The program's stance would compile again."""
-
-    def __init__(self, *_args: object, **_options: object) -> None:
-        """Accept the arguments of `set_stance`."""
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
+@contextmanager
+def _kept_stance(*_args: object, **_options: object) -> Iterator[None]:
+    """Do nothing, in place of `torch.compiler.set_stance`. The program's stance would compile again."""
+    yield
 
 
 @contextmanager
