@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from multiprocessing.process import BaseProcess
 from pathlib import PurePath
 from typing import Any
@@ -146,23 +146,18 @@ def report_backward(path: str) -> None:
         file.write(b"b")
 
 
-class ReportingRun:
-    """The `run` method of a process that does not inherit memory (spawn, forkserver): it wraps the engine again."""
+def run_reporting(process: BaseProcess, path: str) -> None:
+    """Run the code of a process that does not inherit memory (spawn, forkserver): the engine is wrapped again."""
 
-    def __init__(self, process: BaseProcess, path: str):
-        self.process, self.path = process, path
-
-    def __call__(self) -> None:
-        """Run the process's own `run`."""
-        with replaced_engine(self._reporting):
-            type(self.process).run(self.process)
-
-    def _reporting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def reporting(original: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **options: Any) -> Any:
-            report_backward(self.path)
+            report_backward(path)
             return original(*args, **options)
 
         return run
+
+    with replaced_engine(reporting):
+        type(process).run(process)
 
 
 @contextmanager
@@ -173,7 +168,7 @@ def track_child_processes() -> Iterator[ChildProcesses]:
 
     @wraps(start)
     def started(process: Any) -> None:
-        process.run = ReportingRun(process, children.path)
+        process.run = partial(run_reporting, process, children.path)
         start(process)
         children.processes.append(process)
 
