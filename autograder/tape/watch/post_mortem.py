@@ -232,7 +232,7 @@ class PostMortem:
             return ()
         now, then = int(found[1]), int(found[2])
         refused = sorted(self._refused(roots, asked), key=lambda kept: self._rank(kept, now, then))
-        harms = dict.fromkeys(self.harm(kept, COUNTED_WRITE, changed=True) for kept in refused)
+        harms = dict.fromkeys(self.harm(kept, COUNTED_WRITE) for kept in refused)
         hidden = self._hidden(roots, asked)
         return tuple(
             harms or self._by_version(now, then, hidden) or self._unlogged(roots, asked, now, then, message_of(error))
@@ -295,7 +295,7 @@ class PostMortem:
         """Return the sort key that puts the tensor of the error first, then the newest node, which the engine visits first."""
         return (version_of(kept.tensor), kept.expected) != (now, then), -sequence_number(kept.node)
 
-    def harm(self, kept: SavedTensorRef, kind: HarmKind, *, changed: bool) -> Harm:
+    def harm(self, kept: SavedTensorRef, kind: HarmKind) -> Harm:
         """Return the Harm for a saved tensor."""
         writes = list(self._harmful(kept))
         sites = [site for write in writes if (site := self._site(write.site))]
@@ -306,7 +306,7 @@ class PostMortem:
         return Harm(
             name, tuple(dict.fromkeys(places)), alias,
             kept.site.place if kept.site else NOWHERE, type(kept.node).__name__, kept.expected, version_of(kept.tensor),
-            changed, None, kind.name, kind.sentence,
+            True, None, kind.name, kind.sentence,
         )  # fmt: skip
 
     def _writes(self, tensor: torch.Tensor, clock: int) -> Iterator[NotedWrite]:
@@ -374,7 +374,7 @@ class PostMortem:
             for kept in self.kept(node):
                 fits = version_of(kept.tensor) == now and str(list(kept.tensor.shape)) in error
                 if fits and "[" in kept.name:
-                    return [self.harm(replace(kept, expected=then), COUNTED_WRITE, changed=True)]
+                    return [self.harm(replace(kept, expected=then), COUNTED_WRITE)]
         return []
 
     def _by_version(self, now: int, then: int, hidden: tuple[CallSite, str] | None) -> list[Harm]:

@@ -95,10 +95,6 @@ class JobWatch(ContextDecorator):
                 _open.clear()
                 session.remove()
 
-    def found(self, harms: tuple[Harm, ...]) -> None:
-        """Add the harms of a backward call, without duplicates."""
-        self.harms = tuple(dict.fromkeys((*self.harms, *harms)))
-
 
 def watch(check: Check = "versions") -> JobWatch:
     """Return a context that explains errors of backward in a running job.
@@ -369,7 +365,7 @@ class WatchSession:
             post_mortem = self._post_mortem(frame)
             changed = [(kept, name) for node, name in changed_saves(roots, asked) for kept in post_mortem.kept(node)]
             silent = [kept for kept, name in changed if kept.name == name and kept.expected == version_of(kept.tensor)]
-            harms = tuple(dict.fromkeys(post_mortem.harm(kept, UNCOUNTED_WRITE, changed=True) for kept in silent))
+            harms = tuple(dict.fromkeys(post_mortem.harm(kept, UNCOUNTED_WRITE) for kept in silent))
         if harms:
             self._tell(harms)
             place = (own_frames(frame) or [frame])[-1]
@@ -377,4 +373,4 @@ class WatchSession:
 
     def _tell(self, harms: tuple[Harm, ...]) -> None:
         for watcher in self.watchers:
-            watcher.found(harms)
+            watcher.harms = tuple(dict.fromkeys((*watcher.harms, *harms)))
