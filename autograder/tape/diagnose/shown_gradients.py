@@ -75,13 +75,13 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
             "function.second_not_compared|Second derivatives through a custom Function were not compared; "
             "--check-gradients compares them."
         )
-    for wrong in evidence.runs.untracked_effect.operations:
+    for name, place in evidence.runs.untracked_effect.operations:
         message = Message(
             "gradient.pytorch_differs|PyTorch {version}'s derivative of {name} does not match finite differences of "
             "this call alone. No in-place modification of the program causes this; use another operation.",
-            version=torch.__version__.partition("+")[0], name=wrong.name,
+            version=torch.__version__.partition("+")[0], name=name,
         )  # fmt: skip
-        yield note_on_line(wrong.place, evidence.file, message)
+        yield note_on_line(place, evidence.file, message)
 
 
 def has_uncompared_derivatives(evidence: Evidence) -> bool:

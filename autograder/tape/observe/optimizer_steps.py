@@ -26,14 +26,6 @@ _MODE_LAYERS = (
 PASSES = 4  # maximum number of searches among all objects, each of which takes about 50 ms
 
 
-@dataclass(eq=False)
-class LeftTraining:
-    """A call that switched a module from training to evaluation mode after an optimizer's step."""
-
-    module: weakref.ref[torch.nn.Module]
-    place: Place
-
-
 @dataclass(frozen=True)
 class IdleStep:
     """A step that left every parameter as it was, although a gradient was not zero.
@@ -63,7 +55,7 @@ class OptimizerSteps:
             steps, that neither an optimizer nor a module with a held parameter contains.
         read: ids of the tensors whose `.grad` a line of the user used.
         calls: for each step, the number of backward calls before it.
-        left_training: modules in evaluation mode at a step that trained them in training mode before.
+        left_training: the lines that switched a module to evaluation mode, if a later step trained it in that mode.
         left_recording: the lines that turned recording off after a step, if a backward call followed while it was off.
         idle: by id of an optimizer, its steps so far if none of them changed a parameter, else None.
     """
@@ -77,10 +69,10 @@ class OptimizerSteps:
         self.unoptimized: dict[int, TrackedTensor] = {}
         self.read: set[int] = set()
         self.calls: list[int] = []
-        self.left_training: dict[Place, LeftTraining] = {}
+        self.left_training: dict[Place, None] = {}
         self.left_recording: list[Place] = []
         self.idle: dict[int, list[IdleStep] | None] = {}
-        self._switched: list[LeftTraining] = []
+        self._switched: list[tuple[weakref.ref[torch.nn.Module], Place]] = []
         self._off_at: Place | None = None
         self._step: tuple[Place, list[tuple[torch.Tensor, TrackedTensor]], list[bytes | int]] | None = None
         self._computed_at: Place | None = None
@@ -176,16 +168,16 @@ class OptimizerSteps:
     def leave_training(self, module: torch.nn.Module, here: Place) -> None:
         """Process a switch to evaluation mode. A layer without children is frozen intentionally."""
         if self.calls and module.training and next(module.children(), None) is not None:
-            self._switched.append(LeftTraining(weakref.ref(module), here))
+            self._switched.append((weakref.ref(module), here))
 
     def _find_left_training(self, updated: set[int]) -> None:
-        for switched in self._switched:
-            module = switched.module()
+        for reference, place in self._switched:
+            module = reference()
             if module is None or module.training:
                 continue
             depends = any(isinstance(module, _MODE_LAYERS) and not module.training for module in module.modules())
             if depends and any(id(parameter) in updated for parameter in module.parameters()):
-                self.left_training.setdefault(switched.place, switched)
+                self.left_training[place] = None
 
     def _find_unoptimized(self) -> None:
         """Search all optimizers and modules for the parameters with a gradient, to find those that no optimizer holds."""

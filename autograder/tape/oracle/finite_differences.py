@@ -181,14 +181,6 @@ BUILT_IN = ("builtin_function_or_method", "method_descriptor", "wrapper_descript
 
 
 @dataclass(frozen=True)
-class WrongOperation:
-    """An operation whose derivative disagrees with finite differences, and the line of its first call."""
-
-    name: str
-    place: Place
-
-
-@dataclass(frozen=True)
 class _OperationCall:
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -235,15 +227,15 @@ class _Noting(CallMode, Listener):
         return Place(self.program.shown(frame.f_code.co_filename), frame.f_lineno, "") if frame else Place("", 0, "")
 
 
-def wrong_operations(runner: Runner) -> list[WrongOperation]:
-    """Return the operations of a program whose derivative disagrees with finite differences."""
+def wrong_operations(runner: Runner) -> list[tuple[str, Place]]:
+    """Return the operations of a program whose derivative disagrees with finite differences, each with the line of its first call."""
     noting = _Noting(runner.program)
     runner.run(noting)
     found = []
     for name, noted in noting.calls.items():
         wrong = next((call for call in noted if _is_wrong(call)), None)
         if wrong is not None:
-            found.append(WrongOperation(name, wrong.place))
+            found.append((name, wrong.place))
     return found
 
 

@@ -254,9 +254,7 @@ def _unrecorded_copy(saved: torch.Tensor) -> torch.Tensor:
 def _in_double(value: object) -> object:
     if value is torch.float32:
         return torch.float64
-    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-        return type(value)(_in_double(item) for item in value) if type(value) in (list, tuple) else value
-    return value
+    return type(value)(map(_in_double, value)) if type(value) in (list, tuple) else value  # type: ignore[call-arg,call-overload]
 
 
 def _mapped(result: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> object:

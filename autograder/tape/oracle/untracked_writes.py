@@ -19,7 +19,6 @@ from autograder.tape.observe.untracked import UnrecordedWrite
 from autograder.tape.oracle.finite_differences import (
     DerivativeAnswer,
     FiniteDifferences,
-    WrongOperation,
     examine,
     examine_twice,
     in_double,
@@ -57,12 +56,6 @@ class CheckedFunction:
         return self.place.line > 0
 
 
-@dataclass(frozen=True)
-class _Call:
-    function: type[torch.autograd.Function]
-    arguments: tuple[Any, ...]
-
-
 def check_custom_functions(runner: Runner, *, twice: bool = False) -> list[CheckedFunction]:
     """Return the custom Functions that a program calls, each with the worst result of its calls.
 
@@ -71,10 +64,11 @@ def check_custom_functions(runner: Runner, *, twice: bool = False) -> list[Check
     noted = _CustomCalls()
     runner.run(noted)
     found: dict[type, DerivativeAnswer] = {}
-    for call in noted.calls:
-        answer, before = _examined(call, examine_twice if twice else examine), found.get(call.function)
+    for function, arguments in noted.calls:
+        answer = _examined(function, arguments, examine_twice if twice else examine)
+        before = found.get(function)
         if before is None or WORST.index(answer.answer) < WORST.index(before.answer):
-            found[call.function] = answer
+            found[function] = answer
     return [CheckedFunction(one.__name__, _place(runner.program, one), answer) for one, answer in found.items()]
 
 
@@ -90,7 +84,7 @@ class _CustomCalls(Listener):
     """A listener that stores the arguments of custom Functions."""
 
     def __init__(self) -> None:
-        self.calls: list[_Call] = []
+        self.calls: list[tuple[type[torch.autograd.Function], tuple[Any, ...]]] = []
 
     def around(self, program: Program) -> AbstractContextManager[Any]:
         """Return the context in which the arguments are stored."""
@@ -99,24 +93,24 @@ class _CustomCalls(Listener):
     def _noting(self, apply: Any) -> Any:
         def noted(function: Any, *arguments: Any) -> Any:
             numbers = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
-            known = sum(call.function is function for call in self.calls)
+            known = sum(called is function for called, _ in self.calls)
             if known < CALLS and sum(tensor.numel() for tensor in numbers) <= LARGEST:
-                self.calls.append(_Call(function, tuple(in_double(argument) for argument in arguments)))
+                self.calls.append((function, tuple(in_double(argument) for argument in arguments)))
             return apply(function, *arguments)
 
         return noted
 
 
-def _examined(call: _Call, examined: Callable[..., DerivativeAnswer]) -> DerivativeAnswer:
-    varied = [place for place, one in enumerate(call.arguments) if isinstance(one, torch.Tensor) and one.requires_grad]
+def _examined(function: Any, given: tuple[Any, ...], examined: Callable[..., DerivativeAnswer]) -> DerivativeAnswer:
+    varied = [place for place, one in enumerate(given) if isinstance(one, torch.Tensor) and one.requires_grad]
 
     def alone(*values: torch.Tensor) -> Any:
-        arguments = list(call.arguments)
+        arguments = list(given)
         for place, value in zip(varied, values, strict=True):
             arguments[place] = value.clone()  # the forward may modify its argument in place
-        return call.function.apply(*arguments)
+        return function.apply(*arguments)
 
-    return examined(alone, [call.arguments[place] for place in varied]) if varied else DerivativeAnswer("derivative")
+    return examined(alone, [given[place] for place in varied]) if varied else DerivativeAnswer("derivative")
 
 
 # Number of elements whose derivatives are computed one by one, with two runs each; larger gradients are not corrected.
@@ -149,7 +143,7 @@ class UntrackedEffect:
         note: reason why the check could not decide, entirely or for some leaves; else None.
         taken: whether the losses were varied without contradictions.
         functions: the custom Functions, each with the result of its own check.
-        operations: PyTorch operations with a wrong derivative; checked only if a gradient is wrong.
+        operations: PyTorch operations with a wrong derivative, each with the line of a call; checked only if a gradient is wrong.
         twice: custom Functions whose backward is right and has a wrong derivative; checked only if a gradient is wrong.
     """
 
@@ -159,7 +153,7 @@ class UntrackedEffect:
     note: str | None = None
     taken: bool = False
     functions: list[CheckedFunction] = field(default_factory=list)
-    operations: list[WrongOperation] = field(default_factory=list)
+    operations: list[tuple[str, Place]] = field(default_factory=list)
     twice: list[CheckedFunction] = field(default_factory=list)
 
     @property
