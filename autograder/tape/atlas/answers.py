@@ -112,8 +112,9 @@ def difference_text(older: Atlas, newer: Atlas) -> str:
         f"PyTorch {older.pytorch} has {len(before)} differentiable operations here, {newer.pytorch} has {len(after)}; "
         f"{len(before.keys() & after.keys()) - len(changed)} keep the same in both."
     ]
-    lines += _names("only in", older.pytorch, [key for key in before if key not in after])
-    lines += _names("only in", newer.pytorch, [key for key in after if key not in before])
+    for version, listed, others in ((older.pytorch, before, after), (newer.pytorch, after, before)):
+        if only := [key for key in listed if key not in others]:
+            lines.append(f"only in {version}: {', '.join(only)}")
     for key in changed:
         lines += ["", key, *_changes(before[key], after[key])]
     return "\n".join(lines)
@@ -125,11 +126,6 @@ def _changes(before: Operation, after: Operation) -> Iterator[str]:
         was, now = state_of(before, name), state_of(after, name)
         if was != now:
             yield f"  {name}: {was} → {now}"
-
-
-def _names(words: str, version: str, keys: list[str]) -> Iterator[str]:
-    if keys:
-        yield f"{words} {version}: {', '.join(keys)}"
 
 
 def _answer(operation: Operation) -> set[tuple[str, tuple[str, ...], str, bool]]:

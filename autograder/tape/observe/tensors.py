@@ -21,6 +21,7 @@ from autograder.tape.run.storages import Memories, Memory, address_of, extent_of
 FOREIGN = {"data": "data", "from_dlpack": "dlpack"} | dict.fromkeys(
     ("from_numpy", "as_tensor", "asarray", "frombuffer"), "numpy"
 )
+LISTED = 12  # maximum number of elements in the text of a tensor's values
 STATED = 16  # maximum number of aliases of a storage whose new values are recorded after a modification
 
 
@@ -197,11 +198,11 @@ class Tensors:
         return weakref.ref(tensor, forget)
 
 
-def values_text(tensor: torch.Tensor, most: int = 12) -> str:
-    """Return a short text of a tensor's values: all if there are at most `most`, else the first three and the number of the others."""
+def values_text(tensor: torch.Tensor) -> str:
+    """Return a short text of a tensor's values: all if there are at most LISTED, else the first three and the number of the others."""
     try:
         flat = tensor.detach()
-        if flat.numel() <= most:
+        if flat.numel() <= LISTED:
             return _nested(flat.tolist())
         first = (
             flat.flatten()[:3].tolist()

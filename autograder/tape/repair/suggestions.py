@@ -223,7 +223,7 @@ def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
         yield from ((Edit(source.span(call)[1] - 1, source.span(call)[1] - 1, f", {name}"),) for name in names)
 
 
-def _optimizers(source: EditableSource, fault: GraphFault) -> Iterator[tuple[ast.Assign, ast.expr]]:
+def _optimizers(source: EditableSource) -> Iterator[tuple[ast.Assign, ast.expr]]:
     """Yield the statements that make an optimizer whose `step()` is called, with the argument that has its parameters."""
     stepped = {
         ast.unparse(call.func.value)
@@ -238,7 +238,7 @@ def _optimizers(source: EditableSource, fault: GraphFault) -> Iterator[tuple[ast
 def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Move the optimizer below the model that it should hold, or pass it the parameters of that model."""
     roots = dict.fromkeys(tensor.name.partition(".")[0] for tensor in fault.tensors if not tensor.is_untrained)
-    for made, given in _optimizers(source, fault):
+    for made, given in _optimizers(source):
         block, name = source.block(made), ast.unparse(made.targets[0])
         users = [statement for statement in block[block.index(made) + 1 :] if name in ast.unparse(statement)]
         for root in ("", *roots):
@@ -260,7 +260,7 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     if (kind := container.get(type(value))) is not None:
         yield (insert(source, value, f"torch.nn.{kind}("), insert(source, value, ")", after=True))
     name = source.of(at.targets[0])
-    for made, given in _optimizers(source, fault):
+    for made, given in _optimizers(source):
         for held in (f"*{name}.parameters()", name):
             edit = replace(source, given, f"[*{source.of(given)}, {held}]")
             yield (edit,)
@@ -284,7 +284,7 @@ def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
 
 def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Clear the gradients before backward, or after the update that uses them."""
-    for made, _ in _optimizers(source, fault):
+    for made, _ in _optimizers(source):
         yield (before(source, at, f"{source.of(made.targets[0])}.zero_grad()"),)
     code = _CODE.search(fault.change)
     leaf = code[1].partition(".grad")[0] if code else ""

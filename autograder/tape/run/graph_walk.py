@@ -62,11 +62,6 @@ def _leading_to(asked: tuple[Any, ...], nodes: list[Any]) -> list[Any]:
     return [node for node in nodes if node in needed]
 
 
-def leaves_below(roots: tuple[Any, ...]) -> list[torch.Tensor]:
-    """Return the leaves that backward from these tensors would fill, in a fixed order."""
-    return leaves_among(roots, nodes_below(roots))
-
-
 def leaves_among(roots: tuple[Any, ...], nodes: list[Any]) -> list[torch.Tensor]:
     """Return the leaves among the roots, and those that the nodes fill."""
     leaves = [root for root in roots if isinstance(root, torch.Tensor) and root.is_leaf and root.requires_grad]

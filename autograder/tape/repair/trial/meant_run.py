@@ -24,7 +24,7 @@ from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.repair.trial.trial_run import TrialRun
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.function_mode import tensors
-from autograder.tape.run.graph_walk import leaves_below, nodes_below
+from autograder.tape.run.graph_walk import leaves_among, nodes_below
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import fingerprint
 
@@ -89,7 +89,8 @@ class SingleViews(TorchFunctionMode):
 
 def is_average(written: torch.Tensor, values: list[torch.Tensor]) -> bool:
     """Return whether a parameter receives values that were computed in a few operations from parameters of its shape only."""
-    nodes, leaves = nodes_below(tuple(values)), leaves_below(tuple(values))
+    nodes = nodes_below(tuple(values))
+    leaves = leaves_among(tuple(values), nodes)
     of_parameters = all(isinstance(leaf, torch.nn.Parameter) and leaf.shape == written.shape for leaf in leaves)
     return isinstance(written, torch.nn.Parameter) and of_parameters and len(nodes) - len(leaves) <= FEW
 

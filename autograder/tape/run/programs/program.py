@@ -305,8 +305,9 @@ def from_file_text(
     return Program(shown, source, call, absolute, scratch=started.scratch)
 
 
-def from_cell(source: str, space: dict[Any, Any], file: str = "<cell>") -> Program:
+def from_cell(source: str, space: dict[Any, Any]) -> Program:
     """Return the program that runs a text in `space`, the namespace of a notebook, and returns the value of its last expression."""
+    file = "<cell>"
     code = compiled(source, file)
     body = ast.parse(source)
     last = body.body.pop() if body.body and isinstance(body.body[-1], ast.Expr) else None

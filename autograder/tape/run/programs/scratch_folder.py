@@ -169,7 +169,7 @@ class ScratchFolder:
         for folder, folders, files in os.walk(self.root, topdown=False):
             for path in (os.path.join(folder, name) for name in (*files, *folders)):
                 if self._states.get(path) != file_state(path):
-                    remove(path)
+                    (os.rmdir if os.path.isdir(path) and not os.path.islink(path) else os.unlink)(path)
         for project in self._folders:
             for parent in reversed(Path(project).parents):
                 self._make_folder(str(parent))
@@ -430,11 +430,3 @@ def file_state(path: str) -> FileState:
         return 0, 0, 0
     kind = stat.S_IFMT(found.st_mode)
     return (kind, found.st_size, found.st_mtime_ns) if stat.S_ISREG(kind) else (kind, 0, 0)
-
-
-def remove(path: str) -> None:
-    """Remove a file, a link or an empty directory."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        os.rmdir(path)
-    else:
-        os.unlink(path)
