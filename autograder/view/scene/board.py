@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-import io
-import keyword
-import tokenize
-
 import msgspec
+from pygments.lexers.python import PythonLexer
+from pygments.token import Comment, Keyword, Number, Operator, String
 
 CodeToken = tuple[str, str]
 """(text, kind); kind is "" or one of "keyword", "string", "number", "comment"."""
 
-KINDS = {tokenize.COMMENT: "comment", tokenize.STRING: "string", tokenize.NUMBER: "number"}
+KINDS = {Keyword: "keyword", Operator.Word: "keyword", String: "string", Number: "number", Comment: "comment"}
+LEXER = PythonLexer(stripnl=False, ensurenl=False)
 
 
 def highlight(source: str) -> list[list[CodeToken]]:
-    """Return the tokens of each line; if the source is not valid Python, a line is one token without a kind."""
-    lines = source.rstrip("\n").split("\n")
-    marks: list[list[tuple[int, int, str]]] = [[] for _ in lines]
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(source).readline):
-            is_keyword = token.type == tokenize.NAME and keyword.iskeyword(token.string)
-            if kind := "keyword" if is_keyword else KINDS.get(token.type):
-                _mark(marks, lines, token, kind)
-    except (tokenize.TokenError, SyntaxError):
-        return [[(line, "")] if line else [] for line in lines]
-    return [_split(line, spans) for line, spans in zip(lines, marks, strict=True)]
-
-
-def _mark(marks: list[list[tuple[int, int, str]]], lines: list[str], token: tokenize.TokenInfo, kind: str) -> None:
-    """Add a token's span, (start, end, kind) in columns, to each line that it covers."""
-    (first, start), (last, end) = token.start, token.end
-    for row in range(first, min(last, len(lines)) + 1):
-        left = start if row == first else 0
-        right = end if row == last else len(lines[row - 1])
-        marks[row - 1].append((left, right, kind))
-
-
-def _split(line: str, spans: list[tuple[int, int, str]]) -> list[CodeToken]:
-    """Return a line's tokens; the parts between the spans have the kind ""."""
-    tokens: list[CodeToken] = []
-    at = 0
-    for left, right, kind in spans:
-        tokens += [(line[at:left], ""), (line[left:right], kind)]
-        at = right
-    return [token for token in [*tokens, (line[at:], "")] if token[0]]
+    """Return the tokens of each line; neighboring tokens of one kind are joined."""
+    lines: list[list[CodeToken]] = [[]]
+    for token, text in LEXER.get_tokens(source.rstrip("\n")):
+        kind = next((kind for group, kind in KINDS.items() if token in group), "")
+        for row, part in enumerate(text.split("\n")):
+            if row:
+                lines.append([])
+            if part and lines[-1] and lines[-1][-1][1] == kind:
+                part = lines[-1].pop()[0] + part
+            if part:
+                lines[-1].append((part, kind))
+    return lines
 
 
 class BoardCard(msgspec.Struct):
