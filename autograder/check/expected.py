@@ -209,46 +209,35 @@ class Trials:
         return None
 
     def _draw(self, training: bool, generator: Generator | None = None) -> Expected:
-        drawn = trial(self._reference, self._inputs, generator or self._generator, training, self._decisive)
-        original = functools.cache(functools.partial(record_original, self._given, drawn.call))
-        memory = drawn.with_memory_cotangents
-        memory = memory and replace(memory, original=original, lines=self._lines)
-        return replace(drawn, original=original, lines=self._lines, with_memory_cotangents=memory)
+        """Return a newly drawn call and the results that the reference gives for it.
+
+        Only the forward of the reference runs, and no tensor requires grad, so in-place faults have no effect: the values
+        are those of its formula, and finite differences of these values are the right gradients.
+        """
+        generator, reference = generator or self._generator, self._reference
+        options = {name: value for name, value in self._inputs.items() if not isinstance(value, TensorInput)}
+        arguments = generator.arguments(self._inputs, self._decisive)
+        call = Call(arguments, options, _parameters(reference.like, options, generator), training=training)
+        values = reference.values(call)
+        floating = {name: output for name, output in values.outputs.items() if "float" in output.dtype}
+        cotangents = {name: array(generator.like(output.tensor())) for name, output in floating.items()}
+        call = msgspec.structs.replace(call, cotangents=cotangents)
+        original = functools.cache(functools.partial(record_original, self._given, call))
+        written = _written(call, values)
+        found = Expected(call, values, _gradients(reference, call), written, original=original, lines=self._lines)
+        pulled = {
+            name: array(generator.like(call.arguments[name].values.tensor()))
+            for name in written
+            if call.arguments[name].kind == "result"
+        }
+        if not pulled:
+            return found
+        both = msgspec.structs.replace(call, memory_cotangents=pulled)
+        return replace(found, with_memory_cotangents=replace(found, call=both, gradients=_gradients(reference, both)))
 
     @functools.cached_property
     def _lines(self) -> tuple[str, ...]:
         return lines_of(self._given)
-
-
-def trial(
-    reference: Reference, inputs: dict[str, Any], generator: Generator, training: bool = True, decisive: Decisive = None
-) -> Expected:
-    """Return a newly drawn call and the results that the reference gives for it.
-
-    Only the forward of the reference runs, and no tensor requires grad, so in-place faults have no effect: the values are
-    those of its formula, and finite differences of these values are the right gradients.
-    """
-    options = {name: value for name, value in inputs.items() if not isinstance(value, TensorInput)}
-    call = Call(
-        generator.arguments(inputs, decisive),
-        options,
-        _parameters(reference.like, options, generator),
-        training=training,
-    )
-    values = reference.values(call)
-    floating = {name: output for name, output in values.outputs.items() if "float" in output.dtype}
-    cotangents = {name: array(generator.like(output.tensor())) for name, output in floating.items()}
-    call = msgspec.structs.replace(call, cotangents=cotangents)
-    found = Expected(call, values, _gradients(reference, call), _written(call, values))
-    pulled = {
-        name: array(generator.like(call.arguments[name].values.tensor()))
-        for name in found.written
-        if call.arguments[name].kind == "result"
-    }
-    if not pulled:
-        return found
-    both = msgspec.structs.replace(call, memory_cotangents=pulled)
-    return replace(found, with_memory_cotangents=replace(found, call=both, gradients=_gradients(reference, both)))
 
 
 def _written(call: Call, values: Report) -> tuple[str, ...]:

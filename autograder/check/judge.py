@@ -14,7 +14,12 @@ from autograder.check.message import Incorrect, not_attempted
 from autograder.check.named_lines import line_of_attribute, line_of_memory, line_of_parameter
 from autograder.check.raised_problem import raise_problem
 from autograder.check.subject.call_report import Array, Report, array
-from autograder.locale.translations import translated
+from autograder.locale.translations import translatable, translated
+
+NONE_RETURNED = translatable(
+    "the return line: a function without one returns None, and so does .grad of a tensor that is not a leaf or "
+    "that no backward has reached"
+)
 
 # Central differences in float64 have a relative error of about 1e-8; a wrong formula differs by much more.
 RELATIVE, ABSOLUTE = 1e-5, 1e-6
@@ -227,14 +232,7 @@ def _compare_structure(exercise: str, report: Report, wanted: list[str], attempt
         expected=translated("value: one result, without a list, tuple or dict around it")
         if wanted == ["value"]
         else translated("{names} (missing: {name})", names=translated(", ").join(wanted), name=missing[0]),
-        look_at=_where_none_comes_from() if nothing else attempt.name_changed() or translated("the return line"),
-    )
-
-
-def _where_none_comes_from() -> str:
-    return translated(
-        "the return line: a function without one returns None, and so does .grad of a tensor that is not a leaf or "
-        "that no backward has reached"
+        look_at=translated(NONE_RETURNED) if nothing else attempt.name_changed() or translated("the return line"),
     )
 
 
@@ -272,7 +270,7 @@ def _raise_no_value(exercise: str, name: str, kind: str, right: Array, describe_
         expected=translated("{dtype} of shape {shape}", dtype=right.dtype, shape=right.shape)
         if right.shape
         else translated("a number, without quotes"),
-        look_at=(describe_cause() or _where_none_comes_from()) if nothing else translated("the return line"),
+        look_at=(describe_cause() or translated(NONE_RETURNED)) if nothing else translated("the return line"),
     )
 
 

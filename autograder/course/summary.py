@@ -31,6 +31,9 @@ OPERATIONS = (
     "a.where(a > 0, b)", "torch.cat([a, b])", "torch.stack([a, b])", "F.linear(a, b)", "F.gelu(a)", "F.elu(a)",
 )  # fmt: skip
 
+QUESTIONS = translatable(
+    "Two questions decide: does a node still need the old numbers, and does the write increment the counter that it compares?"
+)
 ALIASES = ("a[0]", "a.view(-1)", "a.detach()", "a.data", "torch.from_numpy(a.numpy())", "a[[0]]", "a.clone()")
 
 KEEPS = {
@@ -124,7 +127,7 @@ class SummaryPage:
                 "memory {memory}, version counter {counter}", memory=_mark(memory), counter=_mark(counter)
             )
             rows.append(f"{alias:30} {same}")
-        return "\n".join([*rows, _questions(), _measured()])
+        return "\n".join([*rows, translated(QUESTIONS), _measured()])
 
     def _repr_html_(self) -> str:
         outcomes = [
@@ -156,7 +159,7 @@ class SummaryPage:
                 aliases,
             ),
         )
-        return f'<div class="autograder-summary sheet">{STYLE}{"".join(tables)}<p>{_questions()}<br>{_measured()}</p></div>'
+        return f'<div class="autograder-summary sheet">{STYLE}{"".join(tables)}<p>{translated(QUESTIONS)}<br>{_measured()}</p></div>'
 
 
 def summary() -> None:
@@ -184,12 +187,6 @@ def _numbers(gradient: object) -> str:
 
 def _mark(shared: bool) -> str:
     return f"✓ {translated('same')}" if shared else f"✗ {translated('different')}"
-
-
-def _questions() -> str:
-    return translated(
-        "Two questions decide: does a node still need the old numbers, and does the write increment the counter that it compares?"
-    )
 
 
 def _measured() -> str:

@@ -25,7 +25,10 @@ from autograder.errors import InputError, html_with_code
 from autograder.graded import is_graded
 from autograder.locale.languages import SOURCE, language
 from autograder.locale.line_breaks import wrap_text
-from autograder.locale.translations import localized, translated
+from autograder.locale.translations import localized, translatable, translated
+
+AGAIN = translatable("To practise again, because you saw the model answer first:")
+STUMBLED = translatable("Several of your wrong predictions fit this belief:")
 
 
 def explain_passes() -> None:
@@ -184,8 +187,8 @@ class LessonEnd:
 
     def __repr__(self) -> str:
         aims = [f"{'[ ]' if missing else '[x]'} {can}{_still(missing)}" for can, missing in self.aims]
-        again = [f"{_again()} {', '.join(self.again)}"] if self.again else []
-        stumbled = [_stumbled(), *(f"- {belief}" for belief in self.beliefs)] if self.beliefs else []
+        again = [f"{translated(AGAIN)} {', '.join(self.again)}"] if self.again else []
+        stumbled = [translated(STUMBLED), *(f"- {belief}" for belief in self.beliefs)] if self.beliefs else []
         onward = f"{translated('Next:')} {number_of(self.next)}, {self.next.title}. " if self.next else ""
         the_map = translated("The map of the course is in start/start.ipynb.") if has_other_lessons() else ""
         return "\n".join([*aims, *again, *stumbled, onward + the_map])
@@ -193,9 +196,9 @@ class LessonEnd:
     def _repr_html_(self) -> str:
         aims = "".join(_aim(can, missing) for can, missing in self.aims)
         names = ", ".join(f"<code>{html.escape(name)}</code>" for name in self.again)
-        again = f"<p>{_again()} {names}</p>" if names else ""
+        again = f"<p>{translated(AGAIN)} {names}</p>" if names else ""
         items = "".join(f"<li>{html_with_code(belief)}</li>" for belief in self.beliefs)
-        stumbled = f"<p>{_stumbled()}</p><ul>{items}</ul>" if items else ""
+        stumbled = f"<p>{translated(STUMBLED)}</p><ul>{items}</ul>" if items else ""
         links = [f"<b>{translated('Next:')} {lesson_link(self.next)}</b>"] if self.next else []
         if has_other_lessons():
             links.append(f'<a href="../start/start.ipynb">{translated("the map of the course")}</a>')
@@ -210,11 +213,3 @@ def _aim(can: str, missing: list[str]) -> str:
 
 def _still(missing: list[str]) -> str:
     return "  " + translated("(still to pass: {names})", names=", ".join(missing)) if missing else ""
-
-
-def _again() -> str:
-    return translated("To practise again, because you saw the model answer first:")
-
-
-def _stumbled() -> str:
-    return translated("Several of your wrong predictions fit this belief:")

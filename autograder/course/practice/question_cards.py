@@ -19,13 +19,14 @@ from autograder.check.prediction import outcome_named
 from autograder.course.practice.practice_store import UNKNOWN, Choice
 from autograder.course.variants.declared_changes import rename_variables, replace_phrases
 from autograder.course.variants.number_variants import redraw
-from autograder.locale.translations import translated
+from autograder.locale.translations import translatable, translated
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
 from autograder.view.notebook import widget
 from autograder.view.text.headline import meaning
 
+DONT_KNOW = translatable("don't know")
 FILE = Path(__file__).parent / "practice_items.toml"
 IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"
 
@@ -118,7 +119,9 @@ class QuestionCards(ipywidgets.VBox):
     def _ask(self) -> None:
         question = self._questions[self._number]
         buttons = [_button(outcome, meaning(outcome), partial(self.choose, outcome)) for outcome in OUTCOMES]
-        buttons.append(_button(_dont_know(), translated("continue without a guess"), partial(self.choose, UNKNOWN)))
+        buttons.append(
+            _button(translated(DONT_KNOW), translated("continue without a guess"), partial(self.choose, UNKNOWN))
+        )
         typed = ipywidgets.Text(placeholder=translated("or type the word, then Enter"), continuous_update=False)
         problem = ipywidgets.HTML()
         typed.observe(lambda change: self._type(change["new"], problem), names="value")
@@ -133,7 +136,7 @@ class QuestionCards(ipywidgets.VBox):
         )
 
     def _type(self, text: str, problem: ipywidgets.HTML) -> None:
-        choice = UNKNOWN if text.strip().lower() in ("?", "don't know", _dont_know()) else outcome_named(text)
+        choice = UNKNOWN if text.strip().lower() in ("?", "don't know", translated(DONT_KNOW)) else outcome_named(text)
         if choice is not None:
             self.choose(choice)
         elif text.strip():
@@ -170,10 +173,6 @@ class QuestionCards(ipywidgets.VBox):
     def _heading(self) -> ipywidgets.HTML:
         number = translated("{number} of {count}", number=self._number + 1, count=len(self._questions))
         return ipywidgets.HTML(f"<p><b>{number}</b> · {translated('What happens?')}</p>")
-
-
-def _dont_know() -> str:
-    return translated("don't know")
 
 
 WRAPPED = ipywidgets.Layout(flex_flow="row wrap")
