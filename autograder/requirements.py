@@ -81,10 +81,6 @@ ALWAYS = ("doctor",)
 WITHOUT_TORCH = ("atlas", "collect", "errors", "report", "return", "similar")
 
 
-class RequirementError(SetupError):
-    """A package is missing or too old, or the sources are missing; the message contains instructions."""
-
-
 def find_clone(package: Path = PACKAGE) -> Path | None:
     """Return the clone that contains a package; None if it was installed from a wheel."""
     above = package.parent
@@ -108,7 +104,7 @@ def require(command: str) -> None:
         command: such as "explain" or "grade".
 
     Raises:
-        RequirementError: a package is missing, PyTorch is older than 2.6, or the package is not in a clone.
+        SetupError: a package is missing, PyTorch is older than 2.6, or the package is not in a clone.
     """
     if command in ALWAYS:
         return
@@ -117,24 +113,24 @@ def require(command: str) -> None:
     extra = EXTRAS.get(command, "")
     missing = [name for name in MODULES[""] + MODULES[extra] if importlib.util.find_spec(name) is None]
     if missing:
-        raise RequirementError.of(
+        raise SetupError.of(
             "package.missing|`{command}` needs {package}, which is not installed here. Install it with `{install}`.",
             command=command,
             package=missing[0],
             install=install_command(extra),
         )
     if command not in WITHOUT_TORCH and (advice := torch_advice()):
-        raise RequirementError.of("package.advice|`{command}` needs {advice}", command=command, advice=advice)
+        raise SetupError.of("package.advice|`{command}` needs {advice}", command=command, advice=advice)
 
 
 def require_clone(command: str) -> Path:
     """Return the clone in which the command runs; `command` may include an option, such as "lab --teacher".
 
     Raises:
-        RequirementError: this is an installed package, which does not contain sources and tests.
+        SetupError: this is an installed package, which does not contain sources and tests.
     """
     if CLONE is None:
-        raise RequirementError.of(
+        raise SetupError.of(
             "package.needs_clone|`{command}` works on the course's sources, which an installed package does not "
             "contain. Clone the project's repository and run `python3 -m autograder {command}` there.",
             command=command,

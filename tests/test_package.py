@@ -156,7 +156,7 @@ def test_python_is_told_of_an_older_pytorch_too(monkeypatch):
     import autograder
 
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "2.5.1")
-    with pytest.raises(requirements.RequirementError, match="PyTorch 2.6 or later, and this is 2.5.1"):
+    with pytest.raises(requirements.SetupError, match="PyTorch 2.6 or later, and this is 2.5.1"):
         autograder.explain(lambda: None)
 
 

@@ -11,10 +11,6 @@ from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.gradebook import Score, cell_rows, read_scores
 
 
-class NotGradedError(InputError):
-    """The assignment has not been graded yet."""
-
-
 @dataclass(frozen=True)
 class ClassGrades:
     """The grades of one assignment.
@@ -32,9 +28,9 @@ def read_class_grades(classroom: Classroom) -> ClassGrades:
     """Return the grades of an assignment.
 
     Raises:
-        NotGradedError: it has no grades yet.
+        InputError: it has no grades yet.
     """
-    missing = NotGradedError(
+    missing = InputError(
         f"{classroom.assignment} has no grades yet. Run `autograder grade {classroom.assignment}` first"
     )
     if not classroom.has_gradebook:  # nbgrader would create an empty one

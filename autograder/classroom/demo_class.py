@@ -182,7 +182,7 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
     """Write the course into a folder, which is created if it is missing.
 
     Raises:
-        NewCourseError: the folder is not empty, or cannot be written.
+        InputError: the folder is not empty, or cannot be written.
     """
     with new_folder(folder, "class"):
         source = folder / "source" / LESSON / f"{LESSON}.ipynb"

@@ -93,7 +93,7 @@ def write_packages(out: Path, terms: Terms, folders: Mapping[str, Path], glossar
 
     Raises:
         InputError: the folder contains other files or cannot be written, or the wheel cannot be built.
-        RequirementError: this is not a clone.
+        SetupError: this is not a clone.
     """
     check_target(out, terms)
     try:

@@ -231,7 +231,7 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
 
     Raises:
         TableError: a cell of a table is invalid; nothing is written.
-        NotGradedError: the assignment has not been graded yet.
+        InputError: the assignment has not been graded yet.
         InputError: there are no answers to grade by hand.
     """
     classroom = open_class(course, assignment, without_submissions=True)

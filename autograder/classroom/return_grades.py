@@ -285,7 +285,7 @@ def return_grades(
 
     Raises:
         TableError: the worksheet belongs to another platform or course, the points cannot be scaled, or the folder cannot be written to.
-        NotGradedError: the assignment has not been graded yet.
+        InputError: the assignment has not been graded yet.
     """
     classroom = open_class(course, assignment, without_submissions=True)
     table = read_table(worksheet)

@@ -132,10 +132,6 @@ def _pair(
 TEMPLATES = Path(__file__).parent / "template"
 
 
-class NothingToCompareError(InputError):
-    """Fewer than two students have a graded notebook."""
-
-
 @dataclass(frozen=True)
 class SimilarReport:
     """The result of the comparison.
@@ -162,14 +158,14 @@ def similar_report(assignment: str, course: Path) -> SimilarReport:
 
     Raises:
         ClassError: the assignment does not exist.
-        NothingToCompareError: fewer than two students have a graded submission.
+        InputError: fewer than two students have a graded submission.
     """
     classroom = open_class(course, assignment, without_submissions=True)
     cells = tested_cells(classroom)
     folders = classroom.steps["autograded"].glob(f"*/{assignment}")
     answers = {folder.parent.name: _answers(classroom, folder.parent.name, cells) for folder in sorted(folders)}
     if len(answers) < 2:
-        raise NothingToCompareError(
+        raise InputError(
             f"{assignment} has {len(answers)} graded submissions. Run `autograder grade {assignment}` first"
         )
     pairs = similar_pairs(answers, _handed_out(classroom))

@@ -40,10 +40,6 @@ TEACHERS_PLUGINS = ("assignment-list", "course-list", "create-assignment", "form
 TEACHERS_SERVERS = ("formgrader", "assignment_list", "course_list")
 
 
-class LabError(SetupError):
-    """JupyterLab could not be opened; the message gives the reason and a way to fix it."""
-
-
 def open_lab(
     lesson: str | None, *, port: int | None, browser: bool, teacher: bool, language_code: str = SOURCE_LANGUAGE
 ) -> int:
@@ -61,8 +57,8 @@ def open_lab(
             `work/`.
 
     Raises:
-        LabError: the lesson does not exist, the port is taken, or the folder cannot be written.
-        RequirementError: `teacher` is set outside of a clone.
+        SetupError: the lesson does not exist, the port is taken, or the folder cannot be written.
+        SetupError: `teacher` is set outside of a clone.
     """
     page = _page(lesson)
     try:
@@ -72,7 +68,7 @@ def open_lab(
         for line in [] if teacher else hand_out(language_code):
             print(line)
     except OSError as error:
-        raise LabError.of(
+        raise SetupError.of(
             "lab.not_writable|{folder} cannot be written ({reason}). Run the command in a folder of your own.",
             folder=error.filename or ROOT,
             reason=error.strerror,
@@ -152,8 +148,8 @@ def _page(lesson: str | None) -> str:
     if len(matches) != 1:
         known = {"lesson": repr(wanted), "names": ", ".join(page.stem for page in pages)}
         if matches:
-            raise LabError.of("lab.ambiguous|{lesson} matches more than one lesson. Choose one of: {names}.", **known)
-        raise LabError.of("lab.no_lesson|{lesson} matches no lesson. Choose one of: {names}.", **known)
+            raise SetupError.of("lab.ambiguous|{lesson} matches more than one lesson. Choose one of: {names}.", **known)
+        raise SetupError.of("lab.no_lesson|{lesson} matches no lesson. Choose one of: {names}.", **known)
     return str(matches[0])
 
 
@@ -173,10 +169,10 @@ def _port(wanted: int | None) -> int:
             probe.bind(("127.0.0.1", port))
             return port
     if wanted:
-        raise LabError.of(
+        raise SetupError.of(
             "lab.port_taken|port {wanted} is taken or not allowed. Leave --port out, or name another.", wanted=wanted
         )
-    raise LabError.of("lab.no_port|no port from 8888 to 8987 is free. Name one with --port.")
+    raise SetupError.of("lab.no_port|no port from 8888 to 8987 is free. Name one with --port.")
 
 
 @contextlib.contextmanager
@@ -247,13 +243,13 @@ def _write(path: Path, settings: object) -> None:
 def _wait_until_up(server: subprocess.Popen[bytes], address: str) -> None:
     for _ in range(600):
         if server.poll() is not None:
-            raise LabError.of(
+            raise SetupError.of(
                 "lab.exited|JupyterLab exited immediately with code {code}; see its messages above.",
                 code=server.returncode,
             )
         with contextlib.suppress(urllib.error.URLError, ConnectionError), urllib.request.urlopen(address, timeout=5):
             return
         time.sleep(0.1)
-    raise LabError.of(
+    raise SetupError.of(
         "lab.no_answer|JupyterLab did not answer within a minute. Run the command again, or name another --port."
     )

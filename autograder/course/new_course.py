@@ -80,10 +80,6 @@ nbgrader_config.py  nbgrader's settings, and the limits of a submission
 """
 
 
-class NewCourseError(InputError):
-    """The course cannot be created in this folder."""
-
-
 @contextlib.contextmanager
 def new_folder(folder: Path, kind: str) -> Iterator[None]:
     """Check that a folder is missing or empty, and remove what was written to it if an error occurs.
@@ -93,14 +89,14 @@ def new_folder(folder: Path, kind: str) -> Iterator[None]:
         kind: what is written to it, in a word of the message.
 
     Raises:
-        NewCourseError: the folder is not empty, or cannot be written.
+        InputError: the folder is not empty, or cannot be written.
     """
     shown = printable(str(folder))
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise NewCourseError(f"{shown} is not an empty folder. Choose another name, such as {shown}-2")
+            raise InputError(f"{shown} is not an empty folder. Choose another name, such as {shown}-2")
     except OSError as error:
-        raise NewCourseError(f"{shown} cannot be read ({error.strerror})") from None
+        raise InputError(f"{shown} cannot be read ({error.strerror})") from None
     try:
         yield
     except OSError as error:
@@ -108,7 +104,7 @@ def new_folder(folder: Path, kind: str) -> Iterator[None]:
             shutil.rmtree(part) if part.is_dir() else part.unlink()
         # copytree raises a list of errors
         reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
-        raise NewCourseError(f"the {kind} cannot be written to {shown} ({reason})") from None
+        raise InputError(f"the {kind} cannot be written to {shown} ({reason})") from None
 
 
 def make_course(folder: Path, limits: str = "") -> None:
@@ -119,7 +115,7 @@ def make_course(folder: Path, limits: str = "") -> None:
         limits: lines of nbgrader_config.py that set the limits of a submission.
 
     Raises:
-        NewCourseError: the folder is not empty, or cannot be written.
+        InputError: the folder is not empty, or cannot be written.
     """
     with new_folder(folder, "course"):
         write_files(folder, {name: text.encode() for name, text in _files(folder, limits).items()})

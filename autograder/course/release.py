@@ -28,17 +28,13 @@ from autograder.errors import UnfinishedError
 from autograder.locale.translations import known_language
 
 
-class ReleaseError(UnfinishedError):
-    """nbgrader could not create a release; the message gives its reason."""
-
-
 def build(destination: Path, source: Path = SOLUTIONS, seed: int | None = None) -> None:
     """Write the release of every lesson in `source` to a folder, in canonical form, without using the gradebook.
 
     With a seed, write that variant of each lesson.
 
     Raises:
-        ReleaseError: a lesson is not a valid nbgrader source.
+        UnfinishedError: a lesson is not a valid nbgrader source.
         VariantError: a program of the variant has another outcome than in the lesson.
     """
     config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
@@ -65,7 +61,7 @@ def release_assignment(assignment: str, config: Config, source: Path, destinatio
         destination: the folder in which a folder with the assignment's name is created.
 
     Raises:
-        ReleaseError: the assignment is not a valid nbgrader source.
+        UnfinishedError: the assignment is not a valid nbgrader source.
     """
     settings = copy.deepcopy(config)
     settings.CourseDirectory.source_directory = str(source)
@@ -76,7 +72,7 @@ def release_assignment(assignment: str, config: Config, source: Path, destinatio
     api.log.setLevel(logging.CRITICAL)
     result = api.generate_assignment(assignment, force=True, create=True)
     if not result["success"]:
-        raise ReleaseError(f"{assignment} cannot be released: {_last_words(result)}")
+        raise UnfinishedError(f"{assignment} cannot be released: {_last_words(result)}")
 
 
 def release() -> dict[str, int]:

@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from autograder import cli
-from autograder.classroom.class_grades import NotGradedError, read_class_grades
+from autograder.classroom.class_grades import read_class_grades
 from autograder.classroom.report.class_report import cronbach_alpha, item_statistics
 from autograder.classroom.report.course_report import change_since, course_lines
 from autograder.classroom.report.report_page import histogram, whole_report
@@ -22,6 +22,7 @@ from autograder.classroom.report.wrong_answers import (
     without_comments,
 )
 from autograder.desk.report import report as old_report
+from autograder.errors import InputError
 from autograder.grade.batch.classroom import ClassError, open_class
 from autograder.grade.submission.notebook_grade import CellGrade
 from tests.classroom import made_class
@@ -137,10 +138,10 @@ def test_excused_students_do_not_count(tmp_path):
 def test_without_records_it_says_what_to_do(tmp_path):
     """Nothing is graded, or only nbgrader has graded."""
     course = made_class.course(tmp_path)
-    with pytest.raises(NotGradedError, match="has no grades yet"):
+    with pytest.raises(InputError, match="has no grades yet"):
         whole_report(made_class.ASSIGNMENT, course)
     give_grades(course, {"ann": {"test_warm_days": 1.0, "summary": 0.0}})
-    with pytest.raises(NotGradedError, match="was not graded by `autograder grade`"):
+    with pytest.raises(InputError, match="was not graded by `autograder grade`"):
         whole_report(made_class.ASSIGNMENT, course)
 
 

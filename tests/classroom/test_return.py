@@ -10,12 +10,13 @@ import zipfile
 import pytest
 
 from autograder import cli
-from autograder.classroom.class_grades import NotGradedError, read_class_grades
+from autograder.classroom.class_grades import read_class_grades
 from autograder.classroom.collect.collection import collect
 from autograder.classroom.report.course_report import course_lines
 from autograder.classroom.return_grades import return_grades
 from autograder.classroom.roster import Roster, read_roster
 from autograder.classroom.table_file import TableError
+from autograder.errors import InputError
 from autograder.grade.batch.classroom import open_class
 from tests.classroom import downloads, made_class
 from tests.classroom.made_class import ASSIGNMENT, STUDENTS
@@ -322,7 +323,7 @@ def test_before_grading_nothing_is_written(tmp_path):
     """The sentence names the command."""
     course = made_class.course(tmp_path)
     listed = downloads.canvas_gradebook(tmp_path / "given.csv")
-    with pytest.raises(NotGradedError, match="Run `autograder grade first` first"):
+    with pytest.raises(InputError, match="Run `autograder grade first` first"):
         return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", Roster([]))
     assert not (course / "gradebook.db").exists()
 

@@ -10,7 +10,8 @@ pytest.importorskip("copydetect", reason="the extra `similar` is not installed")
 
 from autograder import cli
 from autograder.classroom.report.wrong_answers import without_comments
-from autograder.classroom.similar_report import NothingToCompareError, fingerprints, similar_pairs, similar_report
+from autograder.classroom.similar_report import fingerprints, similar_pairs, similar_report
+from autograder.errors import InputError
 from tests.classroom.independent_answers import DISGUISES, STUB, independent
 from tests.classroom.made_class import _known as known
 
@@ -91,7 +92,7 @@ def test_the_command_writes_a_page(tmp_path, capsys):
     answers, planted = class_with_copies(30, 9, 3)
     write(tmp_path / "source" / "one" / "one.ipynb", STUB)
     write(tmp_path / "autograded" / "only" / "one" / "one.ipynb", STUB)
-    with pytest.raises(NothingToCompareError, match="has 1 graded submissions"):
+    with pytest.raises(InputError, match="has 1 graded submissions"):
         similar_report("one", tmp_path)
     for student, code in answers.items():
         write(tmp_path / "autograded" / student / "one" / "one.ipynb", code + '\nhtml = "<script>alert(1)</script>"')

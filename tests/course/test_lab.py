@@ -79,7 +79,7 @@ def test_a_file_that_is_no_notebook_is_kept(clone):
 @pytest.mark.parametrize(("word", "told"), [("nothing", "matches no lesson"), ("0", "matches more than one lesson")])
 def test_a_lesson_that_is_not_one_is_told(word, told):
     """A name that fits no lesson, or several, lists the lessons."""
-    with pytest.raises(lab.LabError, match=f"{told}.*02_mutating_a_saved_tensor"):
+    with pytest.raises(lab.SetupError, match=f"{told}.*02_mutating_a_saved_tensor"):
         lab._page(word)
 
 
@@ -88,7 +88,7 @@ def test_a_taken_port_is_told_and_the_next_one_taken_otherwise():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        with pytest.raises(lab.LabError, match=f"port {port} is taken"):
+        with pytest.raises(lab.SetupError, match=f"port {port} is taken"):
             lab._port(port)
         assert port != lab._port(None)
 
@@ -136,5 +136,5 @@ def test_a_folder_that_cannot_be_written_is_told(clone, monkeypatch):
     """If the copies cannot be created, one sentence names the folder and a solution; the server is not started."""
     (clone / "file").write_text("in the way")
     monkeypatch.setattr(lab, "HOME", clone / "file" / ".home")
-    with pytest.raises(lab.LabError, match="file.* cannot be written .*Run the command in a folder of your own"):
+    with pytest.raises(lab.SetupError, match="file.* cannot be written .*Run the command in a folder of your own"):
         lab.open_lab(None, port=None, browser=False, teacher=False)

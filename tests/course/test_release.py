@@ -13,9 +13,10 @@ from autograder.classroom.demo_class import make_demo_class
 from autograder.course import catalogue, release
 from autograder.course.author_cells import AUTHOR_TAGS, AuthorError, lesson_minutes, section_minutes
 from autograder.course.canonical import canonical, read
-from autograder.course.new_course import ASSIGNMENT, NewCourseError, make_course
+from autograder.course.new_course import ASSIGNMENT, make_course
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.course.release import release_assignment
+from autograder.errors import InputError
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.course_config import read_config
 from autograder.grade.sandbox.isolation import LEVELS
@@ -186,7 +187,7 @@ def test_what_is_there_already_is_left_alone(tmp_path, capsys):
     assert "not an empty folder" in capsys.readouterr().err
     assert ["mine.txt"] == [path.name for path in tmp_path.iterdir()]
     for folder in (tmp_path / "mine.txt", tmp_path / "mine.txt" / "below"):
-        with pytest.raises(NewCourseError):
+        with pytest.raises(InputError):
             make_course(folder)
 
 

@@ -171,7 +171,7 @@ def class_report(classroom: Classroom) -> ClassReport:
     """Return the report on an assignment; it is computed from records only, without running student code.
 
     Raises:
-        NotGradedError: the assignment was not graded by `autograder grade`.
+        InputError: the assignment was not graded by `autograder grade`.
     """
     policy = checked_policy(classroom)
     records, excused = _counting(read_records(classroom), policy)

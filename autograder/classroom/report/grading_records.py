@@ -10,8 +10,9 @@ from nbgrader.utils import is_grade, is_solution
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from autograder.classroom.class_grades import NotGradedError, read_cell_points, read_class_grades
+from autograder.classroom.class_grades import read_cell_points, read_class_grades
 from autograder.course.canonical import read
+from autograder.errors import InputError
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.gradebook import Score
 from autograder.grade.submission.notebook_grade import CellGrade
@@ -68,7 +69,7 @@ def read_records(classroom: Classroom) -> ClassRecords:
     """Return the stored records of an assignment.
 
     Raises:
-        NotGradedError: the assignment was not graded by `autograder grade`.
+        InputError: the assignment was not graded by `autograder grade`.
     """
     grades = read_class_grades(classroom)
     query = "SELECT student, cells FROM autograder_grade WHERE assignment = :a ORDER BY student"
@@ -81,7 +82,7 @@ def read_records(classroom: Classroom) -> ClassRecords:
         row.student: msgspec.json.decode(row.cells, type=RecordedRow) for row in stored if row.student in grades.scores
     }
     if not rows:
-        raise NotGradedError(
+        raise InputError(
             f"{classroom.assignment} was not graded by `autograder grade`, which records the data of the report. Grade it again"
         )
     points = read_cell_points(classroom)

@@ -18,7 +18,6 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from autograder.classroom.class_grades import NotGradedError
 from autograder.classroom.report.class_report import ClassReport, ExerciseReport, class_report
 from autograder.classroom.report.course_report import (
     AssignmentChange,
@@ -191,7 +190,7 @@ def report(assignment: str, course: str | Path | None = None) -> ReportOnClass:
 
     Raises:
         ClassError: the course or the assignment does not exist.
-        NotGradedError: the assignment has not been graded yet.
+        InputError: the assignment has not been graded yet.
     """
     return whole_report(assignment, Path(course) if course else CLASS)
 
@@ -208,7 +207,7 @@ def whole_report(assignment: str, course: Path) -> ReportOnClass:
 
     Raises:
         ClassError: the assignment does not exist.
-        NotGradedError: the assignment has not been graded yet.
+        InputError: the assignment has not been graded yet.
     """
     names = [name for name in _assignments(course) if assignment and name.startswith(assignment)]
     name = names[0] if len(names) == 1 else assignment
@@ -247,6 +246,6 @@ def _last(course: Path) -> Classroom:
         graded = graded_assignments(open_class(course, name, without_submissions=True))
         if known := [assignment for assignment in graded if assignment in sources]:
             return open_class(course, known[-1], without_submissions=True)
-    raise NotGradedError(
+    raise InputError(
         f"no assignment in {printable(str(course))} has grades yet. Run `autograder grade ASSIGNMENT` first"
     )

@@ -50,7 +50,7 @@ def blocks_of(notebooks: Sequence[Path], kept: Path | None) -> list[list[Block]]
         kept: the folder of the cache, which is created if it is missing; None for no cache.
 
     Raises:
-        NotebookError, RecordingFailedError: see `record_notebook`.
+        NotebookError, UnfinishedError: see `record_notebook`.
     """
     known = {path: _read_blocks(kept, path) for path in notebooks}
     # The largest first, so that no core waits for a long one at the end.
@@ -110,25 +110,21 @@ MARKER_CONTENT = b'{"made by": "autograder book"}'
 """The contents of this file; other programs use a `book.json` too."""
 
 
-class BookFolderError(InputError):
-    """The book cannot be written here; the message gives the reason."""
-
-
 def check_output_folder(folder: Path) -> None:
     """Check that a book can be written to a folder, before anything is recorded.
 
     Raises:
-        BookFolderError: the folder contains files that are not a book, or cannot be written.
+        InputError: the folder contains files that are not a book, or cannot be written.
     """
     shown = printable(str(folder))
     try:
         if folder.exists() and not folder.is_dir():
-            raise BookFolderError.of(
+            raise InputError.of(
                 "book.is_a_file|{shown} is a file, but a book is written to a folder. Name a folder with --out.",
                 shown=shown,
             )
         if folder.exists() and any(folder.iterdir()) and not _is_book(folder):
-            raise BookFolderError.of(
+            raise InputError.of(
                 "book.other_files|{shown} contains files that are not part of a book, and is left unchanged. Name a "
                 "new folder with --out.",
                 shown=shown,
@@ -137,7 +133,7 @@ def check_output_folder(folder: Path) -> None:
         above = next(parent for parent in _place(folder).parents if parent.exists())
         tempfile.TemporaryDirectory(dir=above).cleanup()
     except OSError as error:
-        raise BookFolderError.of(
+        raise InputError.of(
             "book.not_writable|The book cannot be written to {shown}: {reason}. Name another folder with --out.",
             shown=shown,
             reason=error.strerror,
@@ -162,7 +158,7 @@ def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
         files: content by path inside the folder.
 
     Raises:
-        BookFolderError: the folder contains files that are not a book.
+        InputError: the folder contains files that are not a book.
         UnfinishedError: a file cannot be written.
     """
     check_output_folder(folder)
@@ -233,10 +229,6 @@ ON_THE_WEB = re.compile(r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d+)?(/[\w.~%@+/-]*
 """A web address that a terminal prints as one word and to which page names can be appended; it contains no name or password."""
 
 
-class BookAddressError(InputError):
-    """The given address is not one that the book's readers can follow."""
-
-
 def make_book(
     folder: Path,
     language: str = SOURCE,
@@ -258,9 +250,9 @@ def make_book(
 
     Raises:
         LanguageError: the course is not translated into that language.
-        BookAddressError: `address` or `repository` is not a web address.
-        BookFolderError: the folder contains other files.
-        OwnProgramError: a program that was added cannot be shown.
+        InputError: `address` or `repository` is not a web address.
+        InputError: the folder contains other files.
+        InputError: a program that was added cannot be shown.
         UnfinishedError: a lesson cannot be recorded, a link is broken, or the folder cannot be written.
     """
     languages = list(LANGUAGES) if language == ALL else [known_language(language)]
@@ -312,11 +304,11 @@ def require_addresses(address: str, repository: str) -> None:
     """Check that each of the two is a web address or "".
 
     Raises:
-        BookAddressError: one of them is not; the message names its option.
+        InputError: one of them is not; the message names its option.
     """
     for option, given in (("--address", address), ("--repository", repository)):
         if given and not ON_THE_WEB.fullmatch(given):
-            raise BookAddressError.of(
+            raise InputError.of(
                 "book.not_an_address|{given} is not a web address for {option}. Write one such as https://example.org/course.",
                 given=repr(given),
                 option=option,

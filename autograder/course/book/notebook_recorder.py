@@ -157,7 +157,7 @@ def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTa
         stub: the stub, which contains the lines as comments.
 
     Raises:
-        RecordingFailedError: no order passes, so the lesson has to be corrected.
+        UnfinishedError: no order passes, so the lesson has to be corrected.
     """
     if not commented_lines(stub):
         return None
@@ -167,7 +167,7 @@ def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTa
     tried = [recorded for order in orders[:MOST_ORDERS] if (recorded := _try_order(shell, program, order, check))]
     shell.run(stub)
     if not any(order.passes for order in tried):
-        raise RecordingFailedError(
+        raise UnfinishedError(
             f"{exercise}: its check failed for every order of its lines that was tried (at most {MOST_ORDERS}). Correct the lesson."
         )
     return PlayTable(program, tuple(tried))
@@ -204,10 +204,6 @@ FOREIGN_FRAME = re.compile(r'^ +File "(?!<ipython-input)[^"]*", line .*\n(?: {4,
 """The lines of a traceback about this machine's own files rather than a cell."""
 
 
-class RecordingFailedError(UnfinishedError):
-    """A cell of a lesson raised an unexpected error; the message names the cell."""
-
-
 def record_notebook(path: Path) -> list[Block]:
     """Return a notebook's blocks in order, in the current language.
 
@@ -215,7 +211,7 @@ def record_notebook(path: Path) -> list[Block]:
 
     Raises:
         NotebookError: the file is not a notebook.
-        RecordingFailedError: a cell raises without the tag for it, or no answer to a question passes.
+        UnfinishedError: a cell raises without the tag for it, or no answer to a question passes.
     """
     os.environ["NBGRADER_EXECUTION"] = "book"  # do not record progress
     shell = start_shell()
@@ -288,9 +284,7 @@ def _record_question(shell: BookShell, question: Question, hint: str) -> Questio
     choices, shown = zip(*(_answer(shell, name, answer, check) for answer in answers), strict=True)
     right = [result for choice, result in zip(choices, shown, strict=True) if choice.is_right]
     if not right or not right[0].recordings:
-        raise RecordingFailedError(
-            f"{name}: no answer passes its check, so there is nothing to show. Repair the lesson."
-        )
+        raise UnfinishedError(f"{name}: no answer passes its check, so there is nothing to show. Repair the lesson.")
     return QuestionBlock(
         id=name,
         kind=KINDS[decorator],
@@ -318,7 +312,7 @@ def _answer(shell: BookShell, name: str, answer: Any, check: str) -> tuple[Choic
     shell.run(f"{name} = {answer!r}")
     result = shell.run(check)
     if result.error is not None and not isinstance(result.error, Unsolved):
-        raise RecordingFailedError(
+        raise UnfinishedError(
             f"{name}: its check ends in {type(result.error).__name__}: {result.error}. Repair the lesson."
         )
     said = result.printed if result.error is None or getattr(result.error, "printed", False) else str(result.error)
@@ -347,7 +341,7 @@ def _record_code(shell: BookShell, cell: Any, lesson: str) -> CodeBlock:
     printed = result.printed
     if result.error is not None:
         if "raises-exception" not in cell.metadata.get("tags", []) and not isinstance(result.error, NotAttempted):
-            raise RecordingFailedError(
+            raise UnfinishedError(
                 f"{lesson}, cell {cell.id}: {type(result.error).__name__}: {result.error}. Repair the lesson."
             )
         printed += f"{type(result.error).__name__}: {result.error}"

@@ -26,20 +26,16 @@ SECONDS = 60.0
 """The time limit for all runs of one program together, in seconds."""
 
 
-class OwnProgramError(InputError):
-    """The file cannot be shown in the book; the message gives the reason."""
-
-
 def own_questions(files: Sequence[Path]) -> list[QuestionBlock]:
     """Return a question for each file.
 
     Raises:
-        OwnProgramError: see `own_question`; or two files have the same name.
+        InputError: see `own_question`; or two files have the same name.
     """
     # File systems and servers may ignore case.
     twice = [name for name, times in Counter(_name(file).casefold() for file in files).items() if times > 1]
     if twice:
-        raise OwnProgramError.of(
+        raise InputError.of(
             "book.same_name|Two programs are called {name}, which is their address in the book. Rename one of them.",
             name=twice[0],
         )
@@ -62,14 +58,14 @@ def own_question(path: Path) -> QuestionBlock:
         path: a Python file, a notebook, or a recording as `explain` saves it (`.json`).
 
     Raises:
-        OwnProgramError: the file cannot be read, run or drawn, was recorded by a newer release, exceeds the time limit,
+        InputError: the file cannot be read, run or drawn, was recorded by a newer release, exceeds the time limit,
             ends Python itself, or does not contain a statement to run.
     """
     if os.path.exists(path) and not os.path.isfile(path):  # reading a named pipe could block forever
-        raise OwnProgramError.of("book.no_file|{file} is not a file. Name a program to add.", file=printable(str(path)))
+        raise InputError.of("book.no_file|{file} is not a file. Name a program to add.", file=printable(str(path)))
     recording = _read(path) if path.suffix == ".json" else _record(path)
     if not recording.steps:
-        raise OwnProgramError.of(
+        raise InputError.of(
             "book.no_statement|{file} contains no statement to run. Name a program that has one.",
             file=printable(str(path)),
         )
@@ -102,17 +98,17 @@ def _read(path: Path) -> Recording:
         drawn_mimebundle(recording)
         return recording
     except AutograderError as error:
-        raise OwnProgramError.of(
+        raise InputError.of(
             "book.not_shown|{file} cannot be shown. {problem}", file=printable(str(path)), problem=str(error)
         ) from None
     except OSError as error:
-        raise OwnProgramError.of(
+        raise InputError.of(
             "book.not_read|{file} cannot be read: {reason}. Name a program to add.",
             file=printable(str(path)),
             reason=error.strerror,
         ) from None
     except Exception as error:  # such a recording can break any rule that drawing relies on
-        raise OwnProgramError.of(
+        raise InputError.of(
             "book.damaged|{file} is damaged and cannot be drawn ({reason}). Record the program again.",
             file=printable(str(path)),
             reason=type(error).__name__,
@@ -127,13 +123,13 @@ def _record(path: Path) -> Recording:
         try:
             code = run_in_fork(lambda: _run(path, written), SECONDS)
         except ProcessTimeoutError:
-            raise OwnProgramError.of(
+            raise InputError.of(
                 "book.still_running|{shown} was still running after {seconds} seconds. Make its run shorter.",
                 shown=shown,
                 seconds=f"{SECONDS:g}",
             ) from None
         except ProcessEndedError as error:
-            raise OwnProgramError.of(
+            raise InputError.of(
                 "book.ended_process|{shown} ended the Python process ({reason}). Remove that call to show the program in the book.",
                 shown=shown,
                 reason=str(error),
@@ -141,7 +137,7 @@ def _record(path: Path) -> Recording:
         answer = written.read_bytes()
     if code:
         message, known = msgspec.json.decode(answer, type=tuple[str, tuple[StoredMessage, ...]])
-        raise OwnProgramError(restored(message, known))
+        raise InputError(restored(message, known))
     return from_json(answer)
 
 

@@ -139,7 +139,7 @@ def hand_out(
     Raises:
         VariantError: there are no differences, a notebook would be replaced without `replace`, or an answer to a variant has
             another verdict than the author declared.
-        ReleaseError: nbgrader rejects the source.
+        UnfinishedError: nbgrader rejects the source.
     """
     changes = read_changes(sources, assignment)
     notebooks = {path.name: read(path) for path in sorted((sources / assignment).glob("*.ipynb"))}
@@ -226,7 +226,7 @@ def release_for_all(assignment: str, sources: Path, config: Config, folder: Path
     The arguments are those of `hand_out`.
 
     Raises:
-        ReleaseError: nbgrader rejects the source.
+        UnfinishedError: nbgrader rejects the source.
     """
     release_assignment(assignment, config, sources, folder)
     for path in (folder / assignment).glob("*.ipynb"):

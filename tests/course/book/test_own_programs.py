@@ -19,7 +19,8 @@ from autograder.course.book.block_pages import share
 from autograder.course.book.lesson_blocks import ExerciseBlock, QuestionBlock
 from autograder.course.book.make_book import make_book
 from autograder.course.book.notebook_recorder import try_arrangements
-from autograder.course.book.own_programs import OwnProgramError, own_question, own_questions
+from autograder.course.book.own_programs import own_question, own_questions
+from autograder.errors import InputError
 from autograder.tape.recording.schema import VERSION, from_json, to_json
 from autograder.view.scene.composition import build_scene
 from tests.course.book.small_course import NAME
@@ -56,9 +57,9 @@ def test_a_recording_is_shown_as_it_is(program):
     again = own_question(program(to_json(recording), "kept.json"))
     assert recording == again.recording
     newer = json.loads(to_json(recording)) | {"version": VERSION + 1}
-    with pytest.raises(OwnProgramError, match=r"newer\.json cannot be shown.*Update autograder"):
+    with pytest.raises(InputError, match=r"newer\.json cannot be shown.*Update autograder"):
         own_question(program(json.dumps(newer), "newer.json"))
-    with pytest.raises(OwnProgramError, match=r"other\.json cannot be shown. This is not a recording: it has no"):
+    with pytest.raises(InputError, match=r"other\.json cannot be shown. This is not a recording: it has no"):
         own_question(program('{"a": 1}', "other.json"))
     assert from_json(to_json(recording)) == recording
 
@@ -67,14 +68,14 @@ def test_a_recording_is_shown_as_it_is(program):
 def test_a_program_that_does_not_end(program, monkeypatch):
     """The program is stopped, and the message suggests a solution."""
     monkeypatch.setattr(own_programs, "SECONDS", 3.0)
-    with pytest.raises(OwnProgramError, match="still running after 3 seconds"):
+    with pytest.raises(InputError, match="still running after 3 seconds"):
         own_question(program("while True:\n    pass\n"))
 
 
 @pytest.mark.thorough
 def test_a_program_that_ends_python(program):
     """The command goes on to its sentence."""
-    with pytest.raises(OwnProgramError, match="ended the Python process"):
+    with pytest.raises(InputError, match="ended the Python process"):
         own_question(program("import os\nos._exit(0)\n"))
 
 
@@ -83,7 +84,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path, name):
     """A named pipe, which may never be written to, and a folder are refused immediately, whatever their names end with."""
     place = tmp_path / name
     place.mkdir() if name.startswith("folder") else os.mkfifo(place)
-    with pytest.raises(OwnProgramError, match="is not a file"):
+    with pytest.raises(InputError, match="is not a file"):
         own_question(place)
 
 
@@ -99,29 +100,29 @@ def test_what_is_no_file_is_not_waited_for(tmp_path, name):
 def test_a_recording_that_contradicts_itself_is_refused(program, harm):
     """Each field has the right type, but refers to something missing: one sentence is printed before any page is made."""
     whole = json.loads((RECORDINGS / "silently_wrong.json").read_text("utf-8"))
-    with pytest.raises(OwnProgramError, match="is damaged and cannot be drawn"):
+    with pytest.raises(InputError, match="is damaged and cannot be drawn"):
         own_question(program(json.dumps(whole | harm), "kept.json"))
 
 
 def test_a_program_without_a_statement_is_refused(program):
     """Such a program cannot be predicted, and does not have a step to show."""
     for text in ("", "# later\n"):
-        with pytest.raises(OwnProgramError, match=r"mine.py contains no statement to run. Name a program"):
+        with pytest.raises(InputError, match=r"mine.py contains no statement to run. Name a program"):
             own_question(program(text))
 
 
 def test_two_names_of_one_address_are_refused(program):
     """Names that differ in case or in signs alone would be one file in the book."""
     for first, second in (("a-b.json", "a_b.json"), ("Mine.json", "mine.json")):
-        with pytest.raises(OwnProgramError, match="Two programs are called"):
+        with pytest.raises(InputError, match="Two programs are called"):
             own_questions([program("{}", first), program("{}", second)])
 
 
 def test_nothing_is_written_for_a_bad_file(tmp_path, program):
     """A file that is not there, or two of one name, leave no folder behind."""
-    with pytest.raises(OwnProgramError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot be read"):
         make_book(tmp_path / "book", added=[tmp_path / "absent.json"])
-    with pytest.raises(OwnProgramError, match="Two programs are called mine"):
+    with pytest.raises(InputError, match="Two programs are called mine"):
         own_questions([program(HARMFUL), program(HARMFUL, "mine.json")])
     assert not (tmp_path / "book").exists()
 

@@ -16,8 +16,6 @@ from autograder.course.book.book_site import page_templates
 from autograder.course.book.lesson_blocks import Choice, CodeBlock, ProseBlock, QuestionBlock
 from autograder.course.book.make_book import (
     MARKER_FILE,
-    BookAddressError,
-    BookFolderError,
     broken_links,
     make_book,
     require_addresses,
@@ -25,7 +23,7 @@ from autograder.course.book.make_book import (
     write_book,
 )
 from autograder.course.book.markdown_text import SearchIndex, markdown_html, page_address, verdict_html
-from autograder.errors import UnfinishedError
+from autograder.errors import InputError, UnfinishedError
 from autograder.locale.translations import LanguageError
 from tests.course.book.small_course import NAME, SECRET
 from tests.course.book.unpacking import unpacked
@@ -249,10 +247,10 @@ def test_a_page_shows_code_as_code(book, chinese_book):
 def test_other_people_s_folders_stay_as_they_are(tmp_path):
     """A folder with other files is refused before anything is recorded, and is not changed."""
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(BookFolderError, match="contains files that are not part of a book"):
+    with pytest.raises(InputError, match="contains files that are not part of a book"):
         make_book(tmp_path)
     assert ["thesis.txt"] == [file.name for file in tmp_path.iterdir()]
-    with pytest.raises(BookFolderError, match="is a file"):
+    with pytest.raises(InputError, match="is a file"):
         make_book(tmp_path / "thesis.txt")
 
 
@@ -271,7 +269,7 @@ def test_a_place_that_cannot_be_used_is_named_at_once(tmp_path, given, said):
     (tmp_path / "gitbook").mkdir()
     (tmp_path / "gitbook" / MARKER_FILE).write_text('{"title": "mine"}')
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(BookFolderError, match=said):
+    with pytest.raises(InputError, match=said):
         make_book(tmp_path / given)
     assert before == sorted(tmp_path.rglob("*"))
 
@@ -301,7 +299,7 @@ def test_a_language_that_is_not_there_is_named(tmp_path):
 @pytest.mark.parametrize("option", ["address", "repository"])
 def test_what_is_no_web_address_is_refused_at_once(tmp_path, option, given):
     """In one sentence that names the option, before a folder is made; readers could not follow it."""
-    with pytest.raises(BookAddressError, match=f"is not a web address for --{option}. Write one such as https://"):
+    with pytest.raises(InputError, match=f"is not a web address for --{option}. Write one such as https://"):
         make_book(tmp_path / "new", **{option: given})
     assert not (tmp_path / "new").exists()
 

@@ -10,7 +10,8 @@ import pytest
 
 from autograder.course.book.lesson_blocks import CodeBlock, ExerciseBlock, ProseBlock, QuestionBlock
 from autograder.course.book.make_book import blocks_of
-from autograder.course.book.notebook_recorder import RecordingFailedError, record_notebook, start_shell
+from autograder.course.book.notebook_recorder import record_notebook, start_shell
+from autograder.errors import UnfinishedError
 from tests.course.book.small_course import PROGRAM, SLOPE, small_notebook
 
 
@@ -82,7 +83,7 @@ def test_a_cell_that_fails_stops_the_book(tmp_path):
     """A lesson that raises unexpectedly is named, and the book is not made."""
     path = tmp_path / "broken.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0", id="divides")]), path)
-    with pytest.raises(RecordingFailedError, match="broken, cell divides: ZeroDivisionError"):
+    with pytest.raises(UnfinishedError, match="broken, cell divides: ZeroDivisionError"):
         record_notebook(path)
 
 

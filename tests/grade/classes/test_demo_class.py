@@ -14,7 +14,7 @@ import pytest
 from autograder import cli
 from autograder.classroom.demo_class import ABSENT, COUNT, LESSON, make_demo_class
 from autograder.classroom.similar_report import similar_report
-from autograder.course.new_course import NewCourseError
+from autograder.errors import InputError
 
 HANDED_IN = COUNT - ABSENT
 KEPT = {"s4017": 0.8, "s4036": 0.9}  # two days late, and one; s4005 is within the grace period, s4023 has an extension
@@ -35,7 +35,7 @@ def test_the_class_holds_40_hand_ins_and_no_answers(tmp_path):
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     """One sentence is printed, and nothing is written."""
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(NewCourseError, match="not an empty folder"):
+    with pytest.raises(InputError, match="not an empty folder"):
         make_demo_class(tmp_path)
     assert ["mine.txt"] == [path.name for path in tmp_path.iterdir()]
 
