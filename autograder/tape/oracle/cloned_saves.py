@@ -89,10 +89,8 @@ class ClonedSavesRun(Listener):
         self.trace.after_backward(call)
 
 
-_ON_BUFFERS = {
-    "__set__",
-    *ZEROING,
-}  # the methods behind GRADIENT_GIVEN, and ZEROING; most calls are of other functions
+# The methods behind GRADIENT_GIVEN, and ZEROING. Most calls are of other functions.
+_ON_BUFFERS = {"__set__", *ZEROING}
 
 
 class _Buffers(TorchFunctionMode):
