@@ -275,3 +275,8 @@ class Verdict(msgspec.Struct, frozen=True):
     refusal: str = ""
     named: tuple[NamedLine, ...] = ()
     messages: tuple[StoredMessage, ...] = ()
+
+    @property
+    def error_message(self) -> str:
+        """The message of the error, or "" without an error."""
+        return self.error.message if self.error else ""

@@ -98,9 +98,8 @@ def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
     these groups, changes in the code blocks of the verdict come first.
     """
     proposed = [(rank, candidate) for rank, kind in enumerate(KINDS) for candidate in proposals(kind, program)]
-    error = program.verdict.error
     steps = any("step" in {called(call) for call in calls(statement)} for statement in program.suspects)
-    steps = steps or (error is not None and "second time" in error.message)
+    steps = steps or "second time" in program.verdict.error_message
     spans = [program.source.span(statement) for blamed in blamed_blocks(program) for statement in blamed]
 
     def unlikely(pair: tuple[int, Candidate]) -> tuple[bool, bool]:

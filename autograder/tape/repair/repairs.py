@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from autograder.locale.messages import Message, counted_message
 from autograder.locale.translations import translatable
+from autograder.tape.diagnose.backward_errors import MODIFIED
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope
 from autograder.tape.recording.verdict_types import Fix, Gradient, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
@@ -44,7 +45,7 @@ def ineffective_workarounds(program: BrokenProgram) -> Iterator[str]:
                 line=node.lineno,
                 seen=seen,
             )
-        if called(node) == "backward" and keeps_graph(node) and is_version_error(program.verdict):
+        if called(node) == "backward" and keeps_graph(node) and MODIFIED in program.verdict.error_message:
             yield Message(
                 "cure.retain_graph|Line {line}: retain_graph=True keeps the graph, and does not restore overwritten values: {seen}",
                 line=node.lineno,
@@ -108,11 +109,6 @@ def is_identity(node: ast.expr) -> bool:
 def keeps_graph(call: ast.Call) -> bool:
     """Return whether the call has `retain_graph=True`."""
     return any(one.arg == "retain_graph" and getattr(one.value, "value", None) is True for one in call.keywords)
-
-
-def is_version_error(verdict: Verdict) -> bool:
-    """Return whether backward raised an error because a saved tensor was modified."""
-    return verdict.error is not None and "modified by an inplace operation" in verdict.error.message
 
 
 def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:

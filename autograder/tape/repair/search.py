@@ -104,7 +104,7 @@ class Search:
 
     def meant(self) -> MeantRun:
         """Return the run, not yet started, that computes the intended results."""
-        message = self.verdict.error.message if self.verdict.error else ""
+        message = self.verdict.error_message
         views = "returns multiple views" in message or "created in no_grad mode" in message
         return MeantRun(keeps_graph="second time" in message, takes_views_singly=views)
 
@@ -212,8 +212,7 @@ class Search:
             return None
         keeps = keeps_losses(reference, trial)
         # If no run provides the correct gradients, rely on the description of the kind.
-        message = self.verdict.error.message if self.verdict.error else ""
-        is_known = reference.gradients_known and "Can't detach views" not in message
+        is_known = reference.gradients_known and "Can't detach views" not in self.verdict.error_message
         if keeps and keeps_training(reference, trial) and (is_known or not candidate.changes):
             named = self.changed_names(found.text, trial)
             return replace(found, changes=named, level=1 if named else 0)

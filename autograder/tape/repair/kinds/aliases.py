@@ -133,7 +133,7 @@ def remove_alias(source: EditableSource, node: Any) -> Edit | None:
 
 def keep_attached(program: BrokenProgram) -> Iterator[Candidate]:
     """Remove a `.detach()` or `.data` if the loss does not require grad."""
-    if not program.verdict.error or "does not require grad" not in program.verdict.error.message:
+    if "does not require grad" not in program.verdict.error_message:
         return
     for node in ast.walk(program.source.tree):
         if edit := remove_alias(program.source, node):
@@ -158,7 +158,7 @@ def require_grad_earlier(program: BrokenProgram) -> Iterator[Candidate]:
 
 def detach_for_numpy(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `h.numpy()` with `h.detach().numpy()`, as PyTorch's error message suggests."""
-    if program.verdict.error and "Can't call numpy()" in program.verdict.error.message:
+    if "Can't call numpy()" in program.verdict.error_message:
         for node in ast.walk(program.source.tree):
             if isinstance(node, ast.Call) and called(node) == "numpy" and isinstance(node.func, ast.Attribute):
                 at = program.source.dot(node.func)

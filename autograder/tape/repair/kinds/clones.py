@@ -177,14 +177,13 @@ def separate_views(program: BrokenProgram) -> Iterator[Candidate]:
     PyTorch 2.13 raises an error for an in-place modification of a view that such a function returns, and of a view that
     was taken under `no_grad`.
     """
-    error = program.verdict.error
-    if program.verdict.outcome != "raises-forward" or error is None:
+    if program.verdict.outcome != "raises-forward":
         return
     source = program.source
     for node in nodes_of_type(ast.Call, source.tree):
         if called(node) in MULTI_VIEWS and (single := single_views(source, node)):
             yield from with_header(source, node, (replace(source, node, single),))
-    if "view" in error.message:
+    if "view" in program.verdict.error_message:
         for loop in nodes_of_type(ast.comprehension, source.tree) + nodes_of_type(ast.For, source.tree):
             yield from taken_by_index(source, loop)
     for node in nodes_of_type(ast.Call, source.tree):

@@ -41,8 +41,7 @@ def update_average(program: BrokenProgram) -> Iterator[Candidate]:
 
 def leaf_writes(program: BrokenProgram) -> list[InPlaceWrite]:
     """Return the modifications for which PyTorch raised an error because they modify a leaf, or [] for other errors."""
-    error = program.verdict.error
-    refused = program.verdict.outcome == "raises-forward" and error and "leaf" in error.message
+    refused = program.verdict.outcome == "raises-forward" and "leaf" in program.verdict.error_message
     return program.blamed if refused else []
 
 
@@ -97,24 +96,19 @@ def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
 
 def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
     """Add `retain_graph=True` to a backward call if its graph is used again."""
-    error = program.verdict.error
-    if not error or "second time" not in error.message:
-        return
-    for call in nodes_of_type(ast.Call, program.source.tree):
+    is_used_again = "second time" in program.verdict.error_message
+    for call in nodes_of_type(ast.Call, program.source.tree) if is_used_again else ():
         if called(call) in ("backward", "grad") and isinstance(call.func, ast.Attribute):
             yield Candidate("keep the graph", (with_retain(program.source, call),), may_silence=True)
 
 
 def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `y.backward()` of a non-scalar with `y.sum().backward()`, which equals backward with a gradient of ones."""
-    error = program.verdict.error
-    if error and "only for scalar outputs" in error.message:
-        for call in (
-            call for call in nodes_of_type(ast.Call, program.source.tree) if call.lineno in program.error_lines
-        ):
-            if called(call) == "backward" and isinstance(call.func, ast.Attribute):
-                at = program.source.dot(call.func)
-                yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)
+    lines = program.error_lines if "only for scalar outputs" in program.verdict.error_message else []
+    for call in nodes_of_type(ast.Call, program.source.tree):
+        if call.lineno in lines and called(call) == "backward" and isinstance(call.func, ast.Attribute):
+            at = program.source.dot(call.func)
+            yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)
 
 
 def with_retain(source: EditableSource, call: ast.Call) -> Edit:

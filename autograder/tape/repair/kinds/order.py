@@ -37,7 +37,8 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
             first = first_of_earlier(block[: block.index(step)])
             if first is not None:
                 between = block[block.index(step) + 1 : block.index(last)]
-                yield from moved_up(program.source, first, [*carried_along(between), last])
+                carried = [one for one in between if clears(one) or isinstance(one, MADE)]
+                yield from moved_up(program.source, first, [*carried, last])
                 yield from filled_apart(program.source, step, last)
 
 
@@ -61,11 +62,6 @@ def clears(statement: ast.stmt) -> bool:
         and isinstance(statement.value, ast.Call)
         and called(statement.value) == "zero_grad"
     )
-
-
-def carried_along(between: list[ast.stmt]) -> list[ast.stmt]:
-    """Return the statements that move with a backward call: assignments and the clearing of gradients directly before it."""
-    return [statement for statement in between if clears(statement) or isinstance(statement, MADE)]
 
 
 def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) -> Iterator[Candidate]:
@@ -262,8 +258,7 @@ def repeat_forward(program: BrokenProgram) -> Iterator[Candidate]:
 
 def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute a loss again for its second backward: directly before it, or at the start of the loop or function."""
-    error = program.verdict.error
-    if not error or "second time" not in error.message:
+    if "second time" not in program.verdict.error_message:
         return
     for last in program.at(program.error_lines):
         for place in [last, *first_statements(program.source, last)]:
