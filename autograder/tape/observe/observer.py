@@ -205,7 +205,7 @@ class Observer(Listener):
         is_long = self.state.steps >= self._always_checked or (
             self._always_checked == ALWAYS_CHECKED and self._functions.counted >= CALLS
         )
-        if is_long and self._is_ignored(name, inputs):
+        if is_long and self._isolated(self.apart.is_ignored, name, inputs):
             return True
         self._resume_tracing()
         self._call_begins(name, inputs)
@@ -217,8 +217,8 @@ class Observer(Listener):
             self.statements.resume(sys._getframe(1))
 
     @isolated_from_program
-    def _is_ignored(self, name: str, inputs: list[torch.Tensor]) -> bool:
-        return self.apart.is_ignored(name, inputs)
+    def _isolated(self, method: Callable[..., Any], *args: Any) -> Any:
+        return method(*args)
 
     @isolated_from_program
     def _call_begins(self, name: str, inputs: list[torch.Tensor]) -> None:
@@ -350,11 +350,7 @@ class Observer(Listener):
 
     def _function_left(self, active_call: ActiveCall) -> None:
         if self.variables.is_innermost(active_call):
-            self._forget_innermost()
-
-    @isolated_from_program
-    def _forget_innermost(self) -> None:
-        self.variables.forget_innermost()
+            self._isolated(self.variables.forget_innermost)
 
     def before_backward(self, call: Backward) -> None:
         """Check the saved tensors that backward will use."""
@@ -367,7 +363,7 @@ class Observer(Listener):
         """Record the effects of backward, or start to observe if the recorded part of the run begins here."""
         self._resume_tracing()
         if not self._only_counts:
-            self._backward_ended(call)
+            self._isolated(self.backwards.end, call)
             return
         self.state.skip_call()
         if self.state.calls == self._first:
@@ -378,10 +374,6 @@ class Observer(Listener):
     def _backward_begins(self, call: Backward) -> None:
         self.apart.note_writes(self.writes)
         self.backwards.begin(call)
-
-    @isolated_from_program
-    def _backward_ended(self, call: Backward) -> None:
-        self.backwards.end(call)
 
     def _optimizer_steps(self, optimizer: torch.optim.Optimizer) -> None:
         if not self._only_counts:
