@@ -70,14 +70,12 @@ def freeze(
         saved=tuple(save.record() for save in state.graph.saves if save.record_id is not None),
         backward=trace,
         verdict=verdict,
-        lost=tuple(_lost_history(cut, state) for cut in state.flow.cuts.values() if _loses(cut)),
+        # A comparison whose result was only read blocks no gradient.
+        lost=tuple(
+            _lost_history(cut, state) for cut in state.flow.cuts.values() if cut.joined or cut.how in (*NAMES, NO_GRAD)
+        ),
         unlisted=state.skipped or msgspec.UNSET,
     )
-
-
-def _loses(cut: Cut) -> bool:
-    """Return whether a line may block a gradient. A comparison whose result was only read does not."""
-    return bool(cut.joined) or cut.how in (*NAMES, NO_GRAD)
 
 
 def _lost_history(cut: Cut, state: RunState) -> schema.LostHistory:

@@ -73,16 +73,12 @@ class CompiledEvidence(Evidence):
         tiny = all(isinstance(one, torch.Tensor) and not (one.abs() > self.noise).any() for one in (got, true))
         return not tiny and super().differs(got, true)
 
-    @property
-    def lost_the_check(self) -> bool:
-        """Whether backward raises an error in eager mode but not compiled."""
-        return self.runs.plain.error is None and self.eager.outcome == "raises-backward"
-
 
 def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
     """Yield notes on the effects of compilation. The outcome is the compiled program's, but lines are the eager run's."""
     error = evidence.eager.runs.plain.problem
-    if evidence.lost_the_check and error is not None:
+    lost_the_check = evidence.runs.plain.error is None and evidence.eager.outcome == "raises-backward"
+    if lost_the_check and error is not None:
         yield _what_was_lost(evidence)
         yield Message(
             "compiled.eager_raises|Run eagerly, backward raises {error} in {place}: {message}.",

@@ -71,7 +71,9 @@ def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm
         saves = sorted((one for one in saves if one.call == state.calls - 1), key=lambda one: one.node.id not in raised)
     for save in saves:
         if save.stale == stale and (stale or save.used) and (writes := writes_into(state, save)):
-            yield harm_to(state, save, writes, changed=save.changed or is_unreadable(save))
+            # On the device `meta`, values cannot be read, so they may have changed.
+            is_unreadable = save.memory.size == 0 and save.tensor is not None
+            yield harm_to(state, save, writes, changed=save.changed or is_unreadable)
 
 
 def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
@@ -83,11 +85,6 @@ def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
         if counted or (save in write.harmed if write.swapped else touched and save.changed):
             found.append(write)
     return found
-
-
-def is_unreadable(save: TrackedSave) -> bool:
-    """Return whether a saved tensor's values cannot be read here (on the device `meta`), so that they may have changed."""
-    return save.memory.size == 0 and save.tensor is not None
 
 
 def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, changed: bool) -> Harm:

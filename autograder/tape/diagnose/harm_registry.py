@@ -205,10 +205,11 @@ def find_harms(evidence: Evidence) -> tuple[Harm, ...]:
     """Return the modifications that explain the outcome, starting with the cause of an error, or () if no modification explains it."""
     for row in HARM_KINDS:
         kinds = [kind for kind in row if evidence.outcome in kind.outcomes]
-        if found := [_labelled(harm, kind) for kind in kinds for harm in kind.find(evidence)]:
+        found = [
+            structs.replace(harm, kind=kind.name, explanation=kind.sentence)
+            for kind in kinds
+            for harm in kind.find(evidence)
+        ]
+        if found:
             return tuple(dict.fromkeys(found))
     return ()
-
-
-def _labelled(harm: Harm, kind: HarmKind) -> Harm:
-    return structs.replace(harm, kind=kind.name, explanation=kind.sentence)

@@ -143,12 +143,12 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
     if plain.error is not None and evidence.true.returned:
         return {key: _compared(None, value) for key, value in evidence.true.returned.items()}
     call, unchecked = _decisive(evidence), _below_unchecked(evidence)
-    order = {target: place for place, target in enumerate(_in_order_of_appearance(evidence))}
+    appeared = {index: tensor.id for index, tensor in tracked_targets(evidence).items() if tensor}
     rows = {_target_of(evidence, row, call): (name, len(row.targets)) for name, row in _rows(evidence).items()}
     pairs = {index: _pair(evidence, call, index) for index in rows}
     largest = max((length(true) for _, true, _ in pairs.values()), default=0.0)
     shown = {}
-    for index in sorted(rows, key=order.__getitem__):
+    for index in sorted(rows, key=lambda target: (appeared.get(target, 1 << 60), target)):
         got, true, place = pairs[index]
         is_checked = is_known or not (call is None or call >= len(evidence.true.calls) - 1)
         true = true if is_checked and index not in unchecked else None
@@ -202,12 +202,6 @@ def _compared(got: object, true: object, ran: object = None, largest: float = 0.
     listed, right = nested_pair(got, true)
     unlisted = got.numel() if isinstance(got, torch.Tensor) and listed is None else 0
     return Gradient(listed, right, unlisted, distance(got, true, largest), nested(ran))
-
-
-def _in_order_of_appearance(evidence: Evidence) -> list[int]:
-    """Return the indices of the targets, in the order in which the program created the tensors."""
-    known = {index: tensor.id for index, tensor in tracked_targets(evidence).items() if tensor}
-    return sorted(range(len(evidence.got.targets)), key=lambda index: known.get(index, 1 << 60))
 
 
 def _decisive(evidence: Evidence) -> int | None:

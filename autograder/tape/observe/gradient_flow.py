@@ -247,7 +247,7 @@ class GradientFlow:
         self.optimized |= {tracked.id: tracked for _, tracked in parameters}
         self.optimizer_at = self.optimizer_at or here
         self.updated_at |= {tracked.id: here for _, tracked in parameters}
-        objects = self.steps.filled_objects()
+        objects = {id(leaf.ref()) for leaf in self.steps.filled.values()}  # `p.data = …` does not change the object
         filled = [(tensor, tracked) for tensor, tracked in parameters if id(tensor) in objects]
         if filled and all(is_empty(tensor.grad) for tensor, _ in filled):
             self.cleared.append((here, [tracked for _, tracked in filled]))

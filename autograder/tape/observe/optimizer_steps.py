@@ -111,10 +111,6 @@ class OptimizerSteps:
                 self.filled[tracked.id] = tracked
                 self._filled_before.setdefault(tracked.id, set()).add(len(self.calls))
 
-    def filled_objects(self) -> set[int]:
-        """Return the `id`s of the leaves with a gradient that no step has used; `p.data = …` does not change it."""
-        return {id(target.ref()) for target in self.filled.values()}
-
     def step(
         self,
         optimizer: torch.optim.Optimizer,

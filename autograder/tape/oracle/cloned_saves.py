@@ -61,7 +61,7 @@ class ClonedSavesRun(Listener):
             stack.enter_context(clone_on_save())
             stack.enter_context(replaced_hooks(_packing_copies))
             # Each saved tensor already has the hooks of this run, and PyTorch allows only one pair.
-            stack.enter_context(replaced(torch.autograd.SavedTensor, "register_hooks", _ignored))
+            stack.enter_context(replaced(torch.autograd.SavedTensor, "register_hooks", lambda *_: None))
             stack.enter_context(replaced_apply(self._with_copies))
             stack.enter_context(replaced(torch.Tensor, "register_hook", _register_with_copy))
             stack.enter_context(self.buffers)
@@ -213,7 +213,3 @@ def _packing_copies(pack: Any, unpack: Any) -> Any:
     if is_checkpoint(unpack):  # a checkpoint recomputes tensors instead of saving them
         return copy_of, lambda tensor: tensor
     return lambda tensor: pack(copy_of(tensor)), unpack
-
-
-def _ignored(*_args: Any, **_kwargs: Any) -> Any:
-    return None

@@ -293,12 +293,9 @@ def as_fix(before: str, after: str, kind: str) -> Fix:
     if first in (len(old) - last, len(new) - last):
         first, last = (first, last - 1) if last else (first - 1, last)
     was, now = old[first : len(old) - last], new[first : len(new) - last]
-    depth = len(_shared_indent([*was, *now])) if any(line.strip() for line in was) else 0
+    indents = [line[: len(line) - len(line.lstrip())] for line in (*was, *now) if line.strip()]
+    depth = len(os.path.commonprefix(indents)) if any(line.strip() for line in was) else 0
     return Fix(kind, first + 1, _dedented(was, depth), _dedented(now, depth), True)
-
-
-def _shared_indent(lines: list[str]) -> str:
-    return os.path.commonprefix([line[: len(line) - len(line.lstrip())] for line in lines if line.strip()])
 
 
 def _dedented(lines: list[str], depth: int) -> str:

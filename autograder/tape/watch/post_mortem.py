@@ -17,8 +17,8 @@ from autograder.tape.diagnose.harm_kind import HarmKind
 from autograder.tape.diagnose.kinds_of_write import COUNTED_WRITE, FOUND_BY_VERSION
 from autograder.tape.internals.entry_points import EXPOSING
 from autograder.tape.internals.mode_stack import sequence_number
-from autograder.tape.internals.tensor_fields import VERSIONS, expected_version, is_freed, version_of
-from autograder.tape.observe.links import hidden_in, kept_by
+from autograder.tape.internals.tensor_fields import VERSIONS, is_freed, version_of
+from autograder.tape.observe.links import hidden_in, kept_by, saved_version
 from autograder.tape.observe.names import find_name
 from autograder.tape.observe.tensors import FOREIGN
 from autograder.tape.observe.writes import written_through
@@ -29,6 +29,7 @@ from autograder.tape.watch.call_listener import UNKNOWN, CallSite, CallSites, No
 
 MOST = 3
 """Maximum number of harms with a sentence. For the others, the note gives only their number."""
+OUTSIDE = "outside the watch (before it began, or in compiled code)"
 
 
 def note_of(harms: tuple[Harm, ...]) -> str:
@@ -55,16 +56,12 @@ def is_silent(harm: Harm) -> bool:
 
 def _sentence(harm: Harm) -> str:
     through = f" through {harm.through}" if harm.through else ""
-    kept = f"{harm.saved_by} kept it at {_where(harm.saved_at)}" if harm.saved_at.line else _outside_watch(harm)
+    site = f"at {_where(harm.saved_at)}" if harm.saved_at.line else OUTSIDE
     if harm.mutated_at:
         write = f"was written{through} at {'; '.join(map(_where, harm.mutated_at))}"
     else:
         write = "was written by code that a watch does not record (another thread, compiled code, NumPy)"
-    return f"{harm.tensor}, which backward needs, {write}. {kept}{_versions(harm)}."
-
-
-def _outside_watch(harm: Harm) -> str:
-    return f"{harm.saved_by} kept it outside the watch (before it began, or in compiled code)"
+    return f"{harm.tensor}, which backward needs, {write}. {harm.saved_by} kept it {site}{_versions(harm)}."
 
 
 def _where(place: Place) -> str:
@@ -286,8 +283,7 @@ class PostMortem:
         For a tensor in a list, it is the version after the first modification since the save, minus one.
         """
         if "[" not in name:
-            expected = expected_version(node, name)
-            return version_of(tensor) if expected is None else expected
+            return saved_version(node, name, tensor)
         versions = [write.version for write in self._writes(tensor, clock) if write.version is not None]
         return versions[0] - 1 if versions else version_of(tensor)
 

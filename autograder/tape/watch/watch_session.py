@@ -76,7 +76,8 @@ class JobWatch(ContextDecorator):
             session.watchers.append(self)
             listener = session.listener()
             if self.bytes:
-                session.check_bytes()
+                for one in session.listeners.values():
+                    one.made = keep_samples
             if listener.absent():
                 listener.listen()
             listener.users += 1
@@ -246,11 +247,6 @@ class WatchSession:
             made = keep_samples if any(watcher.bytes for watcher in self.watchers) else None
             self.listeners[here] = CallListener(self.sites, self.writes, made)
         return self.listeners[here]
-
-    def check_bytes(self) -> None:
-        """Start to store samples of saved tensors."""
-        for listener in self.listeners.values():
-            listener.made = keep_samples
 
     @contextmanager
     def _new_thread(self) -> Iterator[None]:
