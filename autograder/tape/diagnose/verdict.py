@@ -33,7 +33,7 @@ from autograder.tape.diagnose.shown_gradients import (
 )
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
-from autograder.tape.recording.verdict_types import Excerpt, GraphFault, Harm, Place, Verdict, note_on_line
+from autograder.tape.recording.verdict_types import Excerpt, GraphFault, Harm, Verdict, note_on_line
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import is_out_of_time
 
@@ -94,11 +94,11 @@ def verdict_of(evidence: Evidence) -> Verdict:
 
 def _notes_on_warnings(evidence: Evidence) -> Iterator[str]:
     """Yield PyTorch's warnings about gradients, up to the first sentence."""
-    for message, (file, line) in evidence.runs.plain.warned.items():
+    for message, place in evidence.runs.plain.warned.items():
         text = Message(
             "note.pytorch_warned|PyTorch warned here: {message}", message=f"{message.partition('. ')[0].rstrip('.')}."
         )
-        yield note_on_line(Place(file, line, ""), evidence.file, text)
+        yield note_on_line(place, evidence.file, text)
 
 
 def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from traceback import walk_stack
-from types import FrameType
 
 import torch
 
@@ -15,7 +11,6 @@ from autograder.tape.internals.entry_points import around_optimizer_steps
 from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.observe.names import names_in
 from autograder.tape.observe.optimizer_steps import is_empty
-from autograder.tape.observe.statements import place
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.programs.program import Program
@@ -46,9 +41,10 @@ class LeftGradient:
 class LeftGradients:
     """Follows the backward calls whose gradients each leaf contains, in a run of any length."""
 
+    _program: Program
+
     def __init__(self) -> None:
         self.found: dict[Place, LeftGradient] = {}
-        self._program: Program | None = None
         self._calls: list[Place] = []
         self._inside: dict[int, list[int]] = {}  # by id of a leaf, the numbers of the calls that its gradient contains
         self._uses: dict[int, FirstUse] = {}
@@ -60,13 +56,13 @@ class LeftGradients:
 
     def before_backward(self, call: Backward) -> None:
         """Note the leaves to whose gradients a call adds."""
-        if self._program is None or call.returns:
+        if call.returns:
             return
         for leaf in call.targets:
             if leaf.is_leaf:
                 inside = [] if is_empty(leaf.grad) else self._inside.get(id(leaf), [])
                 self._inside[id(leaf)] = [*inside[-KEPT:], len(self._calls)]
-        self._calls.append(self._here())
+        self._calls.append(self._program.here())
 
     def _step(self, optimizer: torch.optim.Optimizer) -> None:
         with mode_paused():
@@ -79,7 +75,7 @@ class LeftGradients:
                     self._add(leaf, first, last)
             new = {call for calls in inside.values() for call in calls} - self._uses.keys()
             if new:
-                self._uses |= dict.fromkeys(new, FirstUse(self._here(), set(inside), len(self._calls)))
+                self._uses |= dict.fromkeys(new, FirstUse(self._program.here(), set(inside), len(self._calls)))
                 self._uses = dict(list(self._uses.items())[-KEPT:])
 
     def _is_left(self, leaf: int, call: int, last: int) -> bool:
@@ -89,21 +85,9 @@ class LeftGradients:
         return is_used and self._calls[call] != self._calls[last]
 
     def _add(self, leaf: int, first: int, last: int) -> None:
-        second, update = self._calls[last], self._here()
+        second, update = self._calls[last], self._program.here()
         left = LeftGradient(self._calls[first], self._uses[first].place, second, update)
         left = self.found.setdefault(second, left)
-        name = names_in(list(self._frames())[::-1]).get(leaf) if left.update == update else None
+        name = names_in(list(self._program.frames())[::-1]).get(leaf) if left.update == update else None
         if name is not None and name not in left.names:
             left.names.append(name)
-
-    def _here(self) -> Place:
-        frame = next(self._frames(), None)
-        if frame is None or self._program is None:
-            return Place("", 0, "")
-        return place(self._program, frame.f_code.co_filename, frame.f_lineno)
-
-    def _frames(self) -> Iterator[FrameType]:
-        """Yield the user's frames that are running, innermost first."""
-        for frame, _ in walk_stack(sys._getframe()):
-            if self._program is not None and self._program.owns(frame.f_code.co_filename):
-                yield frame

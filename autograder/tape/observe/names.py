@@ -5,9 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import operator
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from traceback import walk_stack
 from types import CodeType, FrameType
 from typing import Any
 
@@ -15,6 +13,7 @@ import torch
 
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.graph_walk import node_of
+from autograder.tape.run.programs.program import Program
 
 CHAIN = 4  # maximum number of operations between a leaf without a name and the tensor after which it is named
 
@@ -115,10 +114,10 @@ def find_name(
 
 
 class LeafNames:
-    """Expressions for the targets of each backward call of a run. `owns` returns whether a file belongs to the user."""
+    """Expressions for the targets of each backward call of a run."""
 
-    def __init__(self, owns: Callable[[str], bool]):
-        self.owns = owns
+    def __init__(self, program: Program):
+        self._program = program
         self._known: set[int] = set()
 
     def note(self, call: Backward) -> None:
@@ -126,11 +125,9 @@ class LeafNames:
         new = {number for number in call.numbers if number not in self._known}
         if new:
             self._known |= new
-            call.names = {number: name for number, name in names_in(self._frames()).items() if number in new}
-
-    def _frames(self) -> list[FrameType]:
-        """Return the user's frames that are running, outermost first."""
-        return [frame for frame, _ in walk_stack(sys._getframe()) if self.owns(frame.f_code.co_filename)][::-1]
+            call.names = {
+                number: name for number, name in names_in(list(self._program.frames())[::-1]).items() if number in new
+            }
 
 
 def names_in(frames: list[FrameType]) -> dict[int, str]:

@@ -144,7 +144,7 @@ class Statements:
         frame = self.frame
         if frame is None:
             return Place(self.program.file, 1, "")
-        return place(self.program, frame.f_code.co_filename, frame.f_lineno)
+        return self.program.place(frame.f_code.co_filename, frame.f_lineno)
 
     @property
     def frame(self) -> FrameType | None:
@@ -164,7 +164,7 @@ class Statements:
     def place_of(self, active_call: ActiveCall) -> Place:
         """Return the first line of the current statement of an active call."""
         frame = active_call.frame
-        return place(self.program, active_call.file, active_call.line or frame.f_lineno or frame.f_code.co_firstlineno)
+        return self.program.place(active_call.file, active_call.line or frame.f_lineno or frame.f_code.co_firstlineno)
 
     @property
     def files(self) -> list[str]:
@@ -238,8 +238,3 @@ class Statements:
             stack.pop()
             self.left(top)
         return self._local
-
-
-def place(program: Program, filename: str, line: int) -> Place:
-    """Return a line of the user with the file name of the report."""
-    return Place(program.shown(filename), line, linecache.getline(filename, line).strip())

@@ -17,7 +17,7 @@ from autograder.tape.observe.links import Links
 from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import bindings
 from autograder.tape.observe.state import RunState
-from autograder.tape.observe.statements import ActiveCall, place
+from autograder.tape.observe.statements import ActiveCall
 from autograder.tape.observe.tensors import FOREIGN, TrackedTensor
 from autograder.tape.observe.untracked import is_custom_forward
 from autograder.tape.observe.writes import Writes, written_through
@@ -198,7 +198,7 @@ class LinesApart:
         used, self._used, state = self._used, {}, self.state
         self._apart.clear()
         for memory, line in used.items():
-            state.thread.place = here = place(state.statements.program, *line)
+            state.thread.place = here = state.statements.program.place(*line)
             for tracked in state.tensors.at(memory):
                 tensor = tracked.ref()
                 if tensor is not None:

@@ -183,7 +183,7 @@ def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Ru
     left, seconds = current_budget().left, runner.seconds
 
     def run(most: int | None, *, keeps_leaves: bool = False) -> tuple[ClonedSavesRun, Run]:
-        listener = ClonedSavesRun(LeafNames(runner.program.owns), keeps_leaves=keeps_leaves)
+        listener = ClonedSavesRun(LeafNames(runner.program), keeps_leaves=keeps_leaves)
         limited = replace(runner, seconds=min(seconds, SECOND * left), calls=most)
         meant = limited.run_again(listener, patience=min(seconds, left))
         if plain.is_truncated and len(meant.calls) == len(plain.calls) and not meant.in_backward:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -208,7 +207,7 @@ class _Noting(CallMode, Listener):
         call = None
         if noted is not None and len(noted) < CALLS:
             copies = {name: in_double(value) for name, value in kwargs.items()}
-            call = _OperationCall(func, tuple(in_double(argument) for argument in args), copies, self._place())
+            call = _OperationCall(func, tuple(in_double(argument) for argument in args), copies, self.program.here())
         result = func(*args, **kwargs)
         if call is not None and noted is not None and any(tensor.requires_grad for tensor in tensors(result)):
             noted.append(call)
@@ -219,12 +218,6 @@ class _Noting(CallMode, Listener):
         small = sum(value.numel() for value in given) <= LARGEST and not any(value.is_complex() for value in given)
         is_recorded = torch.is_grad_enabled() and any(value.requires_grad for value in given)
         return bool(function_name(func)) and small and is_recorded
-
-    def _place(self) -> Place:
-        frame = sys._getframe(1)
-        while frame is not None and not self.program.owns(frame.f_code.co_filename):
-            frame = frame.f_back  # type: ignore[assignment]
-        return Place(self.program.shown(frame.f_code.co_filename), frame.f_lineno, "") if frame else Place("", 0, "")
 
 
 def wrong_operations(runner: Runner) -> list[tuple[str, Place]]:

@@ -133,7 +133,7 @@ class Run:
         has_diverged: whether calls were left out because they started from other parameters than those of the plain run.
         took: duration in seconds.
         children: the processes that it started.
-        warned: PyTorch's warnings about gradients, each with the file and the line of the user's code.
+        warned: PyTorch's warnings about gradients, each with the line of the user's code.
     """
 
     calls: list[Backward] = field(default_factory=list)
@@ -151,7 +151,7 @@ class Run:
     has_diverged: bool = False
     took: float = 0.0
     children: Children = Children()
-    warned: dict[str, tuple[str, int]] = field(default_factory=dict)
+    warned: dict[str, Place] = field(default_factory=dict)
 
     @property
     def at(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import mmap
 import re
-import sys
 import time
 import traceback
 import warnings
@@ -21,6 +20,7 @@ from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
 from autograder.tape.internals.mode_stack import compiled_calls, eager_calls, is_compiler_file, is_compiling
 from autograder.tape.internals.tensor_fields import mode_paused
+from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.child_processes import process_groups_kept, track_child_processes
 from autograder.tape.run.engine import Backward, LastCall, Listener, summed, watched
@@ -167,18 +167,17 @@ class Runner:
 
 
 @contextmanager
-def _gradient_warnings(program: Program) -> Iterator[dict[str, tuple[str, int]]]:
+def _gradient_warnings(program: Program) -> Iterator[dict[str, Place]]:
     """Yield the warnings about gradients that the block raises, each with the user's line that raised it first."""
-    warned: dict[str, tuple[str, int]] = {}
+    warned: dict[str, Place] = {}
 
     def note(message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None) -> None:
         if not re.match(GRADIENTS, str(message)):
             return  # a library of the program may show all warnings
-        frames = (frame for frame, _ in traceback.walk_stack(sys._getframe(1)))
-        frame = next((frame for frame in frames if program.owns(frame.f_code.co_filename)), None)
-        if frame is not None and len(warned) < WARNINGS:
+        place = program.here()
+        if place.line and len(warned) < WARNINGS:
             text = str(message).partition(" (Triggered internally")[0]
-            warned.setdefault(" ".join(text.split()), (program.shown(frame.f_code.co_filename), frame.f_lineno))
+            warned.setdefault(" ".join(text.split()), place)
 
     with warnings.catch_warnings():
         warnings.filterwarnings("always", message=GRADIENTS)

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from traceback import walk_stack
 from types import MappingProxyType
 from typing import Any
 
 from autograder.errors import message_of
 from autograder.locale.messages import Message
+from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, packaged_name, place_in_package
 from autograder.tape.run.programs.scratch_folder import ScratchFolder
 from autograder.tape.run.programs.source_text import ProgramError, code_of, compiled, is_own_file, read_source
@@ -204,6 +206,18 @@ class Program:
             filename = filename.removeprefix(self.scratch.root)
         relative = os.path.relpath(filename, self.folder)
         return os.path.normpath(filename) if relative.startswith("..") else relative
+
+    def place(self, filename: str, line: int) -> Place:
+        """Return a line of the user with the file name of the report."""
+        return Place(self.shown(filename), line, linecache.getline(filename, line).strip())
+
+    def frames(self) -> Iterator[types.FrameType]:
+        """Yield the user's frames that are running in this thread, innermost first."""
+        return (frame for frame, _ in walk_stack(sys._getframe(1)) if self.owns(frame.f_code.co_filename))
+
+    def here(self) -> Place:
+        """Return the user's line that is running in this thread, or line 0 if there is none."""
+        return next((self.place(frame.f_code.co_filename, frame.f_lineno) for frame in self.frames()), Place("", 0, ""))
 
 
 def from_source(
