@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import function_name
@@ -239,20 +240,16 @@ def _is_wrong(call: _OperationCall) -> bool:
 
     def alone(*values: Tensor) -> Any:
         new = dict(zip(map(id, varied), values, strict=True))
+
+        def copied(tensor: Tensor) -> Tensor:
+            return new.get(id(tensor), tensor).clone()
+
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(0)
-            return call.function(*_with(call.arguments, new), **_with(call.keywords, new))
+            arguments, keywords = tree_map_only(Tensor, copied, (call.arguments, call.keywords))
+            return call.function(*arguments, **keywords)
 
     return examine(alone, varied).answer == "wrong"
-
-
-def _with(value: Any, new: dict[int, Tensor]) -> Any:
-    """Return the arguments with the tensors of `new` in place of the varied ones, and copies of the others."""
-    if isinstance(value, Tensor):
-        return new[id(value)].clone() if id(value) in new else value.clone()
-    if type(value) in (list, tuple):
-        return type(value)(_with(part, new) for part in value)
-    return {name: _with(part, new) for name, part in value.items()} if type(value) is dict else value
 
 
 STEP = 1e-6  # along a direction of norm 1 in float64: truncation and rounding errors are about 1e-10 of the loss each
