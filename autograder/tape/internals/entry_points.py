@@ -76,8 +76,7 @@ def close_checkpoints(error: BaseException | None) -> None:
         error = error.__context__
 
 
-@contextmanager
-def replaced_apply(replacement: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+def replaced_apply(replacement: Callable[[Callable[..., Any]], Callable[..., Any]]) -> AbstractContextManager[Any]:
     """Make `F.apply(*args)` of each custom Function F call `replacement(original)(F, *args)` in the block.
 
     `Function.apply` is a class method written in Python up to 2.14 and a built-in one in 2.15; both bind with
@@ -88,14 +87,12 @@ def replaced_apply(replacement: Callable[[Callable[..., Any]], Callable[..., Any
     def original(cls: Any, *args: Any, **kwargs: Any) -> Any:
         return raw.__get__(None, cls)(*args, **kwargs)
 
-    with replaced(torch.autograd.Function, "apply", classmethod(replacement(original))):
-        yield
+    return replaced(torch.autograd.Function, "apply", classmethod(replacement(original)))
 
 
-@contextmanager
 def replaced_hooks(
     replacement: Callable[[Callable[..., Any], Callable[..., Any]], tuple[Callable[..., Any], Callable[..., Any]]],
-) -> Iterator[None]:
+) -> AbstractContextManager[Any]:
     """Make `saved_tensors_hooks(pack, unpack)` and its subclasses set the pair that `replacement(pack, unpack)` returns.
 
     `__enter__` pushes the pair on PyTorch's stack, `__exit__` pops the topmost pair (2.6 to 2.15).
@@ -105,8 +102,7 @@ def replaced_hooks(
     def entered(hooks: Any) -> Any:
         return enter(Hooks(*replacement(hooks.pack_hook, hooks.unpack_hook)))
 
-    with replaced(Hooks, "__enter__", entered):
-        yield
+    return replaced(Hooks, "__enter__", entered)
 
 
 @contextmanager
@@ -133,8 +129,7 @@ def without_hooks() -> Iterator[None]:
         torch._C._autograd._push_saved_tensors_default_hooks(*hooks)
 
 
-@contextmanager
-def around_transforms(around: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
+def around_transforms(around: Callable[[], AbstractContextManager[Any]]) -> AbstractContextManager[Any]:
     """Run functions that `torch.func` transforms (`grad`, `vjp`, `jacrev`, `vmap`) in a context that `around()` creates.
 
     These transforms disable saved-tensor hooks with `disable_saved_tensors_hooks`, which raises an error if hooks are
@@ -147,15 +142,12 @@ def around_transforms(around: Callable[[], AbstractContextManager[Any]]) -> Iter
         with around(), forbid(message):
             yield
 
-    with replaced(torch.autograd.graph, "disable_saved_tensors_hooks", forbidden):
-        yield
+    return replaced(torch.autograd.graph, "disable_saved_tensors_hooks", forbidden)
 
 
-@contextmanager
-def replaced_set(replacement: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+def replaced_set(replacement: Callable[[Callable[..., Any]], Callable[..., Any]]) -> AbstractContextManager[Any]:
     """Make `tensor.set_(...)` call `replacement(original)`. No function mode receives this in-place operation (2.13)."""
-    with replaced(torch.Tensor, "set_", replacement(torch.Tensor.set_)):
-        yield
+    return replaced(torch.Tensor, "set_", replacement(torch.Tensor.set_))
 
 
 # These functions expose memory that can then be modified without a function call or a version counter.
@@ -215,8 +207,7 @@ def around_optimizer_steps(
             handle.remove()
 
 
-@contextmanager
-def around_zero_grad(around: Callable[[Callable[[], None]], None]) -> Iterator[None]:
+def around_zero_grad(around: Callable[[Callable[[], None]], None]) -> AbstractContextManager[Any]:
     """Replace an optimizer's `zero_grad()` with `around(call)` in the block, unless it writes zeros to the gradients."""
     original = torch.optim.Optimizer.zero_grad
 
@@ -227,5 +218,4 @@ def around_zero_grad(around: Callable[[Callable[[], None]], None]) -> Iterator[N
         else:
             original(optimizer, set_to_none)
 
-    with replaced(torch.optim.Optimizer, "zero_grad", zero_grad):
-        yield
+    return replaced(torch.optim.Optimizer, "zero_grad", zero_grad)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Any
 
@@ -111,8 +111,7 @@ class Functions(CallMode):
         finally:
             self._handling -= 1
 
-    @contextmanager
-    def recorded_calls(self) -> Iterator[None]:
+    def recorded_calls(self) -> AbstractContextManager[Any]:
         """Also report `Tensor.set_`, an in-place function that no function mode receives (PyTorch 2.13)."""
         original = torch.Tensor.set_
 
@@ -120,5 +119,4 @@ class Functions(CallMode):
         def recorded(*args: Any, **kwargs: Any) -> Any:
             return self.__torch_function__(original, (), args, kwargs)
 
-        with replaced(torch.Tensor, "set_", recorded):
-            yield
+        return replaced(torch.Tensor, "set_", recorded)
