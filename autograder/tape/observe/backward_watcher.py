@@ -129,9 +129,9 @@ class BackwardWatcher:
     def begin(self, call: Backward) -> None:
         """Check the saved tensors that backward will use. At this point an overwritten tensor does harm."""
         state = self.state
-        for root in call.roots:
-            if isinstance(root, torch.Tensor):
-                self.links.link(self.links.track(root), root)
+        tracked = [self.links.track(root) for root in call.roots if isinstance(root, torch.Tensor)]
+        for root in tracked:
+            self.links.link(root, root.ref())
         nodes = nodes_below(call.roots, call.asked)
         visited = state.thread.visited = [state.graph.of[node] for node in nodes if node in state.graph.of]
         saves = [save for node in visited for save in node.saves if not save.freed]
@@ -142,20 +142,12 @@ class BackwardWatcher:
             self._consume(saved)
         roots = [state.graph.of.get(node_of(root)) for root in call.roots]
         state.thread.step.forecast = forecast(roots, rooted=True)
-        made = max(
-            (self.links.track(root).step for root in call.roots if isinstance(root, torch.Tensor)), default=state.steps
-        )
-        self._note_flow(call)
+        made = max((root.step for root in tracked), default=state.steps)
+        targets = [self.links.track(target) for target in call.targets]
+        state.flow.backward(call, targets, tracked, state.writes, state.statements.here())
         state.backward_calls.append(BackwardCall.of(state.steps, made, visited, saves, state.shared_since))
         state.visited.append([node.id for node in visited])
         state.thread.engine_depth += 1
-
-    def _note_flow(self, call: Backward) -> None:
-        state = self.state
-        roots = [self.links.track(root) for root in call.roots if isinstance(root, torch.Tensor)]
-        targets = [self.links.track(target) for target in call.targets]
-        nodes = [root.node for root in roots]
-        state.flow.backward(call, targets, roots, nodes, state.writes, self.state.statements.here())
 
     def _consume(self, save: TrackedSave) -> None:
         tensor = save.read()

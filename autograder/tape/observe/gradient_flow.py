@@ -117,7 +117,7 @@ class GradientFlow:
         result: object,
         results: list[Any],
         here: Place,
-        numbers: Iterable[float] = (),
+        numbers: Iterable[float],
     ) -> None:
         """Process a function call.
 
@@ -258,13 +258,12 @@ class GradientFlow:
         call: Backward,
         targets: list[TrackedTensor],
         roots: list[TrackedTensor],
-        nodes: list[Any],
         writes: list[WriteEvent],
         here: Place,
     ) -> None:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
         asked, cut, of = targets if call.asked else [], self.origin(roots), self._earlier_of(roots)
-        recording = torch.is_grad_enabled()
+        recording, nodes = torch.is_grad_enabled(), [root.node for root in roots]
         if not recording and all(node is None for node in nodes):
             self.steps.go_on_without_recording()
         self.calls.append(StartedBackward(here, roots, nodes, recording, cut, asked, call.creates_graph, of))
