@@ -152,7 +152,6 @@ def _youngest_shared(nodes: list[GraphNode], before: list[set[int]]) -> GraphNod
 MODIFIED = "modified by an inplace operation"  # in PyTorch's message, 2.6 to 2.15
 FREED_GRAPH = FaultKind("graph used again", _graph_used_again)
 
-
 # Parts of PyTorch's messages, 2.6 to 2.15.
 COPIED = "support the deepcopy protocol"
 INFERENCE = ("nference tensor", "InferenceMode")

@@ -17,11 +17,7 @@ from autograder.tape.recording.verdict_types import Place, Problem, line_of
 
 # Compiled functions add in another order, and keep float32 where eager mode rounds intermediate results to bfloat16.
 LOW_PRECISION = (torch.float16, torch.bfloat16)
-
-
 LOW_PRECISION_LIMIT = 5e-2
-
-
 ROUNDING = 1e-5  # relative to the largest gradient
 
 

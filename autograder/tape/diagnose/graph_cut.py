@@ -121,10 +121,7 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)
-
-
 LOST_LEAF = FaultKind("leaf lost", _lost_leaf)
-
 
 _SUM = re.compile("(Add|Sub|Rsub)Backward")
 NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 to 2.15

@@ -346,6 +346,4 @@ CLEARED = FaultKind("gradient cleared before the step", _cleared)
 SPENT = FaultKind("gradient not cleared", _spent)
 LEFT = FaultKind("gradient of another loss", _left)
 NO_EFFECT = FaultKind("step without effect", _without_effect)
-
-
 UNUSED_TARGET = FaultKind("target not in the graph", _unused_target)
