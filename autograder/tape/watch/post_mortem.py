@@ -161,14 +161,15 @@ def saved_expression(site: CallSite, name: str) -> str | None:
     node = call_at(site)
     if name in _MADE:
         return _target(node)
+    operands: list[ast.expr] = []
     if isinstance(node, ast.AugAssign):
-        found: ast.expr | None = {True: node.target}.get(name in _FIRST, node.value if name in _SECOND else None)
+        operands = [node.target, node.value]
     elif isinstance(node, ast.BinOp):
-        found = {True: node.left}.get(name in _FIRST, node.right if name in _SECOND else None)
+        operands = [node.left, node.right]
     elif isinstance(node, ast.Call):
-        found = _operand(node, name)
-    else:
-        return None
+        operands = _operands(node)
+    place = 0 if name in _FIRST else 1 if name in _SECOND else len(operands)
+    found = operands[place] if place < len(operands) else None
     return ast.unparse(found) if isinstance(found, (ast.Name, ast.Attribute, ast.Subscript)) else None
 
 
@@ -181,14 +182,12 @@ def _target(node: ast.AST | None) -> str | None:
     return ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute)) else None
 
 
-def _operand(call: ast.Call, name: str) -> ast.expr | None:
-    operands = list(call.args)
-    if isinstance(call.func, ast.Attribute) and not _is_namespace(call.func.value):
-        if isinstance(call.func.value, ast.Name) and call.func.value.id == "self":
-            return operands[0] if name in _FIRST and len(operands) == 1 else None  # a layer of a module
-        operands.insert(0, call.func.value)
-    place = 0 if name in _FIRST else 1 if name in _SECOND else len(operands)
-    return operands[place] if place < len(operands) else None
+def _operands(call: ast.Call) -> list[ast.expr]:
+    if not isinstance(call.func, ast.Attribute) or _is_namespace(call.func.value):
+        return call.args
+    if isinstance(call.func.value, ast.Name) and call.func.value.id == "self":
+        return call.args if len(call.args) == 1 else []  # a layer of a module
+    return [call.func.value, *call.args]
 
 
 NOWHERE = Place("", 0, "")
