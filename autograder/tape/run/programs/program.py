@@ -88,9 +88,13 @@ def _comes_later(module: types.ModuleType | None, folder: str) -> bool:
 
 
 def run_module(
-    code: types.CodeType, module: types.ModuleType, shown: str, *, guarded: bool, backwards: Callable[[], int]
-) -> None:
-    """Run a module's code. Raise a ProgramError for an ImportError before the first backward and, if `guarded`, for any other error."""
+    code: types.CodeType, module: types.ModuleType, function: str | None, shown: str, backwards: Callable[[], int]
+) -> object:
+    """Run a module's code, and return the result of its function.
+
+    Raise a ProgramError for an ImportError before the first backward and, if a function is given, for any other error
+    of the module's code.
+    """
     try:
         exec(code, module.__dict__)
     except ImportError as error:
@@ -106,7 +110,7 @@ def run_module(
             cure=cure,
         ) from error
     except Exception as error:
-        if not guarded:
+        if function is None:
             raise
         raise ProgramError.of(
             "import.failed|{shown} cannot be imported: {error}: {reason}.",
@@ -114,6 +118,7 @@ def run_module(
             error=type(error).__name__,
             reason=message_of(error),
         ) from error
+    return run_chosen(module, function, shown, backwards)
 
 
 def run_chosen(module: types.ModuleType, function: str | None, shown: str, backwards: Callable[[], int]) -> object:
@@ -238,8 +243,7 @@ def from_source(
         module = types.ModuleType("__main__" if function is None else "program")
         module.__dict__.update(fresh_names(names))
         with importable(module, folders), started.given_to("-c", folders) if started else nullcontext():
-            run_module(code, module, file, guarded=function is not None, backwards=backwards)
-            return run_chosen(module, function, file, backwards)
+            return run_module(code, module, function, file, backwards)
 
     return Program(file, source, call, code.co_filename, scratch=started.scratch if started else None)
 
@@ -313,8 +317,7 @@ def from_file_text(
         place_in_package(module, name, absolute)
         with importable(module, folders), started.given_to(absolute if started.module else shown, folders):
             module.__dict__["__file__"] = started.path_of(absolute)
-            run_module(code, module, shown, guarded=function is not None, backwards=backwards)
-            return run_chosen(module, function, shown, backwards)
+            return run_module(code, module, function, shown, backwards)
 
     return Program(shown, source, call, absolute, scratch=started.scratch)
 
