@@ -9,8 +9,8 @@ from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import (
-    Edit,
     EditableSource,
+    Edits,
     after,
     before,
     carried_names,
@@ -50,7 +50,7 @@ def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate(translatable("compute it in each call"), remove_header(program.source, block))
 
 
-def of_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
+def of_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the names that a training loop carries, with edits that detach them at the start or at the end of an iteration.
 
     The end is needed if the state starts as None.
@@ -58,12 +58,12 @@ def of_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
     for loop in source.statements():
         if isinstance(loop, ast.For | ast.While) and any(calls_backward(statement) for statement in loop.body):
             for name in carried_names(loop):
-                for text in (detach_tensor(name), several(name)):
+                for text in detached(name):
                     yield name, (before(source, loop.body[0], text),)
                     yield name, (after(source, loop.body[-1], text),)
 
 
-def of_methods(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
+def of_methods(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the attributes that a method computes from their previous values, possibly in several statements."""
     for method in source.statements():
         if not isinstance(method, ast.FunctionDef):
@@ -72,23 +72,23 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]
         for name in dict.fromkeys(read_unbound(method.body, set())):
             if name.startswith("self.") and name in stored:
                 reader = next(statement for statement in method.body if name in paths_in(statement, ast.Load))
-                for text in (detach_tensor(name), several(name)):
+                for text in detached(name):
                     yield name, (before(source, reader, text),)
                     yield name, (before(source, reader, f"if {name} is not None:\n{source.unit}{text}"),)
 
 
-def of_functions(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
+def of_functions(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the outer variables that a function computes from their previous values."""
     for outer in nodes_of_type(ast.Global, source.tree) + nodes_of_type(ast.Nonlocal, source.tree):
         block = source.block(outer)
         rest = block[block.index(outer) + 1 :]
         stored, read = (set().union(*(paths_in(one, how) for one in rest)) for how in (ast.Store, ast.Load))
         for name in sorted({*outer.names} & stored & read):
-            for text in (detach_tensor(name), several(name)):
+            for text in detached(name):
                 yield name, (after(source, outer, text),)
 
 
-def given_to_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
+def given_to_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the values that a function receives, such as `first = (h, c)`, and uses in each iteration of a training loop."""
     for loop in source.statements():
         if isinstance(loop, ast.For | ast.While) and any(calls_backward(statement) for statement in loop.body):
@@ -97,18 +97,13 @@ def given_to_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ..
                 value = statement.value if isinstance(statement, ast.Assign) else None
                 if isinstance(value, ast.Tuple | ast.Name | ast.Subscript):
                     for name in sorted(names_bound(statement) & names_loaded(loop)):
-                        for text in (several(name), detach_tensor(name)):
+                        for text in reversed(detached(name)):
                             yield name, (after(source, statement, text),)
 
 
-def detach_tensor(name: str) -> str:
-    """Return an assignment that detaches a tensor."""
-    return f"{name} = {name}.detach()"
-
-
-def several(name: str) -> str:
-    """Return an assignment that detaches the tensors of a tuple, such as the state of an LSTM."""
-    return f"{name} = tuple(part.detach() for part in {name})"
+def detached(name: str) -> tuple[str, str]:
+    """Return the assignments that detach a tensor, and the tensors of a tuple, such as the state of an LSTM."""
+    return f"{name} = {name}.detach()", f"{name} = tuple(part.detach() for part in {name})"
 
 
 def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
