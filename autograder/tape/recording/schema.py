@@ -6,7 +6,7 @@ Each step contains only its changes, so the size of a recording is linear in the
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ def explain_json(recording: Recording, file: str) -> dict[str, Any]:
         del gradient["unlisted"]
         if gradient["ran"] is None:
             del gradient["ran"]
-    return {"version": recording.version, "file": file} | _finite(verdict)
+    return {"version": recording.version, "file": file} | json.loads(json.dumps(verdict), parse_constant=lambda _: None)
 
 
 def unknown_json(file: str, note: str) -> dict[str, Any]:
@@ -44,14 +44,6 @@ def _of(verdict: Verdict) -> dict[str, Any]:
     found["messages"] = msgspec.to_builtins(messages)
     del found["refusal"], found["named"]  # only checks set these fields
     return found
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def unrecorded_writes(recording: Recording) -> Iterator[Write]:
