@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from bisect import bisect_left
 from collections.abc import Iterator
 
 import msgspec
@@ -105,12 +106,11 @@ def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdic
     settled, known, overwritten = [], _outcomes_of_calls(evidence, verdict), False
     # no saved tensor shows this kind before backward
     early = {place for harm in verdict.harms if harm.kind == RECOMPUTED_BLOCK.name for place in harm.mutated_at}
-    calls = iter(sorted(known))
-    ahead = next(calls, None)
+    calls = sorted(known)
     for step in steps:
-        while ahead is not None and ahead < step.index:
-            ahead = next(calls, None)
-        outcome = known.get(ahead) if ahead is not None else None
+        place = bisect_left(calls, step.index)
+        ahead = calls[place] if place < len(calls) else None
+        outcome = None if ahead is None else known[ahead]
         forecast = step.forecast.outcome if step.forecast else None
         overwritten = overwritten or step.place in early
         is_false = outcome in ("correct", "silently-wrong") and forecast not in (outcome, "correct")

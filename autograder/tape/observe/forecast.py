@@ -6,6 +6,7 @@ the losses are known, and each step receives the forecast of the next backward.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -103,12 +104,11 @@ UNSEEN = BackwardCall(-1, -1, (), None, refused=False)  # a call before the obse
 
 def with_next_call(steps: tuple[Step, ...], backward_calls: list[BackwardCall]) -> tuple[Step, ...]:
     """Return the steps, each with the forecast of the next backward that the program called."""
-    steps_with_forecast, waiting = [], iter(backward_calls)
-    ahead = next(waiting, None)
+    steps_with_forecast = []
     for step in steps:
-        while ahead is not None and ahead.call < step.index:
-            ahead = next(waiting, None)
-        if ahead is not None and ahead.first <= step.index < ahead.call:
+        place = bisect_left(backward_calls, step.index, key=lambda call: call.call)
+        ahead = backward_calls[place] if place < len(backward_calls) else UNSEEN
+        if ahead.first <= step.index < ahead.call:
             step = structs.replace(step, forecast=ahead.at(step.index))
         steps_with_forecast.append(step)
     return tuple(steps_with_forecast)
