@@ -218,19 +218,13 @@ class WatchSession:
 
     def install(self) -> None:
         """Wrap the engine, start listeners in new threads, and pause them in compiled code."""
-        enter = self._installed.enter_context
+        enter, here = self._installed.enter_context, self._for_this_thread
         enter(readable_saved_tensors())
         enter(replaced_apply(self._applied))
         enter(replaced_set(self._set))
         enter(replaced_engine(self._engine))
-        enter(on_compiled_calls(self._for_this_thread(CallListener.hide), self._for_this_thread(CallListener.show)))
-        enter(
-            around_optimizer_steps(
-                self._for_this_thread(CallListener.step_begins),
-                self._for_this_thread(CallListener.step_ends),
-                with_closures=False,
-            )
-        )
+        enter(on_compiled_calls(here(CallListener.hide), here(CallListener.show)))
+        enter(around_optimizer_steps(here(CallListener.step_begins), here(CallListener.step_ends), with_closures=False))
         enter(around_zero_grad(self._paused_zero_grad))
         enter(in_new_threads(self._new_thread))
 
