@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -55,17 +55,13 @@ class ClonedSavesRun(Listener):
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Return the context that makes the copies."""
-        with ExitStack() as stack:
-            stack.enter_context(self.left.around(program))
-            stack.enter_context(around_transforms(without_hooks))
-            stack.enter_context(clone_on_save())
-            stack.enter_context(replaced_hooks(_packing_copies))
+        with (
+            self.left.around(program), around_transforms(without_hooks), clone_on_save(), replaced_hooks(_packing_copies),
             # Each saved tensor already has the hooks of this run, and PyTorch allows only one pair.
-            stack.enter_context(replaced(torch.autograd.SavedTensor, "register_hooks", lambda *_: None))
-            stack.enter_context(replaced_apply(self._with_copies))
-            stack.enter_context(replaced(torch.Tensor, "register_hook", _register_with_copy))
-            stack.enter_context(self.buffers)
-            stack.enter_context(in_new_threads(self._thread))
+            replaced(torch.autograd.SavedTensor, "register_hooks", lambda *_: None),
+            replaced_apply(self._with_copies), replaced(torch.Tensor, "register_hook", _register_with_copy),
+            self.buffers, in_new_threads(self._thread),
+        ):  # fmt: skip
             yield
 
     def _with_copies(self, apply: Callable[..., Any]) -> Callable[..., Any]:
