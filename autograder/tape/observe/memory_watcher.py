@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
+from autograder.tape.observe.state import RunState
 from autograder.tape.run.storages import Memory
 
 # Size in bytes up to which the content of every storage is stored; larger ones only after a node saved a tensor in them.
@@ -27,15 +28,9 @@ class MemoryWatcher:
     """
 
     def __init__(
-        self,
-        changed: Callable[[Memory, tuple[int, int], bool], None],
-        all_: list[Memory],
-        focus: frozenset[int],
-        is_under_way: Callable[[Memory], bool],
-        is_reached: Callable[[Memory], bool],
+        self, state: RunState, changed: Callable[[Memory, tuple[int, int], bool], None], focus: frozenset[int]
     ):
-        self.changed, self.all, self.focus, self.is_under_way = changed, all_, focus, is_under_way
-        self.is_reached = is_reached
+        self.state, self.changed, self.focus = state, changed, focus
         self.clock, self.is_behind = 0, False
         self._due: list[tuple[int, int]] = []
         self._foreign: dict[int, Memory] = {}
@@ -43,7 +38,7 @@ class MemoryWatcher:
     def has_foreign(self) -> bool:
         """Return whether a storage that a graph reaches has a foreign alias, through which it may be modified without PyTorch."""
         for memory in list(self._foreign.values()):
-            if memory.alive() and self.is_reached(memory):
+            if memory.alive() and self.state.is_reached(memory):
                 return True
             del self._foreign[memory.id]
         return False
@@ -75,13 +70,13 @@ class MemoryWatcher:
         again: list[tuple[int, int]] = []
         while self._due and self._due[0][0] < self.clock:
             _, number = heapq.heappop(self._due)
-            memory = self.all[number]
+            memory = self.state.memories.all[number]
             if not memory.alive():
                 memory.content = None
                 continue
             if memory.next_look >= self.clock:
                 continue
-            if self.is_under_way(memory):  # the thread of that call will report its modification
+            if self.state.is_under_way(memory):  # the thread of that call will report its modification
                 again.append((self.clock, number))
                 continue
             self.look(memory)

@@ -96,9 +96,7 @@ class Observer(Listener):
     def __init__(self, program: Program, focus: frozenset[int] = frozenset(), first: int = 0):
         self.state = state = RunState()
         self.writes = Writes(state)
-        self.watcher = MemoryWatcher(
-            self.writes.unreported, state.memories.all, focus, state.is_under_way, state.is_reached
-        )
+        self.watcher = MemoryWatcher(state, self.writes.unreported, focus)
         self.links = Links(state, self.watcher)
         self.variables = Variables(state, self.links, self.writes)
         self.backwards = BackwardWatcher(state, self.links, self.watcher, self.writes)
@@ -271,9 +269,8 @@ class Observer(Listener):
             self._buffer_given(*sources)
         if not state.thread.engine_depth:
             pairs = [(tensor, self.links.track(tensor)) for tensor in written]
-            state.flow.on_operation(
-                name, inputs, sources, result, pairs, state.here(), self.state.thread.functions.numbers
-            )
+            numbers = state.thread.functions.numbers
+            state.flow.on_operation(name, inputs, sources, result, pairs, state.here(), numbers)
         if state.untracked.pending:
             state.untracked.used(inputs, written, self.statements.top, state.graph, state.here(), state.steps)
 

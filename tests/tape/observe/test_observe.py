@@ -13,6 +13,7 @@ from autograder.tape import record
 from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import tensors_in
 from autograder.tape.observe.observer import ALWAYS_CHECKED
+from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import statements_of
 from autograder.tape.observe.tensors import Tensors, values_text
 from autograder.tape.observe.writes import written_through
@@ -56,9 +57,9 @@ def test_names_are_the_expressions_that_reach_a_tensor():
 
 def test_a_watcher_tells_writes_that_no_function_reported():
     """A write of NumPy is recorded once, after its statement; the line is certain while the storage is observed often."""
-    told, memories, tensor = [], Memories(), torch.zeros(4)
-    watcher = MemoryWatcher(lambda *change: told.append(change), memories.all, frozenset(), lambda _memory: False, bool)
-    memory = memories.of(tensor)
+    told, state, tensor = [], RunState(), torch.zeros(4)
+    watcher = MemoryWatcher(state, lambda *change: told.append(change), frozenset())
+    memory = state.memories.of(tensor)
     watcher.begin(memory)
     watcher.statement_done()
     assert [] == told
