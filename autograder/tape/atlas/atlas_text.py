@@ -233,11 +233,9 @@ def _for(operation: Operation, keeps: Sequence[Keep], what: str) -> str:
 
 
 def _whose(operation: Operation, named: set[str]) -> str:
-    return (
-        ""
-        if named == set(operation.gradients)
-        else translated("for the gradient of {names}", names=join_names(sorted(named)))
-    )
+    if named == set(operation.gradients):
+        return ""
+    return translated("for the gradient of {names}", names=join_names(sorted(named)))
 
 
 def operation_text(operations: Sequence[Operation]) -> str:

@@ -92,11 +92,9 @@ def why_recording_is_off(state: RunState) -> str:
     if "use_reentrant" in text and "use_reentrant=False" not in text:
         return Message("no_grad.reentrant|a reentrant checkpoint runs it, and none of its inputs requires grad")
     known = [word for word in ("set_grad_enabled", "inference_mode") if word in text]
-    return (
-        Message("no_grad.turned_off_by|{switch} has turned recording off", switch=known[0])
-        if known
-        else Message("no_grad.is_off|recording is off")
-    )
+    if known:
+        return Message("no_grad.turned_off_by|{switch} has turned recording off", switch=known[0])
+    return Message("no_grad.is_off|recording is off")
 
 
 def change_of(cut: Cut, state: RunState) -> str:

@@ -204,11 +204,8 @@ def values_text(tensor: torch.Tensor) -> str:
         flat = tensor.detach()
         if flat.numel() <= LISTED:
             return _nested(flat.tolist())
-        first = (
-            flat.flatten()[:3].tolist()
-            if flat.is_contiguous()
-            else flat[(0,) * (flat.dim() - 1)].flatten()[:3].tolist()
-        )
+        row = flat if flat.is_contiguous() else flat[(0,) * (flat.dim() - 1)]
+        first = row.flatten()[:3].tolist()
         return f"[{', '.join(_number(v) for v in first)}, … {flat.numel() - len(first)} more]"
     except (RuntimeError, NotImplementedError, TypeError):
         return ""

@@ -85,11 +85,8 @@ def _asked(plain: Run, scope: Scope) -> int | None:
     if scope.shown is None:
         return None
     if not -calls <= scope.shown < calls:
-        asked = (
-            Message("step.last|the last step")
-            if scope.shown < 0
-            else Message("step.number|step {number}", number=scope.shown + 1)
-        )
+        last = Message("step.last|the last step")
+        asked = last if scope.shown < 0 else Message("step.number|step {number}", number=scope.shown + 1)
         raise ProgramError.of(
             "step.none|There is no {asked} to record; backward calls of the program: {calls}. Name one of these.",
             asked=asked,

@@ -174,11 +174,8 @@ def _paired(left: _ByTarget, right: _ByTarget, lefts: list[int], rights: list[in
         counterpart = next((other for other in odd if _alike(left, right, left_key, pairs[other])), None)
         if counterpart is not None:
             pairs[left_key], pairs[counterpart] = pairs[counterpart], pairs[left_key]
-            odd = [
-                other
-                for other in odd
-                if other != counterpart or not _alike(left, right, counterpart, pairs[counterpart])
-            ]
+            if _alike(left, right, counterpart, pairs[counterpart]):
+                odd.remove(counterpart)
     return pairs
 
 
@@ -202,9 +199,8 @@ def gap(got: object, true: object) -> float:
         return 0.0
     same = (got_numbers == true_numbers) | (got_numbers.isnan() & true_numbers.isnan())
     difference = torch.where(same, 0.0, (got_numbers - true_numbers).abs())
-    scale = torch.maximum(got_numbers.abs(), true_numbers.abs())[
-        torch.isfinite(got_numbers) & torch.isfinite(true_numbers)
-    ]
+    finite = torch.isfinite(got_numbers) & torch.isfinite(true_numbers)
+    scale = torch.maximum(got_numbers.abs(), true_numbers.abs())[finite]
     if not torch.isfinite(difference).all():
         return float("inf")
     return float(difference.max()) / max(float(scale.max()) if scale.numel() else 0.0, 1e-30)
@@ -227,9 +223,8 @@ def distance(got: object, true: object, size: float = 0.0) -> float | None:
         return None
     scale = float(true_numbers.norm())
     measure = size if scale < ROUNDING * size else scale
-    found = (
-        float((got_numbers - true_numbers).norm()) / measure if measure else math.inf
-    )  # the norm of denormal numbers is 0
+    # The norm of denormal numbers is 0.
+    found = float((got_numbers - true_numbers).norm()) / measure if measure else math.inf
     return found if math.isfinite(found) else None
 
 

@@ -122,6 +122,11 @@ def called(call: ast.Call) -> str:
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
+def calls_of(within: ast.AST, *names: str) -> list[ast.Call]:
+    """Return the calls of functions with one of these last names in a subtree, including its root."""
+    return [node for node in ast.walk(within) if isinstance(node, ast.Call) and called(node) in names]
+
+
 def of_module(source: EditableSource, call: ast.Call) -> bool:
     """Return whether the called function belongs to an imported module (`torch.relu_(x)`), not to a tensor (`x.relu_()`)."""
     node: ast.expr = call.func

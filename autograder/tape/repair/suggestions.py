@@ -25,7 +25,7 @@ from autograder.tape.repair.edits import (
     remove_header,
     replace,
 )
-from autograder.tape.repair.inplace_finder import called, calls
+from autograder.tape.repair.inplace_finder import called, calls, calls_of
 from autograder.tape.repair.kinds.aliases import remove_alias
 from autograder.tape.repair.kinds.clones import bindings
 from autograder.tape.repair.kinds.order import calls_backward
@@ -116,8 +116,8 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
     here = _uncuts(source, at)
     for edits in (*([(*here[:1], *leaves), (*here, *leaves)] if leaves else []), *((edit,) for edit in here), here):
         yield tuple(edits)
-    for call in nodes_of_type(ast.Call, at):
-        if called(call) in ("tensor", "as_tensor") and call.args:
+    for call in calls_of(at, "tensor", "as_tensor"):
+        if call.args:
             yield (replace(source, call, f"torch.stack({source.of(call.args[0])})"), *leaves)
     yield from ((*edits, *leaves) for edits in _outside_no_grad(source, at, fault))
     for outer in source.ancestors(at):
@@ -197,12 +197,8 @@ def _switch_back(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
     """Restore the mode at the start of the loop that trains."""
     code = _CODE.search(fault.change)
     owners = [source.of(call.func.value) for call in calls(at) if isinstance(call.func, ast.Attribute)]
-    function = getattr(source.scope(at), "name", None)
-    given = [
-        source.of(call.args[0])
-        for call in nodes_of_type(ast.Call, source.tree)
-        if called(call) == function and call.args
-    ]
+    function = getattr(source.scope(at), "name", "<module>")
+    given = [source.of(call.args[0]) for call in calls_of(source.tree, function) if call.args]
     texts = [code[1]] if code else [f"{owner}.train()" for owner in dict.fromkeys([*given, *owners])]
     for statement in _backwards(source, at):
         holders = [one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While | ast.FunctionDef)]
@@ -225,11 +221,8 @@ def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
 
 def _optimizers(source: EditableSource) -> Iterator[tuple[ast.Assign, ast.expr]]:
     """Yield the statements that make an optimizer whose `step()` is called, with the argument that has its parameters."""
-    stepped = {
-        ast.unparse(call.func.value)
-        for call in nodes_of_type(ast.Call, source.tree)
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "step"
-    }
+    methods = [call.func for call in calls_of(source.tree, "step") if isinstance(call.func, ast.Attribute)]
+    stepped = {ast.unparse(method.value) for method in methods}
     for node in nodes_of_type(ast.Assign, source.tree):
         if isinstance(node.value, ast.Call) and node.value.args and ast.unparse(node.targets[0]) in stepped:
             yield node, node.value.args[0]

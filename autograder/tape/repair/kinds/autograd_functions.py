@@ -9,7 +9,7 @@ from typing import Any
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, nodes_of_type, replace
-from autograder.tape.repair.inplace_finder import called, find_writes
+from autograder.tape.repair.inplace_finder import called, calls_of, find_writes
 
 ONLY_HERE = Message(
     "change.hook|The hook changes only the gradient of its own tensor; other nodes receive theirs unchanged."
@@ -81,10 +81,9 @@ def backward_context(function: ast.AST) -> str:
 
 def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `ctx.save_for_backward(x)` with `ctx.save_for_backward(x.clone())`."""
-    for call in nodes_of_type(ast.Call, program.source.tree):
-        if called(call) == "save_for_backward":
-            edits = tuple(replace(program.source, one, f"{program.source.operand(one)}.clone()") for one in call.args)
-            yield Candidate("clone before the save", edits)
+    for call in calls_of(program.source.tree, "save_for_backward"):
+        edits = tuple(replace(program.source, one, f"{program.source.operand(one)}.clone()") for one in call.args)
+        yield Candidate("clone before the save", edits)
 
 
 def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:

@@ -20,7 +20,7 @@ from autograder.tape.repair.edits import (
     read_unbound,
     remove_header,
 )
-from autograder.tape.repair.inplace_finder import called
+from autograder.tape.repair.inplace_finder import calls_of
 from autograder.tape.repair.kinds.order import calls_backward, names_bound, names_loaded, needed_for
 
 KIND = translatable("detach the carried state")
@@ -142,7 +142,7 @@ def computed_again(source: EditableSource, name: str, user: ast.stmt) -> Iterato
 
 def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
     """Return the assignments in the block of a backward call that lead to its roots, closest first."""
-    backwards = [call.func for call in nodes_of_type(ast.Call, last) if called(call) == "backward"]
+    backwards = [call.func for call in calls_of(last, "backward")]
     wanted = {name.id for function in backwards for name in nodes_of_type(ast.Name, function)}
     earlier = [one for one in source.block(last) if isinstance(one, ast.Assign) and one.lineno <= last.lineno]
     return needed_for(wanted, earlier)

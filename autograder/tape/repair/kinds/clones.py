@@ -16,7 +16,7 @@ from autograder.tape.repair.edits import (
     remove_header,
     replace,
 )
-from autograder.tape.repair.inplace_finder import called, imported, is_path, of_module, parts, trace
+from autograder.tape.repair.inplace_finder import called, calls_of, imported, is_path, of_module, parts, trace
 
 MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
@@ -164,7 +164,7 @@ def clone_at_calls(
 ) -> Iterator[Candidate]:
     """Yield changes that pass a copy to the function at its calls."""
     place = names.index(name) - (names[0] in ("self", "cls"))
-    found = [call for call in nodes_of_type(ast.Call, source.tree) if called(call) == function.name]
+    found = calls_of(source.tree, function.name)
     given = [call.args[place] for call in found if place < len(call.args)]
     given += [word.value for call in found for word in call.keywords if word.arg == name]
     edits: list[Edits] = [(replace(source, value, f"{source.operand(value)}.clone()"),) for value in given]
@@ -180,16 +180,15 @@ def separate_views(program: BrokenProgram) -> Iterator[Candidate]:
     if program.verdict.outcome != "raises-forward":
         return
     source = program.source
-    for node in nodes_of_type(ast.Call, source.tree):
-        if called(node) in MULTI_VIEWS and (single := single_views(source, node)):
+    for node in calls_of(source.tree, *MULTI_VIEWS):
+        if single := single_views(source, node):
             yield from with_header(source, node, (replace(source, node, single),))
     if "view" in program.verdict.error_message:
         for loop in nodes_of_type(ast.comprehension, source.tree) + nodes_of_type(ast.For, source.tree):
             yield from taken_by_index(source, loop)
-    for node in nodes_of_type(ast.Call, source.tree):
-        if called(node) in MULTI_VIEWS:
-            text = f"[part.clone() for part in {source.of(node)}]"
-            yield Candidate("clone each part", (replace(source, node, text),))
+    for node in calls_of(source.tree, *MULTI_VIEWS):
+        text = f"[part.clone() for part in {source.of(node)}]"
+        yield Candidate("clone each part", (replace(source, node, text),))
 
 
 def single_views(source: EditableSource, node: ast.Call) -> str:

@@ -10,7 +10,7 @@ from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, before, insert, nodes_of_type, replace, wrap
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls_of
 
 SUMMED = Message("change.added_up|The gradients of all its elements are added up.")
 
@@ -26,9 +26,7 @@ def update_average(program: BrokenProgram) -> Iterator[Candidate]:
     """Update a moving average under `torch.no_grad()`, and start it from values without a history."""
     if program.verdict.outcome == "correct":
         return
-    clones = [
-        call for call in nodes_of_type(ast.Call, program.source.tree) if called(call) == "clone" and not call.args
-    ]
+    clones = [call for call in calls_of(program.source.tree, "clone") if not call.args]
     starts = tuple(insert(program.source, call.func.value, ".detach()", after=True) for call in clones)  # type: ignore[attr-defined]
     for write in program.writes:
         text = program.source.of(write.statement)
@@ -97,16 +95,16 @@ def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
 def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
     """Add `retain_graph=True` to a backward call if its graph is used again."""
     is_used_again = "second time" in program.verdict.error_message
-    for call in nodes_of_type(ast.Call, program.source.tree) if is_used_again else ():
-        if called(call) in ("backward", "grad") and isinstance(call.func, ast.Attribute):
+    for call in calls_of(program.source.tree, "backward", "grad") if is_used_again else ():
+        if isinstance(call.func, ast.Attribute):
             yield Candidate("keep the graph", (with_retain(program.source, call),), may_silence=True)
 
 
 def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `y.backward()` of a non-scalar with `y.sum().backward()`, which equals backward with a gradient of ones."""
     lines = program.error_lines if "only for scalar outputs" in program.verdict.error_message else []
-    for call in nodes_of_type(ast.Call, program.source.tree):
-        if call.lineno in lines and called(call) == "backward" and isinstance(call.func, ast.Attribute):
+    for call in calls_of(program.source.tree, "backward"):
+        if call.lineno in lines and isinstance(call.func, ast.Attribute):
             at = program.source.dot(call.func)
             yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)
 

@@ -21,7 +21,7 @@ from autograder.tape.repair.edits import (
     nodes_of_type,
     replace,
 )
-from autograder.tape.repair.inplace_finder import called, calls
+from autograder.tape.repair.inplace_finder import called, calls, calls_of
 from autograder.tape.repair.kinds.clones import loops
 from autograder.tape.repair.kinds.leaves import with_retain
 
@@ -57,37 +57,26 @@ def first_of_earlier(block: list[ast.stmt]) -> ast.stmt | None:
 
 def clears(statement: ast.stmt) -> bool:
     """Return whether the statement only clears gradients."""
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Call)
-        and called(statement.value) == "zero_grad"
-    )
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Call) and called(value) == "zero_grad"
 
 
 def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) -> Iterator[Candidate]:
     """Yield the move before a statement: once as it is, and once with `retain_graph=True` for the other loss."""
     removed = tuple(delete(source, statement) for statement in moving)
     yield Candidate(KIND, (*removed, before(source, first, "\n".join(dedent(source, one) for one in moving))))
-    for call in nodes_of_type(ast.Call, moving[-1]):
-        if called(call) == "backward":
-            edit = with_retain(source, call)
-            kept = source.apply_to(moving[-1], [edit])
-            text = "\n".join([*(dedent(source, statement) for statement in moving[:-1]), kept])
-            yield Candidate(KIND, (*removed, before(source, first, text)))
+    for call in calls_of(moving[-1], "backward"):
+        kept = source.apply_to(moving[-1], [with_retain(source, call)])
+        text = "\n".join([*(dedent(source, statement) for statement in moving[:-1]), kept])
+        yield Candidate(KIND, (*removed, before(source, first, text)))
 
 
 def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iterator[Candidate]:
     """Yield the move of the step after the second backward, restricted to the inputs that the following step trains."""
     block = source.block(last)
-    steps = (
-        call
-        for one in block[block.index(last) + 1 :]
-        for call in nodes_of_type(ast.Call, one)
-        if called(call) == "step"
-    )
-    step_call = next(steps, None)
-    for call in nodes_of_type(ast.Call, last):
-        if step_call is not None and isinstance(step_call.func, ast.Attribute) and called(call) == "backward":
+    step_call = next((call for one in block[block.index(last) + 1 :] for call in calls_of(one, "step")), None)
+    for call in calls_of(last, "backward"):
+        if step_call is not None and isinstance(step_call.func, ast.Attribute):
             groups = f"{source.of(step_call.func.value)}.param_groups"
             comma = ", " if call.args or call.keywords else ""
             inputs = f'{comma}inputs=[p for group in {groups} for p in group["params"]]'
@@ -244,7 +233,7 @@ def followed_by_backward(source: EditableSource, statement: ast.stmt) -> list[tu
 
 def calls_backward(statement: ast.stmt) -> bool:
     """Return whether the statement contains a call of `backward` or `grad`."""
-    return any(isinstance(node, ast.Call) and called(node) in ("backward", "grad") for node in ast.walk(statement))
+    return bool(calls_of(statement, "backward", "grad"))
 
 
 def repeat_forward(program: BrokenProgram) -> Iterator[Candidate]:
@@ -272,7 +261,7 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
 
 def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute a prediction in the closure of `optimizer.step(closure)`, which runs after each change of the parameters."""
-    steps = [call for call in nodes_of_type(ast.Call, program.source.tree) if called(call) == "step"]
+    steps = calls_of(program.source.tree, "step")
     given = {name.id for call in steps for name in nodes_of_type(ast.Name, call)}
     for last in program.at(program.error_lines):
         closure = program.source.scope(last)
