@@ -212,11 +212,8 @@ def _lines(script: str, verdict: Verdict) -> list[int | None]:
     places += [fault.place for fault in verdict.graph_faults[:1]]
     error = verdict.error
     raised = [error.line] if error and error.is_in(script) else []
-    return [
-        *(place.line for place in places if place.file == script),
-        *raised,
-        *(fix.line for fix in verdict.fixes[:1] if not fix.file),
-    ]
+    lines = [place.line for place in places if place.file == script]
+    return [*lines, *raised, *(fix.line for fix in verdict.fixes[:1] if not fix.file)]
 
 
 def _is_beyond_search(recording: Recording) -> bool:

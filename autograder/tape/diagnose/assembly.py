@@ -90,11 +90,8 @@ def _lost_history(cut: Cut, state: RunState) -> schema.LostHistory:
 
 def _other_programs(program: Program, state: RunState) -> list[schema.SourceFile]:
     """Return the other files of the user that ran, such as an imported module."""
-    return [
-        schema.SourceFile(program.shown(file), "".join(linecache.getlines(file)))
-        for file in state.statements.files
-        if file != program.code_file
-    ]
+    others = [file for file in state.statements.files if file != program.code_file]
+    return [schema.SourceFile(program.shown(file), "".join(linecache.getlines(file))) for file in others]
 
 
 def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdict: Verdict) -> tuple[schema.Step, ...]:

@@ -171,10 +171,8 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     given = (leaf.id for leaves in state.given.values() for leaf in leaves)
     reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen}
     elsewhere = reached_elsewhere(evidence)
-    untrained = (
-        number for number, one in flow.optimized.items() if number not in reached and one.shape not in elsewhere
-    )
-    without = set(untrained) if flow.calls else set()
+    held = flow.optimized.items() if flow.calls else ()
+    without = {number for number, one in held if number not in reached and one.shape not in elsewhere}
     # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is.
     new_leaves = [cut for parameter in flow.reached.values() if (cut := flow.origin([parameter])) is not None]
     cuts = sorted(reversed(flow.cuts.values()), key=lambda cut: all(cut is not made for made in new_leaves))

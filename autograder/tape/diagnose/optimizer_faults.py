@@ -228,9 +228,7 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     thrown = {new.id for _, new in flow.steps.thrown_away}
     known, elsewhere = thrown | flow.reached.keys(), reached_elsewhere(evidence)
     idle = [one for number, one in flow.optimized.items() if number not in known and one.shape not in elsewhere]
-    unoptimized = (
-        tensor for number, tensor in flow.reached.items() if number not in flow.optimized and tensor.parameter
-    )
+    unoptimized = (one for number, one in flow.reached.items() if number not in flow.optimized and one.parameter)
     missed = [parameter for parameter in unoptimized if parameter.memory not in written]
     if flow.optimizer_at is None or not idle or not missed:
         return

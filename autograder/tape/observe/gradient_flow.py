@@ -285,11 +285,8 @@ class GradientFlow:
 
     def spend(self, writes: list[WriteEvent]) -> None:
         """Find the leaves that were updated since the last backward, whose gradients are used now. A second use is a fault."""
-        updated = {
-            write.memory
-            for write in writes[self._writes :]
-            if write.changed and not write.in_backward and _UPDATE.search(write.place.text)
-        }
+        new = [write for write in writes[self._writes :] if write.changed and not write.in_backward]
+        updated = {write.memory for write in new if _UPDATE.search(write.place.text)}
         self._writes = len(writes)
         for tracked in self.reached.values() if updated else ():
             if tracked.memory in updated:

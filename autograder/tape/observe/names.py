@@ -125,9 +125,8 @@ class LeafNames:
         new = {number for number in call.numbers if number not in self._known}
         if new:
             self._known |= new
-            call.names = {
-                number: name for number, name in names_in(list(self._program.frames())[::-1]).items() if number in new
-            }
+            found = names_in(list(self._program.frames())[::-1])
+            call.names = {number: name for number, name in found.items() if number in new}
 
 
 def names_in(frames: list[FrameType]) -> dict[int, str]:

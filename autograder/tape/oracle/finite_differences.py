@@ -318,9 +318,8 @@ class FiniteDifferences:
         for leaf, pairs in compared.items():
             wrong = {call for call, pair in enumerate(pairs) if _differ(*pair, largest[call])}
             if wrong:
-                self._trust(
-                    [derivative for derivative, _ in pairs], self.derivatives({leaf: directions[leaf]}, 10 * STEP)
-                )
+                fine = [derivative for derivative, _ in pairs]
+                self._trust(fine, self.derivatives({leaf: directions[leaf]}, 10 * STEP))
             found |= {(call, leaf) for call in wrong if leaf in self.nominal.gradients[call]}
         return found
 
@@ -340,19 +339,14 @@ class FiniteDifferences:
             for index in nominal
         ]
         self._trust(derivatives, self.derivatives(directions, 10 * STEP))
-        wrong = [
-            call for call, derivative in enumerate(derivatives) if _differ(derivative, claimed[call], abs(derivative))
-        ]
+        wrong = [call for call, one in enumerate(derivatives) if _differ(one, claimed[call], abs(one))]
         return {(call, leaf) for call in wrong for leaf in nominal[call]}
 
     def _directions(self) -> dict[int, torch.Tensor]:
         """Return a random direction for each leaf that a backward reached."""
-        generator = torch.Generator().manual_seed(0)
-        return {
-            leaf: _random_like(history[-1][1], generator)
-            for leaf, history in enumerate(self.nominal.leaves)
-            if history and any(leaf in gradients for gradients in self.nominal.gradients)
-        }
+        generator, reached = torch.Generator().manual_seed(0), set().union(*self.nominal.gradients)
+        leaves = {leaf: history[-1][1] for leaf, history in enumerate(self.nominal.leaves) if history}
+        return {leaf: _random_like(value, generator) for leaf, value in leaves.items() if leaf in reached}
 
     def _compared(self, leaf: int, direction: torch.Tensor) -> list[tuple[float, float]]:
         """Return, for each backward, the directional derivative by finite differences and by the gradients of the graph."""
@@ -360,9 +354,8 @@ class FiniteDifferences:
         return list(zip(self.derivatives({leaf: direction}), claimed, strict=True))
 
     def _trust(self, derivatives: list[float], coarse: list[float]) -> None:
-        if any(
-            abs(one - wide) > 10 * AGREE * max(1e-3, abs(one)) for one, wide in zip(derivatives, coarse, strict=True)
-        ):
+        pairs = zip(derivatives, coarse, strict=True)
+        if any(abs(one - wide) > 10 * AGREE * max(1e-3, abs(one)) for one, wide in pairs):
             raise NotApplicable(Message("differences.kink|its loss has a kink or a jump here"))
 
     def true(self, leaf: int) -> list[torch.Tensor]:

@@ -219,7 +219,7 @@ class NominalReplay(CallMode, Listener):
         self.creates_graph = call.creates_graph
 
     def _graph_gradients(self, call: Backward, weights: list[torch.Tensor]) -> dict[int, torch.Tensor]:
-        known = [(self.known[id(t)], t) for t in call.targets if id(t) in self.known]
+        known = {self.known[id(target)]: target for target in call.targets if id(target) in self.known}
         if not known:
             return {}
         # Replace a weight of one with None, PyTorch's default for a scalar: for other weights PyTorch compares shapes,
@@ -228,14 +228,9 @@ class NominalReplay(CallMode, Listener):
             None if root.numel() == 1 and not root.is_complex() and float(weight) == 1.0 else weight
             for root, weight in zip(call.roots, weights, strict=True)
         ]
-        found = torch.autograd.grad(
-            call.roots, [t for _, t in known], handed, retain_graph=True, allow_unused=True
-        )  # fmt: skip
-        return {
-            index: gradient.detach().double()
-            for (index, _), gradient in zip(known, found, strict=True)
-            if gradient is not None
-        }
+        found = torch.autograd.grad(call.roots, [*known.values()], handed, retain_graph=True, allow_unused=True)
+        gradients = zip(known, found, strict=True)
+        return {index: gradient.detach().double() for index, gradient in gradients if gradient is not None}
 
     def after_backward(self, call: Backward) -> None:
         """Hold all results that autograd does not record, from here on."""

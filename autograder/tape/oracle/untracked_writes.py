@@ -231,11 +231,8 @@ def _takes_long(differences: FiniteDifferences, derivatives: int, effect: Untrac
 def _live(observer: Observer, suspects: list[UnrecordedWrite]) -> frozenset[int]:
     """Return the calls whose results are aliases through which the suspects modified memory."""
     memories = {suspect.write.memory for suspect in suspects}
-    return frozenset(
-        tracked.event
-        for tracked in observer.state.tensors.all
-        if tracked.memory in memories and not tracked.requires_grad and tracked.event is not None
-    )
+    aliases = (one for one in observer.state.tensors.all if one.memory in memories and not one.requires_grad)
+    return frozenset(alias.event for alias in aliases if alias.event is not None)
 
 
 def _correct(effect: UntrackedEffect, differences: FiniteDifferences) -> None:

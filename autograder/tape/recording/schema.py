@@ -76,9 +76,7 @@ def last_unrecorded(recording: Recording) -> Place | None:
 
 def _described_by_an_alias(recording: Recording, step: Step, storage: dict[int, int]) -> set[int]:
     """Return the storages in which only a new alias, such as `.data`, received a node for the modification."""
-    made = {
-        node.tensor for node in recording.nodes if node.id in step.nodes and any(one is not None for one in node.inputs)
-    }
+    made = {node.tensor for node in recording.nodes if node.id in step.nodes and {*node.inputs} - {None}}
     through = {write.tensor for write in step.writes if write.bytes_changed} & made & set(step.tensors)
     bases = {tensor.id: tensor.base for tensor in recording.tensors if tensor.id in through}
     aliases = {storage[tensor] for tensor, base in bases.items() if base is None}

@@ -128,9 +128,8 @@ def proposals(kind: Kind, program: BrokenProgram) -> list[Candidate]:
 
 def blamed_blocks(program: BrokenProgram) -> list[list[ast.stmt]]:
     """Return the code blocks with the statements that modified or saved the tensor."""
-    return [
-        program.source.block(one) for one in [*program.suspects, *(saver for saver, _ in program.saving_statements)]
-    ]
+    statements = [*program.suspects, *(saver for saver, _ in program.saving_statements)]
+    return [program.source.block(statement) for statement in statements]
 
 
 def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) -> Iterator[tuple[int, Candidate]]:

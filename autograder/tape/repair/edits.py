@@ -349,7 +349,5 @@ def header_and_body(statement: Loop | ast.With | ast.AsyncWith, bound: set[str])
 
 def paths_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
     """Return the names and attribute paths in the node that have this context (`ast.Load` or `ast.Store`)."""
-    found = (
-        node for node in ast.walk(node) if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, context)
-    )
-    return {ast.unparse(node) for node in found}
+    paths = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name | ast.Attribute))
+    return {ast.unparse(path) for path in paths if isinstance(path.ctx, context)}

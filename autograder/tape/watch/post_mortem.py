@@ -144,11 +144,8 @@ def foreign_writes(site: CallSite) -> tuple[str, list[int]] | None:
     nodes = _nodes_at(file, "".join(linecache.getlines(file)))
     kinds = (ast.Expr, ast.Assign, ast.AugAssign)
     statements = [node for group in nodes.values() for node in group if isinstance(node, kinds)]
-    first = site.code.co_firstlineno
-    lines = {
-        node.lineno for node in statements if node.lineno >= first and written_through(ast.unparse(node))[0] == name
-    }
-    return name, sorted(lines)
+    later = [node for node in statements if node.lineno >= site.code.co_firstlineno]
+    return name, sorted({node.lineno for node in later if written_through(ast.unparse(node))[0] == name})
 
 
 # Names under which nodes save the operands of operators and calls (derivatives.yaml, PyTorch 2.13).

@@ -36,13 +36,11 @@ COPIES = {"numpy": ".copy()", "__array__": ".copy()"} | dict.fromkeys(
 
 def copy_alias(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `d.detach()` with `d.detach().clone()`, likewise `.data`, and add `.copy()` to `.numpy()`: each alone, then all."""
-    modules = imported(program.source)
-    found = [
-        copy_one(program.source, node)
-        for node in ast.walk(program.source.tree)
-        if not (isinstance(node, ast.Attribute) and first_name(node) in modules)  # such as `torch.utils.data`
-    ]
-    yield from each_then_all("copy, not an alias", found)
+    source, modules = program.source, imported(program.source)
+    nodes = list(ast.walk(source.tree))
+    of_modules = {node for node in nodes if isinstance(node, ast.Attribute) and first_name(node) in modules}
+    # Attributes of modules are such as `torch.utils.data`.
+    yield from each_then_all("copy, not an alias", [copy_one(source, node) for node in nodes if node not in of_modules])
 
 
 def copy_one(source: EditableSource, node: Any) -> Edits:
@@ -149,11 +147,8 @@ def require_grad_earlier(program: BrokenProgram) -> Iterator[Candidate]:
         if isinstance(call, ast.Call) and called(call) == "requires_grad_" and isinstance(call.func, ast.Attribute):
             for made in bindings(program.source, program.source.of(call.func.value)):
                 if made.lineno < statement.lineno:
-                    edits = (
-                        delete(program.source, statement),
-                        after(program.source, made, program.source.of(statement)),
-                    )
-                    yield Candidate("ask for the gradient first", edits)
+                    moved = after(program.source, made, program.source.of(statement))
+                    yield Candidate("ask for the gradient first", (delete(program.source, statement), moved))
 
 
 def detach_for_numpy(program: BrokenProgram) -> Iterator[Candidate]:

@@ -41,13 +41,10 @@ def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
 
 def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
     """Return the methods with these names in subclasses of `torch.autograd.Function`."""
-    return [
-        statement
-        for holder in nodes_of_type(ast.ClassDef, source.tree)
-        if any(ast.unparse(base).endswith("Function") for base in holder.bases)
-        for statement in holder.body
-        if isinstance(statement, ast.FunctionDef) and statement.name in names
-    ]
+    classes = nodes_of_type(ast.ClassDef, source.tree)
+    bodies = [one.body for one in classes if any(ast.unparse(base).endswith("Function") for base in one.bases)]
+    found = [statement for body in bodies for statement in body if isinstance(statement, ast.FunctionDef)]
+    return [method for method in found if method.name in names]
 
 
 def stashes_of(forward: ast.FunctionDef) -> list[Any]:
@@ -88,10 +85,8 @@ def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
 
 def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
     """Return a new gradient from a hook that modifies the gradient in place."""
-    registering = (
-        call for call in nodes_of_type(ast.Call, program.source.tree) if called(call).startswith("register_")
-    )
-    names = {ast.unparse(call.args[0]).split(".")[-1] for call in registering if call.args}
+    found = [call for call in nodes_of_type(ast.Call, program.source.tree) if call.args]
+    names = {ast.unparse(call.args[0]).split(".")[-1] for call in found if called(call).startswith("register_")}
     for node in nodes_of_type(ast.FunctionDef, program.source.tree):
         if node.name in names:
             last = node.body[-1]

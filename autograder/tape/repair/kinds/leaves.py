@@ -49,11 +49,8 @@ def write_into_copy(program: BrokenProgram) -> Iterator[Candidate]:
         if isinstance(write.root, ast.Name):
             name = write.root.id
             new = f"new_{name}"
-            edits = (
-                before(program.source, write.statement, f"{new} = {name}.clone()"),
-                *rename_below(program.source, write, new),
-            )
-            yield Candidate("write into a copy of the leaf", edits)
+            copied = before(program.source, write.statement, f"{new} = {name}.clone()")
+            yield Candidate("write into a copy of the leaf", (copied, *rename_below(program.source, write, new)))
 
 
 def rename_below(source: EditableSource, write: InPlaceWrite, new: str) -> list[Edit]:

@@ -189,11 +189,9 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
         steps = "step" in {called(call) for call in calls(statement)}
         for loop in loops(program.source, statement) if not steps else ():
             if any(calls_backward(statement) for statement in loop.body):
-                edits = (
-                    delete(program.source, with_its_if(program.source, statement)),
-                    after(program.source, loop, program.source.of(statement)),
-                )
-                yield Candidate("move the write after the loop", edits)
+                removed = delete(program.source, with_its_if(program.source, statement))
+                moved = after(program.source, loop, program.source.of(statement))
+                yield Candidate("move the write after the loop", (removed, moved))
 
 
 def with_its_if(source: EditableSource, statement: ast.stmt) -> ast.stmt:
@@ -358,8 +356,6 @@ def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
             between = block[block.index(saver) : block.index(statement)]
             # An optimizer's step needs the gradients of the backward before it.
             if between and not any(calls_backward(statement) for statement in between):
-                edits = (
-                    delete(program.source, statement),
-                    before(program.source, saver, dedent(program.source, statement)),
-                )
+                moved = before(program.source, saver, dedent(program.source, statement))
+                edits = (delete(program.source, statement), moved)
                 yield Candidate("move the write before the save", edits, may_change=EARLIER)

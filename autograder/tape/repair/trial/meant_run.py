@@ -248,14 +248,10 @@ class MeantRun(TrialRun):
         """Return the leaves that were modified since an earlier call through a part of this call's graph."""
         # The AccumulateGrad node of a leaf exists as long as the leaf and is part of every graph.
         nodes = {node for node in nodes_below(call.roots) if not hasattr(node, "variable")}
-        keys = dict(zip(map(id, call.targets), call.keys, strict=False))
+        pairs = list(zip(call.targets, call.keys, strict=False))
         earlier = [seen for walked, seen in self._walked if walked & nodes]
-        self._walked.append((nodes, keys))
-        return [
-            leaf
-            for leaf in call.targets
-            if any(seen.get(id(leaf), keys[id(leaf)]) != keys[id(leaf)] for seen in earlier)
-        ]
+        self._walked.append((nodes, {id(leaf): key for leaf, key in pairs}))
+        return [leaf for leaf, key in pairs if any(seen.get(id(leaf), key) != key for seen in earlier)]
 
 
 def _copied(gradient: Tensor | None) -> Tensor | None:

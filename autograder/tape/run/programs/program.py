@@ -147,12 +147,9 @@ def run_chosen(module: types.ModuleType, function: str | None, shown: str, backw
 
 def _called(function: Callable[..., Any], module: types.ModuleType, shown: str) -> object:
     """Call `function` without arguments, or with the return value of the module's `make()`, unpacked to match its parameters."""
-    needed = [
-        parameter.name
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.default is parameter.empty
-        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    ]
+    parameters = inspect.signature(function).parameters.values()
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [one.name for one in parameters if one.default is one.empty and one.kind not in optional]
     if not needed:
         return function()
     make = module.__dict__.get("make")
