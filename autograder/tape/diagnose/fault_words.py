@@ -74,9 +74,8 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
 
 def is_copy(cut: Cut) -> bool:
     """Return whether a line copies leaves, as `copy.deepcopy(model)` does."""
-    return cut.how == "data" and ".data" not in cut.place.text and all(
-        tracked.leaf for tracked, _ in cut.sources.values()
-    )  # fmt: skip
+    are_leaves = all(tracked.leaf for tracked, _ in cut.sources.values())
+    return cut.how == "data" and ".data" not in cut.place.text and are_leaves
 
 
 def is_early_copy(cut: Cut) -> bool:
@@ -143,11 +142,10 @@ def tensors_of(
     state: RunState, tensors: Iterable[TrackedTensor], *, lost: Place | None = None, read: Place | None = None
 ) -> tuple[FaultyTensor, ...]:
     """Return the tensors of a fault that have a name, without duplicates."""
-    named, flow = {name: tensor for tensor in tensors if (name := state.name_of(tensor))}, state.flow
-    held = (
-        {*flow.optimized, *flow.steps.unoptimized} - {*flow.steps.trained, *flow.steps.frozen} if flow.calls else set()
-    )
-    untrained = held - {number for number in flow.reached if number not in flow.steps.unoptimized}
+    named = {name: tensor for tensor in tensors if (name := state.name_of(tensor))}
+    flow, steps = state.flow, state.flow.steps
+    held = {*flow.optimized, *steps.unoptimized} - {*steps.trained, *steps.frozen} if flow.calls else set()
+    untrained = held - {number for number in flow.reached if number not in steps.unoptimized}
     return tuple(FaultyTensor(name, state.made_at(one), lost, read, one.id in untrained) for name, one in named.items())
 
 

@@ -43,7 +43,7 @@ def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[s
         for key in keys[:ENDS] + keys[ENDS:][-ENDS:]:
             if isinstance(key, (str, int)):
                 yield from tensors_in(dict.__getitem__(value, key), f"{name}[{key!r}]", depth - 1)
-    elif _is_plain_object(value):
+    elif _is_plain_object(value) and not isinstance(value, torch.optim.Optimizer):
         for attribute, inner in list(vars(value).items())[:64]:
             yield from tensors_in(inner, f"{name}.{attribute}", depth - 1)
 
@@ -80,7 +80,7 @@ def _is_plain_object(value: object) -> bool:
     """Return whether it is an instance of a class of the user, such as a state or a configuration."""
     kind = type(value)
     library = kind.__module__.partition(".")[0] in _LIBRARIES
-    return hasattr(value, "__dict__") and not library and not isinstance(value, (type, torch.optim.Optimizer))
+    return hasattr(value, "__dict__") and not library and not isinstance(value, type)
 
 
 def bindings(space: Mapping[str, object], modules: dict[str, int]) -> Iterator[tuple[str, torch.Tensor]]:
@@ -190,11 +190,7 @@ def _modules(value: object, name: str, depth: int = 2) -> Iterator[tuple[str, to
     elif isinstance(value, dict):
         for key, item in list(value.items())[:64]:
             yield from _modules(item, f"{name}[{key!r}]", depth - 1)
-    elif (
-        hasattr(value, "__dict__")
-        and not isinstance(value, type)
-        and type(value).__module__.split(".")[0] not in _LIBRARIES
-    ):
+    elif _is_plain_object(value):
         for attribute, item in list(vars(value).items())[:64]:
             if not attribute.startswith("_"):  # the submodules of a module are in `_modules`
                 yield from _modules(item, f"{name}.{attribute}", depth - 1)

@@ -200,9 +200,8 @@ class Observer(Listener):
 
     def _before(self, name: str, inputs: list[torch.Tensor]) -> bool:
         """Process a call, or return True if its line has worked on tensors that no graph reaches for `ROUNDS` rounds."""
-        is_long = self.state.steps >= self._always_checked or (
-            self._always_checked == ALWAYS_CHECKED and self._functions.counted >= CALLS
-        )
+        has_many_calls = self._always_checked == ALWAYS_CHECKED and self._functions.counted >= CALLS
+        is_long = has_many_calls or self.state.steps >= self._always_checked
         if is_long and self._isolated(self.apart.is_ignored, name, inputs):
             return True
         self._resume_tracing()
@@ -288,11 +287,8 @@ class Observer(Listener):
     def _statement_done(self, active_call: ActiveCall, complete: bool) -> None:
         """Check a statement that has run. A check takes 100 µs, a line of Python 0.1 µs."""
         state = self.state
-        if (
-            state.steps >= self._always_checked
-            and self._functions.counted == self._seen
-            and not self._can_be_modified()
-        ):
+        is_idle = state.steps >= self._always_checked and self._functions.counted == self._seen
+        if is_idle and not self._can_be_modified():
             state.skipped += complete
             self.apart.count(active_call, complete)
             self._idle_statements += 1

@@ -97,9 +97,8 @@ class RunState:
     @property
     def has_used_inherited(self) -> bool:
         """Whether a backward visited a node with saved tensors that existed before the program began."""
-        return any(
-            number < self.inherited and self.graph.nodes[number].saves for visited in self.visited for number in visited
-        )
+        inherited = (number for visited in self.visited for number in visited if number < self.inherited)
+        return any(self.graph.nodes[number].saves for number in inherited)
 
     def here(self) -> Place:
         """Return the line that runs now, or the statement that has just run."""

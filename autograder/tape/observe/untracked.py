@@ -50,11 +50,8 @@ class Untracked:
             return
         for tracked in [write.tracked] if swapped is not None and write.tracked else neighbours:
             tensor = tracked.ref()
-            if (
-                tensor is None
-                or node_of(tensor) is None
-                or not (tracked.start < write.stop and write.start < tracked.stop)
-            ):
+            is_written = tracked.start < write.stop and write.start < tracked.stop
+            if tensor is None or node_of(tensor) is None or not is_written:
                 continue
             base = base_of(tensor)
             if (base is None or not base.is_leaf) or swapped is not None:

@@ -75,9 +75,8 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope) -> Excerpt:
     oldest = plain.calls[decisive].oldest if decisive < len(plain.calls) else None
     # The excerpt starts with the call that created the first node of the decisive call's graph.
     first = decisive if oldest is None else sum(call.ended <= oldest for call in plain.calls[:decisive])
-    return Excerpt(
-        calls, min(calls, checked), first + 1, max(first, min(decisive, calls - 1)) + 1, not plain.is_truncated
-    )
+    last = max(first, min(decisive, calls - 1))
+    return Excerpt(calls, min(calls, checked), first + 1, last + 1, not plain.is_truncated)
 
 
 def _asked(plain: Run, scope: Scope) -> int | None:

@@ -123,15 +123,13 @@ def _derivatives(function: Callable[..., Any], inputs: Sequence[Tensor], step: f
     directions = [_random_like(value, generator) for value in inputs]
     total = weighted_sum(zip(outputs, weights, strict=True))
     found = torch.autograd.grad(total, list(inputs), allow_unused=True)
-    claimed = sum(
-        float((gradient * way).sum()) for gradient, way in zip(found, directions, strict=True) if gradient is not None
-    )
+    pairs = zip(found, directions, strict=True)
+    claimed = sum(float((gradient * way).sum()) for gradient, way in pairs if gradient is not None)
 
     def value(side: float) -> float:
         moved = [(value.detach() + side * way).requires_grad_() for value, way in zip(inputs, directions, strict=True)]
-        return sum(
-            float((one.detach() * weight).sum()) for one, weight in zip(_outputs(function, moved), weights, strict=True)
-        )
+        weighted = zip(_outputs(function, moved), weights, strict=True)
+        return sum(float((output.detach() * weight).sum()) for output, weight in weighted)
 
     return (value(step) - value(-step)) / (2 * step), claimed
 

@@ -103,10 +103,8 @@ def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
     spans = [program.source.span(statement) for blamed in blamed_blocks(program) for statement in blamed]
 
     def unlikely(pair: tuple[int, Candidate]) -> tuple[bool, bool]:
-        edits = pair[1].edits
-        return steps and KINDS[pair[0]] not in AROUND_A_STEP, not any(
-            start <= edit.start <= stop for edit in edits for start, stop in spans
-        )
+        is_blamed = any(start <= edit.start <= stop for edit in pair[1].edits for start, stop in spans)
+        return steps and KINDS[pair[0]] not in AROUND_A_STEP, not is_blamed
 
     return sorted(dict.fromkeys([*join_by_kind(program, proposed), *proposed]), key=unlikely)
 
@@ -164,9 +162,8 @@ def unread_in(scope: ast.AST) -> list[str]:
     statements = [node for node in nodes if isinstance(node, ast.stmt)]
     found = []
     for statement in statements:
-        if isinstance(statement, ast.Assign) and (
-            bound := {ast.unparse(target) for target in statement.targets} & loop_names
-        ):
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        if bound := {ast.unparse(target) for target in targets} & loop_names:
             below = [other for other in statements if other.lineno > (statement.end_lineno or statement.lineno)]
             found += sorted(bound - set().union(*map(names_loaded, below)))
     return found

@@ -223,9 +223,8 @@ def _started(
 ) -> Backward:
     with mode_paused():
         asked = tuple(target for target in inputs if isinstance(target, torch.Tensor))
-        call = Backward(
-            tuple(outputs), [], not options.get("accumulate_grad", False), keep_graph, create_graph, asked, tuple(grads)
-        )
+        returns = not options.get("accumulate_grad", False)
+        call = Backward(tuple(outputs), [], returns, keep_graph, create_graph, asked, tuple(grads))
         nodes = nodes_below(call.roots)
         call.nodes, call.oldest = len(nodes), min(map(sequence_number, nodes), default=0)
         _add_targets(call, list(asked) or leaves_among(call.roots, nodes))

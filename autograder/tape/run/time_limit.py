@@ -91,7 +91,5 @@ def _is_importing_torch(frame: FrameType) -> bool:
 
     An interrupted import would leave modules in `sys.modules` that no later import completes.
     """
-    return any(
-        caller.f_code.co_name == "_find_and_load" and str(caller.f_locals.get("name")).startswith("torch.")
-        for caller, _ in walk_stack(frame)
-    )
+    imports = (caller for caller, _ in walk_stack(frame) if caller.f_code.co_name == "_find_and_load")
+    return any(str(caller.f_locals.get("name")).startswith("torch.") for caller in imports)

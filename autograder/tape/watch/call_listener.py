@@ -183,10 +183,8 @@ class WriteLog:
         for row in range(max(clock - self._forgotten, 0), len(self.storages)):
             if storage is None or self.storages[row] == storage:
                 version = self.versions[row]
-                yield (
-                    self.storages[row],
-                    NotedWrite(self.sites[row], None if version < 0 else version, version == _EXPOSED),
-                )
+                written = NotedWrite(self.sites[row], None if version < 0 else version, version == _EXPOSED)
+                yield self.storages[row], written
 
 
 # These may modify memory without a change of its version counter, now or later: running statistics, shared memory
@@ -305,9 +303,8 @@ class CallListener(TorchFunctionMode):
     def step_begins(self, optimizer: torch.optim.Optimizer) -> None:
         """Pause the listener: the calls in an optimizer's step only modify its parameters."""
         self.hide("step")
-        self._stepping = self._versions(
-            "step", (parameter for group in optimizer.param_groups for parameter in group["params"]), None
-        )
+        parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
+        self._stepping = self._versions("step", parameters, None)
 
     def step_ends(self, optimizer: torch.optim.Optimizer) -> None:
         """Log the modified parameters. A fused step does not increase version counters (PyTorch 2.13)."""

@@ -220,16 +220,15 @@ class PostMortem:
 
         The result is empty if no in-place modification caused the error.
         """
-        found = VERSIONS.search(message_of(error))
+        message = message_of(error)
+        found = VERSIONS.search(message)
         if not found:
             return ()
         now, then = int(found[1]), int(found[2])
         refused = sorted(self._refused(roots, asked), key=lambda kept: self._rank(kept, now, then))
         harms = dict.fromkeys(self.harm(kept, COUNTED_WRITE) for kept in refused)
         hidden = self._hidden(roots, asked)
-        return tuple(
-            harms or self._by_version(now, then, hidden) or self._unlogged(roots, asked, now, then, message_of(error))
-        )
+        return tuple(harms or self._by_version(now, then, hidden) or self._unlogged(roots, asked, now, then, message))
 
     def freed_by(
         self, roots: tuple[Any, ...], asked: tuple[Any, ...], calls: Iterable[tuple[int, int]]

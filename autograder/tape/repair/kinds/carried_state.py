@@ -150,10 +150,8 @@ def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
 
 def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
     """Return the names whose values the statement uses, without called functions and owners of attributes."""
-    loaded = [
-        (name, source.parents[name]) for name in nodes_of_type(ast.Name, statement) if isinstance(name.ctx, ast.Load)
-    ]
-    used = [(name, holder) for name, holder in loaded if not isinstance(holder, ast.Attribute)]
+    loaded = (name for name in nodes_of_type(ast.Name, statement) if isinstance(name.ctx, ast.Load))
+    used = [(name, source.parents[name]) for name in loaded if not isinstance(source.parents[name], ast.Attribute)]
     return [one for one, holder in used if not (isinstance(holder, ast.Call) and holder.func is one)]
 
 
