@@ -14,16 +14,7 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_cut import GRAPH_CUT, LOST_LEAF, MISSING
 from autograder.tape.diagnose.harm_registry import find_harms
 from autograder.tape.diagnose.kinds_of_write import unrecorded_write_notes
-from autograder.tape.diagnose.optimizer_faults import (
-    CLEARED,
-    FOREIGN,
-    LEFT,
-    NO_EFFECT,
-    SPENT,
-    UNOPTIMIZED,
-    UNUSED_TARGET,
-    WITHOUT_A_LOSS,
-)
+from autograder.tape.diagnose.optimizer_faults import OPTIMIZER_FAULTS, UNUSED_TARGET
 from autograder.tape.diagnose.shown_gradients import (
     checks_of,
     notes_on_formulas,
@@ -38,8 +29,8 @@ from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import is_out_of_time
 
 KINDS = (
-    LOST_LEAF, FREED_GRAPH, MISSING, LEFT_ON, NOT_RECORDED, UNUSED_TARGET, REFUSED_TENSOR, GRAPH_CUT, STALE_CAST, FOREIGN,
-    UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, NO_EFFECT, SPENT, LEFT,
+    LOST_LEAF, FREED_GRAPH, MISSING, LEFT_ON, NOT_RECORDED, UNUSED_TARGET, REFUSED_TENSOR, GRAPH_CUT, STALE_CAST,
+    *OPTIMIZER_FAULTS,
 )  # fmt: skip
 
 
