@@ -210,7 +210,7 @@ class Observer(Listener):
 
     def _resume_tracing(self) -> None:
         """Trace statements again."""
-        if self.statements.is_paused:
+        if self.statements.thread.is_paused:
             self.statements.resume(sys._getframe(1))
 
     @isolated_from_program

@@ -138,7 +138,7 @@ class RunState:
     def scope(self) -> tuple[str, ...]:
         """Return the modules and functions that are running, outermost first."""
         scope = []
-        for active_call in self.statements.stack:
+        for active_call in self.statements.thread.stack:
             owner = active_call.frame.f_locals.get("self")
             if isinstance(owner, torch.nn.Module):
                 scope.append(type(owner).__name__)

@@ -65,9 +65,11 @@ class ActiveCall:
     modules: dict[str, int] = field(default_factory=dict)
 
 
-class _CallsOfThread(threading.local):
+class CallsOfThread(threading.local):
+    """The active calls of the user's functions in each thread, and whether it is not traced until `resume` is called."""
+
     def __init__(self) -> None:
-        self.stack: list[ActiveCall] = []
+        self.stack: list[ActiveCall] = []  # outermost first
         self.is_paused = False
 
 
@@ -87,7 +89,7 @@ class Statements:
     ):
         self.program, self.done, self.left, self.called = program, done, left, called
         self._starts: dict[str, dict[int, tuple[int, bool]]] = {}
-        self._here = _CallsOfThread()
+        self.thread = CallsOfThread()
         self._main = threading.get_ident()
         self.threads = False
         self.entered = itertools.count(1)
@@ -107,33 +109,23 @@ class Statements:
         finally:
             sys.settrace(before)
 
-    @property
-    def stack(self) -> list[ActiveCall]:
-        """The active calls of the user's functions in this thread, outermost first."""
-        return self._here.stack
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether this thread is not traced until `resume` is called."""
-        return self._here.is_paused
-
     def pause(self) -> None:
         """Stop to trace this thread."""
-        self._here.is_paused = True
+        self.thread.is_paused = True
         sys.settrace(None)
 
     def resume(self, frame: FrameType) -> None:
         """Start to trace a running program: its active calls of the user's functions are those that led to `frame`."""
-        self._here.is_paused = False
+        self.thread.is_paused = False
         callers = [one for one, _ in walk_stack(frame) if self._is_followed(one.f_code)][::-1]
-        same = 0
-        while same < min(len(callers), len(self.stack)) and self.stack[same].frame is callers[same]:
+        stack, same = self.thread.stack, 0
+        while same < min(len(callers), len(stack)) and stack[same].frame is callers[same]:
             same += 1
-        while len(self.stack) > same:
-            self.left(self.stack.pop())
+        while len(stack) > same:
+            self.left(stack.pop())
         for caller in callers[same:]:
             self._enter(caller)
-        for active in self.stack:
+        for active in stack:
             active.event_line = active.frame.f_lineno
             active.line, active.declares = active.starts.get(active.event_line, (active.event_line, False))
             active.frame.f_trace = self._local
@@ -149,8 +141,8 @@ class Statements:
     @property
     def frame(self) -> FrameType | None:
         """The frame of the user's function that runs now."""
-        if not self.is_paused:
-            return self.stack[-1].frame if self.stack else None
+        if not self.thread.is_paused:
+            return self.top.frame if self.top else None
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and not self._is_followed(frame.f_code):
             frame = frame.f_back
@@ -174,17 +166,17 @@ class Statements:
     @property
     def top(self) -> ActiveCall | None:
         """The innermost active call of a user's function, or None."""
-        return self.stack[-1] if self.stack else None
+        return self.thread.stack[-1] if self.thread.stack else None
 
     @property
     def frames(self) -> list[FrameType]:
         """The frames of the active calls of the user's functions, outermost first."""
-        return [active_call.frame for active_call in self.stack]
+        return [active_call.frame for active_call in self.thread.stack]
 
     def _call(self, frame: Any, event: Any, _argument: Any) -> Any:
         if not self._is_followed(frame.f_code) or event != "call":
             return None
-        stack = self._here.stack
+        stack = self.thread.stack
         if stack:
             self.done(stack[-1], False)
         is_outermost = not stack and threading.get_ident() == self._main
@@ -208,7 +200,7 @@ class Statements:
         return self._starts[file]
 
     def _enter(self, frame: FrameType) -> None:
-        parent = self.stack[-1] if self.stack else None
+        parent = self.top
         inner = frame.f_code.co_name in _INNER and parent is not None
         function = parent.function if inner and parent else frame.f_code.co_qualname.replace("<locals>.", "")
         elsewhere = threading.get_ident() != self._main
@@ -217,10 +209,10 @@ class Statements:
         # priority.
         depth = parent.depth + (not inner) if parent else int(elsewhere)
         file = frame.f_code.co_filename
-        self.stack.append(ActiveCall(next(self.entered), frame, function, depth, file, self._starts_in(file)))
+        self.thread.stack.append(ActiveCall(next(self.entered), frame, function, depth, file, self._starts_in(file)))
 
     def _local(self, frame: Any, event: Any, _argument: Any) -> Any:
-        stack = self._here.stack
+        stack = self.thread.stack
         if not stack or stack[-1].frame is not frame:
             return self._local  # entered before tracing began, or resumed out of order
         top = stack[-1]
