@@ -27,6 +27,7 @@ from autograder.tape.observe.state import STEPS
 from autograder.tape.recording.verdict_types import Excerpt, GraphFault, Harm, Verdict, note_on_line
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import is_out_of_time
+from autograder.tape.run.storages import CHECKSUMMED
 
 KINDS = (
     LOST_LEAF, FREED_GRAPH, MISSING, LEFT_ON, NOT_RECORDED, UNUSED_TARGET, REFUSED_TENSOR, GRAPH_CUT, STALE_CAST,
@@ -162,7 +163,7 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
             "note.torch_func|Functions that torch.func differentiates keep their own saved tensors, which cannot be "
             "copied: a modification of one of them is not detected if no version counter counts it."
         )
-    if any(memory.sampled for memory in state.memories.all):
+    if any(memory.size > CHECKSUMMED for memory in state.memories.all):
         yield Message(
             "note.large_storages|Storages over 64 MiB were only sampled; a small modification of one may have been missed."
         )

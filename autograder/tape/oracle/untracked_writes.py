@@ -50,11 +50,6 @@ class CheckedFunction:
     place: Place
     found: DerivativeAnswer
 
-    @property
-    def is_own(self) -> bool:
-        """Whether the user's code defines the Function."""
-        return self.place.line > 0
-
 
 def check_custom_functions(runner: Runner, *, twice: bool = False) -> list[CheckedFunction]:
     """Return the custom Functions that a program calls, each with the worst result of its calls.
@@ -159,7 +154,7 @@ class UntrackedEffect:
     @property
     def own_functions(self) -> list[CheckedFunction]:
         """The custom Functions that the user's code defines."""
-        return [function for function in self.functions if function.is_own]
+        return [function for function in self.functions if function.place.line]
 
 
 def effect_of_untracked_writes(

@@ -51,11 +51,6 @@ class Memory:
     saves: list[Any] = field(default_factory=list)
     on_device: bool = False
 
-    @property
-    def sampled(self) -> bool:
-        """Whether it is so large that only samples are checked."""
-        return self.size > CHECKSUMMED
-
     def alive(self) -> bool:
         """Return whether a tensor still has this address. Remove the entries of freed or moved tensors."""
         while self.live_tensors:
