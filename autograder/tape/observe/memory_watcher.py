@@ -67,7 +67,6 @@ class MemoryWatcher:
     def statement_done(self) -> None:
         """Check the storages that are due."""
         self.clock += 1
-        again: list[tuple[int, int]] = []
         while self._due and self._due[0][0] < self.clock:
             _, number = heapq.heappop(self._due)
             memory = self.state.memories.all[number]
@@ -77,16 +76,14 @@ class MemoryWatcher:
             if memory.next_look >= self.clock:
                 continue
             if self.state.is_under_way(memory):  # the thread of that call will report its modification
-                again.append((self.clock, number))
+                heapq.heappush(self._due, (self.clock, number))
                 continue
             self.look(memory)
-            few = len(self._due) + len(again) < FEW_STORAGES and memory.size <= SMALL and not memory.on_device
+            few = len(self._due) < FEW_STORAGES and memory.size <= SMALL and not memory.on_device
             always = memory.exposed or number in self.focus or few
             memory.patience = 1 if always else min(2 * memory.patience, PATIENT)
             memory.next_look = self.clock + memory.patience - 1
-            again.append((memory.next_look, number))
-        for item in again:
-            heapq.heappush(self._due, item)
+            heapq.heappush(self._due, (memory.next_look, number))
         self.is_behind = False
 
     def look(self, memory: Memory) -> None:
