@@ -151,12 +151,11 @@ def tensors_of(
 
 def reached_elsewhere(evidence: Evidence) -> set[tuple[int, ...]]:
     """Return the shapes of the leaves that only backward calls outside of the recorded part reached."""
-    shapes: dict[int, tuple[int, ...]] = {}
-    recorded: set[int] = set()
-    for number, call in enumerate(evidence.runs.plain.calls if evidence.runs.excerpt else (), 1):
-        shapes |= {leaf: key[0] for leaf, key in zip(call.numbers, call.keys, strict=True)}
-        if evidence.runs.excerpt and evidence.runs.excerpt.first <= number <= evidence.runs.excerpt.last:
-            recorded |= set(call.numbers)
+    calls, excerpt = evidence.runs.plain.calls, evidence.runs.excerpt
+    if excerpt is None:
+        return set()
+    shapes = {leaf: key[0] for call in calls for leaf, key in zip(call.numbers, call.keys, strict=True)}
+    recorded = {leaf for call in calls[excerpt.first - 1 : excerpt.last] for leaf in call.numbers}
     return {shape for leaf, shape in shapes.items() if leaf not in recorded}
 
 
