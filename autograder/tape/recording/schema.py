@@ -348,14 +348,12 @@ def from_json(text: str | bytes) -> Recording:
     Raises:
         RecordingError: if the text is truncated, is not JSON, lacks a field, or was written by a newer release.
     """
+    reason: str = Message("recording.no_version|it has no version number")
     try:
         version = msgspec.json.decode(text, type=dict).get("version")
     except msgspec.DecodeError as error:
-        raise RecordingError.of(
-            "recording.not_one|This is not a recording: {reason}. Record the program again.", reason=str(error)
-        ) from None
+        version, reason = None, str(error)
     if not isinstance(version, int):
-        reason = Message("recording.no_version|it has no version number")
         raise RecordingError.of(
             "recording.not_one|This is not a recording: {reason}. Record the program again.", reason=reason
         )
