@@ -9,7 +9,7 @@ import os
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_stack
@@ -26,36 +26,32 @@ from autograder.tape.run.programs.source_text import ProgramError, code_of, comp
 _NEVER_HIDDEN = {"autograder", "torch"}  # already imported, even if files of the program have these names
 
 
-class importable:  # noqa: N801 - reads as a statement
-    """A context in which the module and its neighbors can be imported. At its end they are removed from `sys.modules`."""
-
-    def __init__(self, module: types.ModuleType, folders: list[str]):
-        self.module, self.folders = module, folders
-
-    def __enter__(self) -> None:
-        self.before = dict(sys.modules)
-        # Python would find the program's own `secrets.py` first, but this process has already imported the standard
-        # library's.
-        self.hidden = {name: sys.modules.pop(name) for name in _shadowed(self.folders)}
-        sys.modules[self.module.__name__] = self.module
-        sys.path[:0] = self.folders
-
-    def __exit__(self, *_: Any) -> None:
-        for folder in self.folders:
+@contextmanager
+def importable(module: types.ModuleType, folders: list[str]) -> Iterator[None]:
+    """Make the module and its neighbors importable in the block. At its end they are removed from `sys.modules`."""
+    before = dict(sys.modules)
+    # Python would find the program's own `secrets.py` first, but this process has already imported the standard library's.
+    hidden = {name: sys.modules.pop(name) for name in _shadowed(folders)}
+    sys.modules[module.__name__] = module
+    sys.path[:0] = folders
+    try:
+        yield
+    finally:
+        for folder in folders:
             if folder in sys.path:
                 sys.path.remove(folder)
         # The finder of a relative entry keeps the working directory of this run.
         for entry in [entry for entry in sys.path_importer_cache if not os.path.isabs(entry)]:
             del sys.path_importer_cache[entry]
-        sys.modules[self.module.__name__] = self.before.get(self.module.__name__, self.module)
-        if self.module.__name__ not in self.before:
-            del sys.modules[self.module.__name__]
+        sys.modules[module.__name__] = before.get(module.__name__, module)
+        if module.__name__ not in before:
+            del sys.modules[module.__name__]
         # A neighboring module that keeps its state would make the second run differ from the first.
         # The places are read before the first removal, because a namespace package finds its path by its parent.
-        places = {name: _place(sys.modules[name]) for name in set(sys.modules) - set(self.before)}
+        places = {name: _place(sys.modules[name]) for name in set(sys.modules) - set(before)}
         for name in filter(lambda name: is_own_file(places[name]), places):
             del sys.modules[name]
-        sys.modules.update(self.hidden)
+        sys.modules.update(hidden)
 
 
 def _place(module: types.ModuleType) -> str:
