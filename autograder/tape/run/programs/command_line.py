@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+from autograder.tape.internals.entry_points import replaced
 from autograder.tape.run.programs.scratch_folder import ScratchFolder
 from autograder.tape.run.programs.source_text import ProgramError
 
@@ -36,15 +37,12 @@ class CommandLine:
             first: the first argument.
             folders: the entries of `sys.path` from which the program imports its own files.
         """
-        before, sys.argv = sys.argv, [self.path_of(first), *self.arguments]
-        try:
-            if self.scratch is None:
-                yield
-            else:
-                with self.scratch.entered(), self.scratch.importable(folders):
-                    yield
-        finally:
-            sys.argv = before
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(replaced(sys, "argv", [self.path_of(first), *self.arguments]))
+            if self.scratch is not None:
+                stack.enter_context(self.scratch.entered())
+                stack.enter_context(self.scratch.importable(folders))
+            yield
 
     def path_of(self, file: str) -> str:
         """Return the path of a file for a program that may remove or overwrite it: that of its copy, if there is one."""
