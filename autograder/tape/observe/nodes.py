@@ -198,7 +198,7 @@ class Graph:
     def below(self, numbers: Iterable[int | None]) -> dict[int, GraphNode]:
         """Return the nodes of these numbers and all nodes below them by number, the nearest first."""
         waiting, found = list(numbers), dict[int, GraphNode]()
-        for number in waiting:
+        for number in waiting:  # grows in the loop
             if number is not None and number not in found:
                 found[number] = self.nodes[number]
                 waiting += found[number].inputs
