@@ -23,7 +23,6 @@ from autograder.tape.observe.names import find_name
 from autograder.tape.observe.tensors import FOREIGN
 from autograder.tape.observe.writes import written_through
 from autograder.tape.recording.verdict_types import Harm, Place
-from autograder.tape.run.graph_walk import nodes_below
 from autograder.tape.run.storages import elements_of
 from autograder.tape.watch.call_listener import UNKNOWN, CallSite, CallSites, NodeLog, NotedWrite, WriteLog, storage_of
 
@@ -215,8 +214,8 @@ class PostMortem:
     def __init__(self, sites: CallSites, nodes: list[NodeLog], writes: WriteLog, frames: list[FrameType]):
         self.sites, self.nodes, self.writes, self.frames = sites, nodes, writes, frames
 
-    def harms(self, roots: tuple[Any, ...], asked: tuple[Any, ...], error: BaseException) -> tuple[Harm, ...]:
-        """Return the harms that made a backward raise `error`, starting with the tensor of the error.
+    def harms(self, graph: list[Any], error: BaseException) -> tuple[Harm, ...]:
+        """Return the harms that made a backward through these nodes raise `error`, starting with the tensor of the error.
 
         The result is empty if no in-place modification caused the error.
         """
@@ -225,24 +224,22 @@ class PostMortem:
         if not found:
             return ()
         now, then = int(found[1]), int(found[2])
-        refused = sorted(self._refused(roots, asked), key=lambda kept: self._rank(kept, now, then))
+        refused = sorted(self._refused(graph), key=lambda kept: self._rank(kept, now, then))
         harms = dict.fromkeys(self.harm(kept, COUNTED_WRITE) for kept in refused)
-        hidden = self._hidden(roots, asked)
-        return tuple(harms or self._by_version(now, then, hidden) or self._unlogged(roots, asked, now, then, message))
+        hidden = self._hidden(graph)
+        return tuple(harms or self._by_version(now, then, hidden) or self._unlogged(graph, now, then, message))
 
-    def freed_by(
-        self, roots: tuple[Any, ...], asked: tuple[Any, ...], calls: Iterable[tuple[int, int]]
-    ) -> tuple[Place, Place | None] | None:
+    def freed_by(self, graph: list[Any], calls: Iterable[tuple[int, int]]) -> tuple[Place, Place | None] | None:
         """Return the line that made the newest freed node of a graph, and the line of the backward that freed it, if known.
 
         Args:
-            roots, asked: the arguments of the backward that raised.
+            graph: the nodes of the backward that raised.
             calls: for each earlier backward that freed its graph, the next sequence number after it and its call site.
         """
         calls = list(calls)
         # The call that raised has freed the nodes that it visited; an earlier call freed only nodes that existed then.
         last = max((number for number, _ in calls), default=0)
-        nodes = (node for node in nodes_below(roots, asked) if sequence_number(node) < last)
+        nodes = (node for node in graph if sequence_number(node) < last)
         freed = [node for node in nodes if is_freed(node)]
         newest = max(freed, key=sequence_number, default=None)
         made = self._site(self._found(newest)[0]) if newest is not None else None
@@ -252,8 +249,8 @@ class PostMortem:
         by = self._site(sites.pop()) if len(sites) == 1 else None
         return made.place, by.place if by else None
 
-    def _refused(self, roots: tuple[Any, ...], asked: tuple[Any, ...]) -> Iterator[SavedTensorRef]:
-        for node in nodes_below(roots, asked):
+    def _refused(self, graph: list[Any]) -> Iterator[SavedTensorRef]:
+        for node in graph:
             for kept in self.kept(node):
                 if kept.expected is not None and kept.expected != version_of(kept.tensor):
                     yield kept
@@ -347,9 +344,9 @@ class PostMortem:
     def _site(self, number: int) -> CallSite | None:
         return None if number == UNKNOWN else self.sites.all[number]
 
-    def _hidden(self, roots: tuple[Any, ...], asked: tuple[Any, ...]) -> tuple[CallSite, str] | None:
+    def _hidden(self, graph: list[Any]) -> tuple[CallSite, str] | None:
         """Return the call and the node name of a node whose saved tensors a checkpoint will recompute."""
-        for node in reversed(nodes_below(roots, asked)):
+        for node in reversed(graph):
             site = self._site(self._found(node)[0]) if hidden_in(node)[1] else None
             if site is not None:
                 return site, type(node).__name__
@@ -359,9 +356,9 @@ class PostMortem:
         number = sequence_number(node)
         return next((place for log in self.nodes if (place := log.find(number))), (UNKNOWN, 0))
 
-    def _unlogged(self, roots: tuple[Any, ...], asked: tuple[Any, ...], now: int, then: int, error: str) -> list[Harm]:
+    def _unlogged(self, graph: list[Any], now: int, then: int, error: str) -> list[Harm]:
         """Return the harm for the first saved tensor in a list that matches the error, if its modification was not logged."""
-        for node in nodes_below(roots, asked):
+        for node in graph:
             for kept in self.kept(node):
                 fits = version_of(kept.tensor) == now and str(list(kept.tensor.shape)) in error
                 if fits and "[" in kept.name:

@@ -337,8 +337,9 @@ class WatchSession:
         try:
             with mode_paused():
                 post_mortem, calls = self._post_mortem(frame), self.freed.get(threading.get_ident(), ())
-                harms = post_mortem.harms(roots, asked, error)
-                freed = post_mortem.freed_by(roots, asked, calls) if FREED in message_of(error) else None
+                graph = nodes_below(roots, asked)
+                harms = post_mortem.harms(graph, error)
+                freed = post_mortem.freed_by(graph, calls) if FREED in message_of(error) else None
         except Exception as failure:
             error.add_note(f"autograder: the error of backward could not be analysed ({failure!r}). Please report it.")
             return
