@@ -158,7 +158,10 @@ def _harm(recording: Recording) -> list[str]:
         return _wrapped(gradient_error_sentence(verdict.gradients)) if verdict.outcome == "silently-wrong" else []
     first = verdict.harms[0]
     text = translated("{sentence}.", sentence=sentence_of_harm(first, recording))
-    return _wrapped(join_sentences([text, consequence(first, verdict)]), None if len(first.mutated_at) > 3 else 4)
+    most = None if len(first.mutated_at) > 3 else 4
+    whole, short = (join_sentences([text, consequence(first, verdict, limit)]) for limit in (None, 0))
+    is_long = most is not None and len(_wrapped(whole)) > most
+    return _wrapped(short if is_long else whole, most)
 
 
 def _code(recording: Recording) -> list[str]:

@@ -216,9 +216,9 @@ def _precedes_loss(edge: SavedEdge, recording: Recording) -> bool:
     return any(step.nodes and max(step.nodes) < root for step in writing)
 
 
-def consequence(harm: Harm, verdict: Verdict) -> str:
-    """Return the effect on backward as a sentence; "" if the harm says enough."""
-    off = gradient_error_sentence(verdict.gradients) if verdict.outcome != "raises-backward" else ""
+def consequence(harm: Harm, verdict: Verdict, limit: int | None = None) -> str:
+    """Return the effect on backward as a sentence, with values of at most `limit` characters; "" if the harm says enough."""
+    off = gradient_error_sentence(verdict.gradients, limit) if verdict.outcome != "raises-backward" else ""
     if off or verdict.outcome == "silently-wrong":
         return off
     if harm.saved_version is None or harm.saved_version == harm.version_now:
