@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from autograder.tape.internals.entry_points import METADATA, function_name, replaced
+from autograder.tape.internals.mode_stack import is_active
 
 
 def tensors(value: object, depth: int = 3) -> list[torch.Tensor]:
@@ -111,12 +112,23 @@ class Functions(CallMode):
         finally:
             self._handling -= 1
 
-    def recorded_calls(self) -> AbstractContextManager[Any]:
-        """Also report `Tensor.set_`, an in-place function that no function mode receives (PyTorch 2.13)."""
-        original = torch.Tensor.set_
+    @contextmanager
+    def recorded_calls(self) -> Iterator[None]:
+        """Also report `set_`, `from_numpy` and `frombuffer`, which no function mode receives (PyTorch 2.13)."""
 
-        @wraps(original)
-        def recorded(*args: Any, **kwargs: Any) -> Any:
-            return self.__torch_function__(original, (), args, kwargs)
+        def recorded(original: Callable[..., Any]) -> Callable[..., Any]:
+            @wraps(original)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                # Other threads have modes of their own; inside another call, PyTorch disables this one.
+                return (
+                    self.__torch_function__(original, (), args, kwargs)
+                    if is_active(self)
+                    else original(*args, **kwargs)
+                )
 
-        return replaced(torch.Tensor, "set_", recorded)
+            return call
+
+        with ExitStack() as calls:
+            for owner, name in (torch.Tensor, "set_"), (torch, "from_numpy"), (torch, "frombuffer"):
+                calls.enter_context(replaced(owner, name, recorded(getattr(owner, name))))
+            yield

@@ -116,6 +116,9 @@ PROGRAMS = {
     + "\nthread = threading.Thread(target=prepare)\nthread.start()\nthread.join()\n" + END,
     "in an imported file": "import sys\nsys.path.insert(0, {folder!r})\nimport preparing\n" + START
     + "preparing.prepare(total)\n" + END,
+    **{name: START + LOOP.format(many=4000, indent="") + "\nimport numpy\nn = numpy.ones(3, 'float32')\n"
+    + f"h = w * torch.{name}\nn[0] = 5\ni = 1\nh.sum().backward()\n"
+    for name in ("from_numpy(n)", "frombuffer(n, dtype=torch.float32)")},
 }  # fmt: skip
 
 
