@@ -158,7 +158,7 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     for place, tensors in places.items():
         names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
         message = Message(
-            "optimizer.result_unused|the result that it computes with {names} reaches no loss: the optimizer updates "
+            "optimizer.result_unused|the result that it computes with {names} reaches no loss: the optimizer holds "
             "{names}, but no backward call computes a gradient for it.",
             names=names,
         )
@@ -238,8 +238,8 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
         return
     message = counted_message(
         len(idle),
-        "optimizer.foreign.one|the optimizer updates {count} tensor that no loss depends on, and not {names}, which get gradients.",
-        "optimizer.foreign|the optimizer updates {count} tensors that no loss depends on, and not {names}, which get gradients.",
+        "optimizer.foreign.one|the optimizer holds {count} tensor that no loss depends on, and not {names}, which get gradients.",
+        "optimizer.foreign|the optimizer holds {count} tensors that no loss depends on, and not {names}, which get gradients.",
         names=name_of(state, missed, Message("optimizer.the_parameters|the parameters")),
     )
     change = Message(
