@@ -194,6 +194,18 @@ PROGRAMS = (
         """,
         (("    first.step()\n", "    first.step(), d.zero_grad()\n"),),
     ),
+    FaultyProgram("adversarial_loss_left_its_gradient", "gradient of another loss", "correct", """
+        net, noise = nn.Linear(2, 2), torch.full((4, 2), 0.1, requires_grad=True)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(4, 2) + noise).exp().mean().backward()
+            noisy = torch.ones(4, 2) + noise.grad.sign()
+            net(noisy).pow(2).mean().backward()  # fault
+            optimizer.step()
+        """,
+        (("    net(noisy)", "    optimizer.zero_grad()\n    net(noisy)"),),
+    ),
     FaultyProgram("cleared_too_early", "gradient cleared before the step", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -21,6 +21,7 @@ from autograder.tape.diagnose.fault_words import (
 )
 from autograder.tape.diagnose.graph_cut import NO_HISTORY
 from autograder.tape.observe.gradient_flow import EarlierGradient, StartedBackward
+from autograder.tape.observe.left_gradients import LeftGradient
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
@@ -298,7 +299,15 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _left(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that add to gradients which another loss left, if a step uses the sum."""
-    for left in evidence.runs.left.found.values() if not evidence.outcome.startswith("raises") else ():
+    if evidence.outcome.startswith("raises"):
+        return
+    state, flow = evidence.state, evidence.state.flow
+    found = dict(evidence.runs.left.found)
+    for second, (call, step, tensors) in flow.steps.left.items():
+        if call.leaf is not None and call.used_at is not None and call.leaf.id not in flow.optimized:
+            names = [state.name_of(tensor) or f"leaf {tensor.id}" for tensor in tensors.values()]
+            found.setdefault(second, LeftGradient(call.place, call.used_at, second, step, names))
+    for left in found.values():
         first, used, update = (line_of(one, left.second.file) for one in (left.first, left.used, left.update))
         message = Message(
             "optimizer.left|it adds to the gradient of {names}, which still contains that of the backward of {first}, "

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from autograder.tape.observe.optimizer_steps import OptimizerSteps, is_empty
+from autograder.tape.observe.optimizer_steps import Filling, OptimizerSteps, is_empty
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
@@ -271,9 +271,12 @@ class GradientFlow:
         self.spend(writes)
         if call.returns:
             return
+        filling = Filling(here, len(self.calls))
         for leaf, tracked in zip(call.targets, targets, strict=True):
             gradient = leaf.grad if leaf.is_leaf else None
-            if gradient is None or gradient.layout != torch.strided or not gradient.any():
+            is_first = gradient is None or gradient.layout != torch.strided or not gradient.any()
+            self.steps.begin(filling, tracked, is_first=is_first)
+            if is_first:
                 self._spent[tracked.id] = None
             elif tracked.id in self._spent and self._spent[tracked.id] is _ONCE:
                 self._spent[tracked.id] = here

@@ -10,12 +10,10 @@ import torch
 from autograder.tape.internals.entry_points import around_optimizer_steps
 from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.observe.names import names_in
-from autograder.tape.observe.optimizer_steps import is_empty
+from autograder.tape.observe.optimizer_steps import KEPT, is_empty
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.programs.program import Program
-
-KEPT = 64  # number of backward calls to remember of each leaf, and in all; each step may hold thousands of leaves
 
 
 @dataclass(frozen=True)

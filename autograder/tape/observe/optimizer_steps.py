@@ -23,7 +23,26 @@ _MODE_LAYERS = (
     torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm, torch.nn.AlphaDropout,
     torch.nn.Dropout, torch.nn.Dropout1d, torch.nn.Dropout2d, torch.nn.Dropout3d,
 )  # fmt: skip
+KEPT = 64  # number of backward calls to remember of each leaf
 PASSES = 4  # maximum number of searches among all objects, each of which takes about 50 ms
+
+
+@dataclass(eq=False)
+class Filling:
+    """A backward call that filled gradients, and the first line that read one of a leaf that is not a parameter.
+
+    Attributes:
+        calls: number of backward calls before it.
+        leaf: that leaf, such as the noise that an adversarial loss varies.
+        used_at: that line.
+        used_after: number of backward calls before that line.
+    """
+
+    place: Place
+    calls: int
+    leaf: TrackedTensor | None = None
+    used_at: Place | None = None
+    used_after: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +73,8 @@ class OptimizerSteps:
         unoptimized: parameters with random values, and other leaves of one value whose gradient is filled before several
             steps, that neither an optimizer nor a module with a held parameter contains.
         read: ids of the tensors whose `.grad` a line of the user used.
+        left: by line of a backward call, the call whose gradients it added to after their use, the step that used the
+            sum, and its parameters by id.
         calls: for each step, the number of backward calls before it.
         left_training: the lines that switched a module to evaluation mode, if a later step trained it in that mode.
         left_recording: the lines that turned recording off after a step, if a backward call followed while it was off.
@@ -68,6 +89,7 @@ class OptimizerSteps:
         self.thrown_away: list[tuple[TrackedTensor, TrackedTensor]] = []
         self.unoptimized: dict[int, TrackedTensor] = {}
         self.read: set[int] = set()
+        self.left: dict[Place, tuple[Filling, Place, dict[int, TrackedTensor]]] = {}
         self.calls: list[int] = []
         self.left_training: dict[Place, None] = {}
         self.left_recording: list[Place] = []
@@ -78,6 +100,8 @@ class OptimizerSteps:
         self._computed_at: Place | None = None
         self._stepped: dict[int, list[TrackedTensor]] = {}
         self._random: set[Memory] = set()
+        self._begun = 0  # number of backward calls
+        self._inside: dict[int, list[Filling]] = {}  # by id of a leaf, the calls that its gradient contains
         self._passes, self._searched = 0, set[int]()
         self._filled_before: dict[int, set[int]] = {}  # by id of a leaf, the numbers of the steps after its backward
 
@@ -85,6 +109,7 @@ class OptimizerSteps:
         """Note values that come from a random generator, and gradients that a line reads."""
         if name == "grad" and len(sources) == 1 and not _NO_USE.search(here.text):
             self.read.add(sources[0].id)
+            self._use_gradient(sources[0], here)
         if self._step is not None and here != self._step[0] and name not in _ATTRIBUTES and len(results) == 1:
             self._computed_at = here
         if name in _OVERWRITES and len(sources) > 1:
@@ -102,6 +127,26 @@ class OptimizerSteps:
         """Note the parameters that a recorded computation combines with another tensor."""
         if any(not source.parameter for source in sources):
             self.used |= {source.id: (here, source) for source in sources if source.parameter}
+
+    def _use_gradient(self, leaf: TrackedTensor, here: Place) -> None:
+        if not leaf.parameter and (inside := self._inside.get(leaf.id)) and inside[-1].leaf is None:
+            inside[-1].leaf, inside[-1].used_at, inside[-1].used_after = leaf, here, self._begun
+
+    def begin(self, call: Filling, leaf: TrackedTensor, *, is_first: bool) -> None:
+        """Process a leaf to whose gradient a backward call will add. `is_first` means that the gradient is empty."""
+        self._begun = call.calls + 1
+        self._inside[leaf.id] = [*([] if is_first else self._inside.get(leaf.id, [])[-KEPT:]), call]
+
+    def _find_left(self, parameters: list[tuple[torch.Tensor, TrackedTensor]], here: Place) -> None:
+        """Find the parameters whose gradient contains that of a call made for another leaf, and of a later call."""
+        for tensor, tracked in parameters:
+            inside = self._inside.get(tracked.id, ())
+            if not inside or is_empty(tensor.grad):
+                continue
+            last = inside[-1]
+            used = (call for call in inside if call.leaf is not None and call.used_after <= last.calls)
+            if (first := next((call for call in used if call.place != last.place), None)) is not None:
+                self.left.setdefault(last.place, (first, here, {}))[2][tracked.id] = tracked
 
     def fill(self, targets: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
         """Note the leaves with a gradient that is finite and not zero."""
@@ -131,6 +176,7 @@ class OptimizerSteps:
         self._stepped[id(optimizer)] = now
         if self.idle.get(id(optimizer), []) is not None:
             self._step, self._computed_at = (here, parameters, [fingerprint(tensor) for tensor, _ in parameters]), None
+        self._find_left(parameters, here)
         self._find_unoptimized()
         self._find_left_training({id(tensor) for tensor, _ in parameters if tensor.grad is not None})
         self.calls.append(calls)
