@@ -332,6 +332,7 @@ SILENT = (ast.Raise, ast.Compare)
 NO_SENTENCES = {
     "out of place", "the tensor itself",  # names of forms, which `FormName` lists for translation
     "write during backward", "write into a passed gradient", "write into a kept gradient", "write before recomputation",
+    "gradient that no optimizer uses", "gradient of another loss",
     "modified by an inplace operation", "does not have a grad_fn", "returns multiple views", "is not an nn.Module",
     "backward through the graph a second time", r"is at version \d+; expected version \d+",
     "## Which message, which lesson", "/* end of drawing",  # marks in files of this project

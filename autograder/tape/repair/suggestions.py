@@ -314,6 +314,7 @@ CHANGES: dict[str, Change] = {
     "gradient that no optimizer uses": _hold,
     "gradient cleared before the step": _step_first,
     "gradient not cleared": _clear,
+    "gradient of another loss": _clear,
     "step without effect": _write,
 }
 """By kind of a graph fault, the changes to try."""

@@ -60,6 +60,11 @@ LEAST = 4
 
 MORE = translatable("More: --steps (every step), --html FILE (a picture), --json")
 MORE_OF_REPAIR = translatable(", --diff (the repair as a patch), --apply")
+# By kind of a graph fault, the place of its change with the intention that the program does not show.
+INTENDED = {
+    "gradient that no optimizer uses": translatable("{line}, if it is to be trained"),
+    "gradient of another loss": translatable("{line}, if the sum is not intended"),
+}
 MORE_IN_PYTHON = translatable('More: print(found.steps), found.harms, found.fixes, found.save("out.html")')
 
 
@@ -267,8 +272,9 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
     hunks = "\n".join(line for line in fault.diff.splitlines() if line[:3] not in ("+++", "---", "@@ "))
     parts = re.split(r"(?m)^ .*\n?(?: .*\n?)*", f"{hunks}\n")
     changed = "…\n".join(part for part in parts if part).splitlines()
+    line = where(fault.place, recording.programs[0].file)
     return [
-        translated(title, line=where(fault.place, recording.programs[0].file)),
+        translated(title, line=translated(INTENDED.get(fault.kind, "{line}"), line=line)),
         *(f"  {line[0]} {_cut(_code_in(line[1:]))}".rstrip() for line in changed[:most]),
     ]
 
