@@ -77,12 +77,16 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class _Runs:
-    """The grades of the tests, by grade_id: of the model answers and the release by `plan`, and of the model answers in process."""
+    """The grades of the tests, by grade_id: of the model answers and the release by `plan`, and of the model answers in process.
+
+    `all_in_process`: whether the teacher asked for a plan that judges every test in process.
+    """
 
     plan: GradingPlan
     model: dict[str, CellGrade]
     in_process: dict[str, CellGrade]
     release: dict[str, CellGrade]
+    all_in_process: bool
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,7 @@ def validate_source(
             "release": (untouched, plan),
         }
     )
-    runs = _Runs(plan, model.cells, in_process.cells, handed_out.cells)
+    runs = _Runs(plan, model.cells, in_process.cells, handed_out.cells, all_in_process)
     decisions = {cell.id: _decide(source, cell, runs, forbid_in_process) for cell in source.tests}
     planned = _plan(source, decisions, plan)
     if moved := planned.in_process(source) - plan.in_process(source):
@@ -260,7 +264,7 @@ def _report(
         findings.insert(0, str(decision.why))
     elif decision.why:
         findings.insert(0, f"judged in process, because {decision.why}: {ACCEPT}")
-    elif kind == IN_PROCESS and runs.plan != plan_all_in_process(source):
+    elif kind == IN_PROCESS and not runs.all_in_process:
         reason = source.kinds[cell.id].reason or "it uses a name that a test judged in process binds"
         note = f"judged in process, {'as its metadata say' if cell.process == 'one' else f'because {reason}'}"
     if untouched:

@@ -147,6 +147,7 @@ def test_all_tests_in_process_need_no_reason(validated):
     report = validated(notebook(*TESTS.values()), all_in_process=True)
     assert [IN_PROCESS, IN_PROCESS, IN_PROCESS, None, IN_PROCESS] == [cell.kind for cell in report.cells]
     assert [] == report.notes
+    assert ["beside"] == [note.partition(":")[0] for note in validated(notebook(TESTS["beside"])).notes]
     assert ["wrong", "given"] == [finding.partition(":")[0] for finding in report.findings]
 
 
