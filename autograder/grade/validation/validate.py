@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from autograder.grade.submission.teacher.source import AssignmentSource, SourceC
 
 IN_PROCESS: Kind = "in process"
 LONGEST_QUOTE, LONGEST_LINE = 400, 120
+SYNTAX_ERROR = re.compile(r" \(<ipython-input[^)]*>, line (\d+)\)")
 BETWEEN_LINES = 10  # of a long list of submissions, every tenth step is printed
 NOT_JUDGED = "this test could not be judged: "
 MISSING_MODULE = "No module named"
@@ -246,7 +248,7 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
         return _Decision(kind, finding=f"{got}: repair the answer or the test, unless that is meant")
     if asks_no_model:
         return _Decision(kind)
-    has_reason = planned.points is None or SETUP_FAILED in planned.reason
+    has_reason = planned.points is None or bool(planned.line) or SETUP_FAILED in planned.reason
     decisive = planned if has_reason and MISSING_MODULE not in inside.reason else inside
     advice = "install the module for this Python, repair the test" if MISSING_MODULE in decisive.reason else "repair it"
     failed = f"its own model answer {_got(decisive, cell.text)}"
@@ -295,9 +297,11 @@ def _is_full(grade: CellGrade) -> bool:
 
 def _got(grade: CellGrade, text: str = "") -> str:
     reason = shorten(grade.reason.removeprefix(NOT_JUDGED), LONGEST_QUOTE, placeholder=" ...")
-    if reason and text and grade.line:  # an `assert` without a message does not show more
-        line = shorten(text.splitlines()[grade.line - 1], LONGEST_LINE, placeholder=" ...")
-        reason = f"{reason}, in line {grade.line}: {line}"
+    broken = SYNTAX_ERROR.search(reason)  # the test is not Python
+    reason, number = SYNTAX_ERROR.sub("", reason), int(broken[1]) if broken else grade.line
+    if reason and text and 0 < number <= len(text.splitlines()):  # an `assert` without a message does not show more
+        line = shorten(text.splitlines()[number - 1], LONGEST_LINE, placeholder=" ...")
+        reason = f"{reason}, in line {number}: {line}"
     quoted = f" ({reason})" if reason else ""
     if grade.points is None:
         return f"cannot be judged{quoted}"

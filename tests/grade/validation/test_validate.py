@@ -58,6 +58,7 @@ MORE = {
     "partly": graded_cell("partly", "f(1) + 1", points=4),
     "missing": graded_cell("missing", BOX),
     "long": graded_cell("long", f"assert f(3) == 10, {LONG!r}"),
+    "indented": graded_cell("indented", " assert f(3) == 9" + HIDDEN),
     "main": graded_cell("main", "if __name__ == '__main__':\n    assert f(3) == 9"),
 }
 
@@ -155,9 +156,10 @@ def test_the_line_that_ended_a_test_is_quoted(cells, validated):
     """For a function of the test, its line is quoted and not the call; for a module, none of its lines. No message is cut."""
     assert cells["inside"].kind == IN_PROCESS
     assert ", in line 3: assert 'In' in found)" in cells["inside"].findings[0]
-    assert f"{LONG})" in cells["long"].findings[0]
+    assert f"(AssertionError: {LONG}, in line 1: " in cells["long"].findings[0]
+    assert "(unexpected indent, in line 1: assert f(3) == 9)" in cells["indented"].findings[0]
     [cell] = validated(notebook(graded_cell("t", "import helper")), files={"helper.py": b"\n\n1 / 0"}).cells
-    assert "(division by zero)" in cell.findings[0]
+    assert "(ZeroDivisionError: division by zero, in line 1: import helper)" in cell.findings[0]
 
 
 def test_what_its_own_model_answer_fails_gives_points_to_nobody(cells):
