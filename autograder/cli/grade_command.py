@@ -109,7 +109,7 @@ def add_validate_source(subparsers: Any) -> None:
     validate.add_argument(
         "--two-processes",
         action="store_true",
-        help="never run a test in the submission's process; a test that needs it gives no points",
+        help="never run a test in the submission's process; a person has to grade a test that needs it",
     )
     validate.add_argument(
         "--mutants",
@@ -195,7 +195,7 @@ def _add_choices(grade: argparse.ArgumentParser) -> None:
     grade.add_argument(
         "--two-processes",
         action="store_true",
-        help="never run a test in the submission's process; a test that needs it gives no points",
+        help="never run a test in the submission's process; a person has to grade a test that needs it",
     )
     grade.add_argument(
         "--feedback",

@@ -236,13 +236,13 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
     better_inside = (inside.points or 0.0) > (planned.points or 0.0)
     if better_inside and kind == IN_PROCESS:
         advice = "repair the test, or grade every test in process with `--one-process`"
-        return _Decision(None, f"if the test runs alone in its process, {got}, so it gives no points: {advice}")
+        return _Decision(None, f"if the test runs alone in its process, {got}, so a person has to grade it: {advice}")
     asks_no_model = cell.counts or not source.has_model_answer(cell)
     if better_inside or (planned.points is None and asks_no_model):
         why = f"outside the submission's process {got}"
         if not forbid_in_process and cell.process != "two":
             return _Decision(IN_PROCESS, why)
-        refused = "the test may not be judged in process, so it gives no points: repair it, or allow that"
+        refused = "the test may not be judged in process, so a person has to grade it: repair it, or allow that"
         return _Decision(None, f"{why}, and {refused}")
     if planned.points:
         return _Decision(kind, finding=f"{got}: repair the answer or the test, unless that is meant")
@@ -252,7 +252,7 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
     decisive = planned if has_reason and MISSING_MODULE not in inside.reason else inside
     advice = "install the module for this Python, repair the test" if MISSING_MODULE in decisive.reason else "repair it"
     failed = f"its own model answer {_got(decisive, cell.text)}"
-    return _Decision(None, f"{failed}, so it gives no points: {advice}, or {COUNTS}")
+    return _Decision(None, f"{failed}, so a person has to grade it: {advice}, or {COUNTS}")
 
 
 def _report(
@@ -317,7 +317,7 @@ def print_report(report: SourceReport, mutation: Iterable[str] = ()) -> None:
         table.add_column(heading)
     for cell in report.cells:
         points = ["-" if value is None else f"{value:g}" for value in (cell.max_points, cell.model, cell.release)]
-        table.add_row(Text(printable(cell.id)), *points, cell.kind or "no points")
+        table.add_row(Text(printable(cell.id)), *points, cell.kind or "by a person")
     console.print(table, highlight=False)
     for line in [*report.notes, *report.findings, *mutation]:
         console.print(Text(printable(line)), highlight=False, soft_wrap=True)

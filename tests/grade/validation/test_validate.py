@@ -133,13 +133,13 @@ def test_a_test_that_needs_the_process_is_judged_there_and_named(cells):
 
 
 def test_a_teacher_settles_where_a_test_is_judged(cells, validated):
-    """ "one" in the metadata accepts it, and is noted; "two", or the option, forbids it, so that the test gives no points."""
+    """ "one" in the metadata accepts it, and is noted; "two", or the option, forbids it, so that a person has to grade the test."""
     assert (1.0, 0.0, IN_PROCESS, ()) == in_short(cells["settled"])
     assert "judged in process, as its metadata say" == cells["settled"].note
     forbidden = validated(notebook(TESTS["beside"]), forbid_in_process=True)
     for cell in (cells["never"], *forbidden.cells):
         assert cell.kind is None
-        assert "may not be judged in process, so it gives no points" in cell.findings[0]
+        assert "may not be judged in process, so a person has to grade it" in cell.findings[0]
     assert {"beside": forbidden.cells[0].findings[0]} == forbidden.plan.nobody
 
 
@@ -166,7 +166,7 @@ def test_what_its_own_model_answer_fails_gives_points_to_nobody(cells):
     """Unless the teacher's metadata say that it counts."""
     assert (0.0, 0.0, None) == in_short(cells["wrong"])[:3]
     assert "its own model answer gets 0 of 1 (AssertionError" in cells["wrong"].findings[0]
-    assert "so it gives no points: repair it, or write" in cells["wrong"].findings[0]
+    assert "so a person has to grade it: repair it, or write" in cells["wrong"].findings[0]
     assert (0.0, 0.0, OUTSIDE, ()) == in_short(cells["counts"])
 
 
@@ -187,7 +187,7 @@ def test_a_missing_module_is_the_reason_whatever_else_cannot_be_done(cells):
     """The teacher has to install it, although the test also passes an object that cannot cross."""
     (finding,) = cells["missing"].findings
     assert "(No module named 'no_such_module')" in finding
-    assert "so it gives no points: install the module for this Python" in finding
+    assert "so a person has to grade it: install the module for this Python" in finding
 
 
 def test_a_teachers_cell_that_fails_is_the_reason(validated):
@@ -318,7 +318,7 @@ def test_the_command_prints_a_table_and_the_findings(course, capsys, command):
     for words in (
         "plain data",
         "in process",
-        "no points",
+        "by a person",
         "beside: judged in process, because it compares",
         "moved: judged in process, because outside",
         "settled: judged",

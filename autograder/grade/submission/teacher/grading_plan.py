@@ -18,7 +18,7 @@ class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kinds: the kind of each test, by its id; a missing test is judged in process.
-        nobody: id of a test → the reason why it gives no points until a teacher has looked at it.
+        nobody: id of a test → the reason why a person has to grade it.
         any_prediction: whether a prediction earns its points by any outcome or value, because completion counts.
     """
 
