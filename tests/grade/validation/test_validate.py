@@ -153,7 +153,7 @@ def test_all_tests_in_process_need_no_reason(validated):
 
 
 def test_the_line_that_ended_a_test_is_quoted(cells, validated):
-    """For a function of the test, its line is quoted and not the call; for a module, none of its lines. No message is cut."""
+    """For a function of the test, its line is quoted and not the call; for a module, the line that imports it. No message is cut."""
     assert cells["inside"].kind == IN_PROCESS
     assert ", in line 3: assert 'In' in found)" in cells["inside"].findings[0]
     assert f"(AssertionError: {LONG}, in line 1: " in cells["long"].findings[0]
@@ -252,6 +252,13 @@ def test_a_test_that_fails_as_planned_gives_points_to_nobody(validated):
     )
     assert ["beside"] == list(report.plan.nobody)
     assert "if the test runs alone in its process, the model answer gets 0 of 1" in report.cells[1].findings[0]
+
+
+def test_no_test_of_an_unanswered_source_is_called_wrong(validated):
+    """Not the second test of an answer either."""
+    cells = [answer("a", ""), graded_cell("t", "assert f(3) == 9"), graded_cell("u", "assert f(4) == 16")]
+    cells[0].source = "# YOUR CODE HERE\nraise NotImplementedError()"
+    assert [(None, 0.0, OUTSIDE, ())] * 2 == list(map(in_short, validated(nbformat.v4.new_notebook(cells=cells)).cells))
 
 
 def test_an_answer_that_a_person_grades_is_a_model_answer_too(validated):

@@ -143,10 +143,13 @@ class AssignmentSource:
         return frozenset(names)
 
     def has_model_answer(self, test: SourceCell) -> bool:
-        """Return whether a test has a model answer: all answer cells between it and the previous test have one."""
-        before = self.cells[: self.cells.index(test)]
-        since = itertools.takewhile(lambda cell: cell.kind != "test", reversed(before))
-        return all(cell.has_model_answer for cell in since if cell.is_answer and cell.cell.cell_type == "code")
+        """Return whether a test has a model answer: all cells of the answer before it, up to another test, have one."""
+        before = reversed(self.cells[: self.cells.index(test)])
+        answer = itertools.dropwhile(
+            lambda cell: not cell.is_code_answer, before
+        )  # tests of the same answer are skipped
+        since = itertools.takewhile(lambda cell: cell.kind != "test", answer)
+        return all(cell.has_model_answer for cell in since if cell.is_code_answer)
 
     def for_students(self, cell: SourceCell) -> str:
         """Return the part of a test cell that the student's process may run: the definitions in its visible part.

@@ -109,6 +109,11 @@ class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind == "answer" or (self.kind == "manual" and self._known("solution"))
 
     @property
+    def is_code_answer(self) -> bool:
+        """Whether it is an answer in code."""
+        return self.is_answer and self.cell.cell_type == "code"
+
+    @property
     def is_locked(self) -> bool:
         """Whether its text is the teacher's (`nbgrader.utils.is_locked`, 0.9.6); a task is always locked."""
         return not self._known("solution") and (self._known("grade") or self._known("locked") or self.kind == "task")
