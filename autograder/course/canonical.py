@@ -31,7 +31,7 @@ def read(path: Path) -> NotebookNode:
     """
     try:
         notebook = nbformat.read(path, as_version=4)
-        nbformat.validate(notebook)
+        nbformat.validate(notebook, relax_add_props=True)  # as nbgrader: editors write ids of cells into older formats
     except FileNotFoundError:
         raise NotebookError.of(
             "notebook.missing|There is no notebook {path}. Check the name, or see the lessons in notebooks/.", path=path
@@ -44,7 +44,7 @@ def read(path: Path) -> NotebookNode:
     except (nbformat.ValidationError, AttributeError, KeyError, TypeError, OSError) as error:
         reason = str(error).splitlines()[0][:120]
         raise NotebookError.of(
-            "notebook.not_valid|{path} is not a valid notebook: {reason}. Take a fresh copy of the lesson.",
+            "notebook.not_valid|{path} is not a valid notebook: {reason}. Save it again from JupyterLab, or take a fresh copy.",
             path=path,
             reason=reason,
         ) from None
