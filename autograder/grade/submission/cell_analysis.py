@@ -215,6 +215,12 @@ def bound_names(statement: ast.stmt) -> set[str]:
     return set(_bound(statement))
 
 
+def names_bound_before(text: str, line: int) -> set[str]:
+    """Return the names that a cell may have bound at the top level when a line runs, without those that the line itself binds."""
+    begun = (part for part in statements(text) if part.lineno <= line)
+    return set().union(*(bound_names(part) for part in begun if hasattr(part, "body") or (part.end_lineno or 0) < line))
+
+
 @functools.lru_cache(maxsize=2000)
 def global_reads(text: str) -> frozenset[str]:
     """Return the global names that a cell's functions read when they are called."""

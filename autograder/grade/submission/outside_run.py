@@ -20,7 +20,7 @@ from nbformat import NotebookNode
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.submission.align import cells_with_sources
-from autograder.grade.submission.cell_analysis import SubmissionText, cell_names
+from autograder.grade.submission.cell_analysis import SubmissionText, cell_names, names_bound_before
 from autograder.grade.submission.cell_planner import PlannedCell, SourcePlans, cell_seed
 from autograder.grade.submission.notebook_grade import CellGrade, Status
 from autograder.grade.submission.server_client import (
@@ -130,13 +130,13 @@ class OutsideRun:
         with contextlib.ExitStack() as stack:
             for cell, source_cell in cells_with_sources(self._run.cells):
                 if source_cell is not None and source_cell.kind == "test":
-                    self._bound_by_tests |= cell_names(source_cell.text).binds
                     self._add_cell(cell, self._work.source.for_students(source_cell), keeps_outputs=False)
                     kind = "" if source_cell.id in self._work.plan.nobody else kinds.get(source_cell.id)
                     if kind == "declarative":
                         self._add_declarative(cell, source_cell)
                     elif kind == "plain data":
                         self._run_plain(cell, source_cell, stack)
+                    self._bound_by_tests |= cell_names(source_cell.text).binds
                 elif cell.cell_type == "code":
                     self._add_cell(cell, cell.source)
                     self._texts.append(cell.source)
@@ -319,7 +319,8 @@ class OutsideRun:
             reason = f"{result.reason} (the teacher's cell ended with {failure})"
             result = msgspec.structs.replace(result, reason=reason[: messages.LONGEST_REASON])
         missing = UNDEFINED_NAME.search(result.reason) if result.status == "incorrect" else None
-        if missing and missing[1] in self._bound_by_tests - cell_names(source_cell.text).needs:
+        bound = self._bound_by_tests | names_bound_before(source_cell.text, result.line or 0)
+        if missing and missing[1] in bound - cell_names(source_cell.text).needs:
             message = Message("test.reads_names|the answers read {names}, which only a test defines", names=missing[1])
             return _needs_manual_grade(source_cell, message)
         return _plain_grade(source_cell, result, time.monotonic() - start)

@@ -118,13 +118,13 @@ def test_a_test_that_marks_nobody(grader):
 
 
 def test_an_answer_that_needs_a_name_of_the_test_is_for_a_person(grader):
-    """One kernel would have given it the test's value; outside its process the answer ends with a NameError."""
-    of = source(answer("a", "def f(x):\n    return x * x"), graded_cell("t", "v = 3\nassert f(v) == 9"))
+    """One kernel would have given it the test's value, but not that of a later line; outside, it ends with a NameError."""
+    of = source(answer("a", "def f(x):\n    return x * x"), graded_cell("t", "v = 3\nassert f(v) == 9\nw = f(2)"))
     found = {
         text: grader.grade(of, hand_in(of, {"a": text}), {}, 7).cells["t"].status
-        for text in ("def f(x):\n    return 1", "def f(x):\n    return v * x", "v = 3\ndef f(x):\n    return v * x")
+        for text in [f"def f(x):\n    return {x}" for x in ("1", "v * x", "w")] + ["v = 3\ndef f(x):\n    return v * x"]
     }
-    assert ["incorrect", "for a person", "correct"] == list(found.values())
+    assert ["incorrect", "for a person", "incorrect", "correct"] == list(found.values())
 
 
 WRITING = "def f(rows):\n    total = sum(rows)\n    rows[:] = [0] * len(rows)\n    return 0"
