@@ -13,9 +13,11 @@ import builtins
 import inspect
 import linecache
 import sys
+import traceback
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from types import CodeType, FunctionType
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -24,6 +26,7 @@ from autograder.grade.sandbox.shell import CellTimeoutError
 from autograder.grade.wire.plain_values import NotPlain, decode, encode
 from autograder.locale.messages import Message
 
+FILE = "<{} in the submission>"
 LONGEST_MESSAGE = 4000  # in characters
 LONGEST_NAME = 200
 MOST_CLASSES = 20
@@ -44,11 +47,13 @@ class RaisedError(msgspec.Struct, frozen=True):
         classes: names ("module:name") of its class and the bases, as in `__mro__`.
         message: the value of `str`.
         arguments: its `args`, encoded by `plain_values.encode`; None if they are not plain.
+        line: the line of the function that was running, from 1; 0 if the function did not begin.
     """
 
     classes: list[str]
     message: str
     arguments: bytes | None = None
+    line: int = 0
 
 
 class FunctionReply(msgspec.Struct, frozen=True):
@@ -91,7 +96,7 @@ def call_function(function: Callable[..., Any], arguments: bytes, printed: Calla
     except NotPlain as error:
         reply = FunctionReply(refusal=str(error)[:LONGEST_NAME])
     except BaseException as error:  # the test decides what an exception means
-        reply = FunctionReply(error=_raised(error))
+        reply = FunctionReply(error=_raised(error, getattr(function, "__code__", None)))
     changed = [(place, now) for place, then in before.items() if (now := _encoded(given[place])) != then]
     return msgspec.msgpack.encode(msgspec.structs.replace(reply, printed=printed(), changed=changed))
 
@@ -103,12 +108,15 @@ def _encoded(value: Any) -> bytes | None:
         return None
 
 
-def _raised(error: BaseException) -> RaisedError:
+def _raised(error: BaseException, code: CodeType | None) -> RaisedError:
     classes = [as_utf8(f"{kind.__module__}:{kind.__name__}")[:LONGEST_NAME] for kind in type(error).__mro__]
     arguments = tuple(error.args)
     if isinstance(error, OSError) and error.filename is not None and len(arguments) == 2:
         arguments += (error.filename,)  # OSError removes the file name from its arguments
-    return RaisedError(classes[:MOST_CLASSES], message_of(error)[:LONGEST_MESSAGE], _encoded(arguments))
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line - code.co_firstlineno + 1 for frame, line in frames if code and frame.f_code is code]
+    message = message_of(error)[:LONGEST_MESSAGE]
+    return RaisedError(classes[:MOST_CLASSES], message, _encoded(arguments), max([0, *lines[-1:]]))
 
 
 class Calls:
@@ -150,7 +158,7 @@ class Calls:
         self._note_changes(name, dict(enumerate(args)) | kwargs, changed)
         sys.stdout.write(reply.printed)
         if reply.error is not None:
-            raise _exception(reply.error)
+            _raise_in(name, reply.error.line, _exception(reply.error))
         if reply.value is None:
             kind = reply.refusal or Message("test.unreadable_value|a value that cannot be read")
             raise self._refused(
@@ -225,6 +233,19 @@ def _updated_array(target: Any, new: Any) -> Any:
     return target if type(target) in IMMUTABLE and target == new else new
 
 
+def _raise_in(name: str, line: int, error: Exception) -> NoReturn:
+    """Raise an exception from a line of the student's function, which its traceback then quotes."""
+    file = FILE.format(name)
+    if 0 < line <= len(linecache.getlines(file)):
+        code = _raising.__code__.replace(co_filename=file, co_firstlineno=line - 1, co_name=name)
+        FunctionType(code, {}, name)(error)
+    raise error
+
+
+def _raising(*args: Any, **kwargs: Any) -> NoReturn:
+    raise args[0]
+
+
 def _exception(error: RaisedError) -> Exception:
     """Return the exception that a test sees: of the same class if Python or a data library defines it."""
     own = error.classes[0].rpartition(":")[2] if error.classes else ""
@@ -267,8 +288,10 @@ def function_proxy(name: str, text: str | None, calls: Calls) -> Callable[..., A
 
     proxy.__name__ = proxy.__qualname__ = name
     proxy.__module__ = "__main__"
-    file = f"<{name} in the submission>"
-    proxy.__code__ = proxy.__code__.replace(co_filename=file, co_firstlineno=1, co_name=name)
+    file = FILE.format(name)
+    # `inspect` finds the source through this; a frame of the proxy itself, in this file, is not shown on a page.
+    code = _raising.__code__.replace(co_filename=file, co_firstlineno=1, co_name=name)
+    proxy.__wrapped__ = FunctionType(code, {}, name)  # type: ignore[attr-defined]
     linecache.cache.pop(file, None)
     if text is not None:
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

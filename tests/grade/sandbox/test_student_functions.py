@@ -4,6 +4,7 @@ import contextlib
 import inspect
 import io
 import json
+import traceback
 
 import msgspec
 import nbformat
@@ -102,12 +103,13 @@ def test_a_call_returns_what_the_function_returns(call):
     ],
 )  # fmt: skip
 def test_an_exception_of_python_or_of_a_library_is_raised_in_the_test(raised):
-    """The exception has the same type, arguments and text."""
-    function, proxy, _ = proxy_of(f"def f():\n    raise {raised}")
+    """The exception has the same type, arguments and text, and its traceback names the line of the function."""
+    function, proxy, _ = proxy_of(f"import os\ndef f():\n\n    raise {raised}")
     with pytest.raises(Exception) as expected:  # noqa: PT011 - any of these
         function()
     with pytest.raises(type(expected.value)) as error:
         proxy()
+    assert ("<f in the submission>", 3) == traceback.extract_tb(error.tb)[-1][:2]
     assert type(error.value) is type(expected.value)
     assert error.value.args == expected.value.args
     assert str(error.value) == str(expected.value)
