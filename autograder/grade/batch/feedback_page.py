@@ -233,6 +233,7 @@ HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 SECONDS = 20.0  # processor time for one page; the pages of a lesson take a fraction of a second
 SECONDS_OF_A_PART = 2.0
 TOO_LONG_TO_SHOW = translatable("(what this cell showed takes too long to display)")
+RANDOM_ID = re.compile(r"cell-[0-9a-f]{12,}")
 TEMPLATES = Path(__file__).parent / "template"
 SIGNS = {
     "correct": ("✓", translatable("correct")),
@@ -266,8 +267,8 @@ def page_html(
         zone: time zone of the times on the page.
     """
     about, budget = notebook.metadata.get("autograder", {}), RenderBudget()
-    exercises = list_exercises(notebook)
     with use_language(language_of(notebook.metadata)):
+        exercises = list_exercises(notebook)
         localize_messages(notebook)
         return _template().render(
             language=language(),
@@ -445,7 +446,8 @@ def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
     def close() -> None:
         nonlocal answers, tests
         if any(map(_gives_points, [*answers, *tests])):
-            exercises.append(GradedExercise(heading or _words(answers, tests), answers, tests))
+            name = heading or _words(answers, tests) or translated("Exercise")
+            exercises.append(GradedExercise(name, answers, tests))
             answers, tests = [], []
 
     for cell in notebook.cells:
@@ -461,18 +463,18 @@ def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
             tests.append(cell)
     close()
     names = [exercise.name for exercise in exercises]
-    return [  # if several exercises have the same heading, add the name of the graded cell
-        replace(exercise, name=f"{exercise.name}: {_words(exercise.answers, exercise.tests)}")
-        if names.count(exercise.name) > 1
-        else exercise
-        for exercise in exercises
-    ]
+    for index, exercise in enumerate(exercises):
+        if names.count(exercise.name) > 1:  # add the name of the graded cell, or a number
+            words = _words(exercise.answers, exercise.tests) or names[: index + 1].count(exercise.name)
+            exercises[index] = replace(exercise, name=f"{exercise.name}: {words}")
+    return exercises
 
 
 def _words(answers: list[NotebookNode], tests: list[NotebookNode]) -> str:
-    """Return the words in the name of the first graded cell."""
+    """Return the words in the name of the first graded cell; "" for a name that nbgrader made."""
     name = next(filter(_gives_points, [*tests, *answers])).metadata.nbgrader.grade_id
-    return re.sub(r"[-_]+", " ", re.sub(r"^(test|cell|grade|prediction)[-_]", "", name)).strip() or name
+    words = re.sub(r"[-_]+", " ", re.sub(r"^(test|cell|grade|prediction)[-_]", "", name)).strip() or name
+    return "" if RANDOM_ID.fullmatch(name) else words
 
 
 def _plain(heading: str) -> str:
