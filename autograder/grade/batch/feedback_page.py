@@ -37,6 +37,9 @@ VERDICTS = {"Incorrect", "NotAnOutcome", "NotAttempted", "Missing", "Unreachable
 """Errors of this package whose message is sufficient without a traceback."""
 
 FAILED_LINE = re.compile(r"^-+> ?\d+ (.*)$", re.MULTILINE)
+SYNTAX_FILE = re.compile(r" \(.*, line (\d+)\)$")  # IPython's name for a cell is no help to a reader
+UNDEFINED = re.compile(r"^(?:name ')?(\w+)(?:'|:)")
+DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w+)|^(\w+) *(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 TOO_LONG = re.compile(r"CellTimeoutError: stopped after ([\d.]+) seconds")
 # A frame of this package is not relevant to the student's code.
 OUR_FRAME = re.compile(r"(\x1b\[[0-9;]*m)*File (\x1b\[[0-9;]*m)*(…/)?autograder/")
@@ -279,7 +282,7 @@ def page_html(
             zone=str(zone),
             ended=about.get("ended", ""),
             unreadable=about.get("unreadable", False),
-            exercises=[_shown(number, exercise, budget) for number, exercise in enumerate(exercises, 1)],
+            exercises=[_shown(number, exercise, notebook, budget) for number, exercise in enumerate(exercises, 1)],
             cells=[_cell(cell, budget, folder) for cell in notebook.cells],
             **code_styles(),
         )
@@ -308,7 +311,19 @@ def _template() -> jinja2.Template:
     return environment.get_template("page.html.j2")
 
 
-def _shown(number: int, exercise: GradedExercise, budget: RenderBudget) -> dict[str, Any]:
+def _missing(cell: NotebookNode, notebook: NotebookNode) -> str:
+    """Return why a name that a test did not find is missing; "" if no cell that ended with an error defines it."""
+    said = [output.evalue for output in cell.get("outputs", []) if output.get("ename") in ("NameError", "Missing")]
+    name = match[1] if said and (match := UNDEFINED.search(said[0])) else None
+    for other in notebook.cells:
+        for output in other.get("outputs", []) if name in sum(DEFINITION.findall(other.source), ()) else ():
+            if output.output_type == "error":
+                error = SYNTAX_FILE.sub(r", line \1", f"{output.ename}: {output.evalue}")
+                return translated("The cell that defines {name} ended with an error: {error}", name=name, error=error)
+    return ""
+
+
+def _shown(number: int, exercise: GradedExercise, notebook: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
     sign, words = SIGNS[exercise.status]
     return {
         "anchor": f"exercise-{number}",
@@ -320,17 +335,17 @@ def _shown(number: int, exercise: GradedExercise, budget: RenderBudget) -> dict[
         "max_points": exercise.max_points,
         "comments": [translated(text) if text == NO_ANSWER else text for text in exercise.comments],
         "answers": [(_source(cell, budget), _outputs(cell, budget), _put_back(cell)) for cell in exercise.answers],
-        "tests": [_test(cell, budget) for cell in exercise.tests],
+        "tests": [_test(cell, notebook, budget) for cell in exercise.tests],
     }
 
 
-def _test(cell: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
+def _test(cell: NotebookNode, notebook: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
     known, about = cell.metadata.nbgrader, cell.metadata.get("autograder", {})
     return {
         "source": _source(cell, budget),
         "outputs": _outputs(cell, budget),
         "kind": translated(KINDS[about["kind"]]) if about.get("kind") in KINDS else "",
-        "reason": about.get("reason", ""),
+        "reason": about.get("reason", "") or _missing(cell, notebook),
         "points": known.get("score") or 0.0,
         "max_points": known.get("points") or 0.0,
         "manual": known.get("manual", False),

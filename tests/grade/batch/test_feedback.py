@@ -228,6 +228,7 @@ def test_an_error_of_spelling_shows_its_place(folder):
     answer = shown(folder, "spelling").select_one(".answer .message").text
     assert "def mean(x)" in answer
     assert "^" in answer
+    assert "The cell that defines mean ended with an error: SyntaxError: " in shown(folder, "spelling").text
 
 
 def test_a_hand_in_that_could_not_be_graded_is_one_sentence_and_a_way_out(folder):
