@@ -21,7 +21,7 @@ from autograder.errors import AutograderError
 from autograder.grade.backends.grading_job import GradingTerms, Job
 from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.classroom import Classroom
-from autograder.grade.batch.feedback_files import hidden_test_text
+from autograder.grade.batch.feedback_files import has_code, hidden_test_text
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.clean.harmless_text import harmless_text
 from autograder.grade.sandbox.isolation import LEVELS, IsolationError, IsolationLevel
@@ -85,8 +85,16 @@ def _reason(cell: SourceCell, grade: CellGrade, level: str) -> str:
     if grade.points is None:
         return "A person grades this."
     if grade.hidden and grade.status != "correct":
-        return hidden_test_text(level, cell.hidden[0].name if cell.hidden else "", grade.reason)
+        return hidden_test_text(level, _failed_part(cell, grade), grade.reason)
     return grade.reason or ("" if grade.status == "correct" else f"{grade.status}".capitalize() + ".")
+
+
+def _failed_part(cell: SourceCell, grade: CellGrade) -> str | None:
+    """Return the name of the hidden part that failed; None if a visible line may have failed."""
+    parts = sorted(cell.hidden, key=lambda part: not part.first <= grade.line <= part.last)
+    if grade.kind == "in process" and has_code(cell.visible):
+        return None
+    return parts[0].name if parts else ""
 
 
 def _text(words: str) -> str:

@@ -128,12 +128,27 @@ def marks_of_page(path: Path) -> str:
     return marks[1].decode() if marks else ""
 
 
-def hidden_test_text(level: str, name: str, message: str) -> str:
-    """Return the text about a hidden test that failed, at a level of `HIDDEN_TEST_LEVELS`; `name` is "" for an unnamed test."""
+def hidden_test_text(level: str, name: str | None, message: str) -> str:
+    """Return the text about a test that failed, at a level of `HIDDEN_TEST_LEVELS`.
+
+    Args:
+        level: the level.
+        name: the name of the hidden part that failed, "" if it has none; None if a visible line may have failed.
+        message: the message of the error.
+    """
     text = translated("A hidden test did not pass.")
-    if level != "none" and name:
+    if name is None:
+        text = translated(
+            "A line of this test or a hidden part did not pass. Run the test in your notebook to see which."
+        )
+    elif level != "none" and name:
         text = translated("A hidden test did not pass: {name}.", name=name)
     return f"{text}\n{message}" if level == "message" else text
+
+
+def has_code(text: str) -> bool:
+    """Return whether a cell's text has a line that is neither blank nor a comment."""
+    return any(not line.startswith("#") for line in map(str.strip, text.split("\n")) if line)
 
 
 class CoverHiddenTests(NbGraderPreprocessor):
@@ -154,14 +169,18 @@ class CoverHiddenTests(NbGraderPreprocessor):
         hidden = self._hidden_lines(cell)
         if not hidden:
             return cell, resources
-        cell.source = _redacted(cell, hidden)
+        lines, cell.source = cell.source.split("\n"), _redacted(cell, hidden)
         if cell.cell_type != "code":
             return cell, resources
-        name = next(iter(hidden.values()))
-        # Without the grader's metadata, an error may come from the hidden part, so it is replaced as well.
-        covered = cell.metadata.get("autograder", {}).get("hidden", True)
+        about = cell.metadata.get("autograder", {})
+        failed = about.get("line", 0) - 1
+        # In process, and without the grader's metadata, an error may come from the hidden part, so it is replaced as well.
+        is_known = about.get("kind") in ("declarative", "plain data") or not has_code(cell.source)
+        name = hidden.get(failed, next(iter(hidden.values()))) if is_known else None
+        visible = f"----> {failed + 1} {lines[failed]}" if 0 <= failed < len(lines) and failed not in hidden else ""
         cell.outputs = [
-            self._replacement(output, name) if covered else _without_lines(output) for output in cell.outputs
+            self._replacement(output, name) if about.get("hidden", True) else _without_lines(output, visible)
+            for output in cell.outputs
         ]
         return cell, resources
 
@@ -180,7 +199,7 @@ class CoverHiddenTests(NbGraderPreprocessor):
                 name = None
         return dict(sorted(hidden.items()))
 
-    def _replacement(self, output: NotebookNode, name: str) -> NotebookNode:
+    def _replacement(self, output: NotebookNode, name: str | None) -> NotebookNode:
         if output.output_type != "error":
             text = translated("(the output of a hidden test is not shown)") + "\n"
             return v4.new_output("stream", name="stdout", text=text)
@@ -188,10 +207,10 @@ class CoverHiddenTests(NbGraderPreprocessor):
         return v4.new_output("error", ename="HiddenTest", evalue=text, traceback=[text])
 
 
-def _without_lines(output: NotebookNode) -> NotebookNode:
-    """Return an error of the visible part without its traceback, which quotes the surrounding lines, including hidden ones."""
+def _without_lines(output: NotebookNode, failed: str) -> NotebookNode:
+    """Return an error of the visible part with the line that failed, not with those around it, which may be hidden."""
     if output.output_type == "error":
-        output.traceback = [f"{output.ename}: {output.evalue}"]
+        output.traceback = [*filter(None, [failed]), f"{output.ename}: {output.evalue}"]
     return output
 
 

@@ -111,6 +111,7 @@ class SubmissionRun:
                     grade = msgspec.structs.replace(grade, status="completed", points=source_cell.points)
                     self.grades[source_cell.id] = grade
                 shown: dict[str, Any] = {"status": grade.status, "hidden": grade.hidden, "kind": grade.kind}
+                shown |= {"line": grade.line} if grade.line else {}
                 if grade.status == "for a person" and not grade.hidden:
                     shown["reason"] = grade.reason[:]
                 cell.metadata["autograder"] = {**cell.metadata.get("autograder", {}), **shown}

@@ -38,27 +38,28 @@ ERROR = nbformat.v4.new_output(
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def covered(level: str, hidden: bool = True):
+def covered(level: str, hidden: bool = True, **about):
     """Return the test's cell as its feedback shows it at a level, after its error came from a hidden line or a visible one."""
     cell = nbformat.v4.new_code_cell(
-        TEXT, outputs=[nbformat.from_dict(dict(ERROR))], metadata={"autograder": {"hidden": hidden}}
+        TEXT, outputs=[nbformat.from_dict(dict(ERROR))], metadata={"autograder": {"hidden": hidden, **about}}
     )
     cover = CoverHiddenTests(config=Config(CoverHiddenTests={"level": level}))
     return cover.preprocess_cell(cell, {}, 0)[0]
 
 
 @pytest.mark.parametrize(
-    ("level", "told"),
+    ("level", "kind", "told"),
     [
-        ("none", "A hidden test did not pass."),
-        ("name", "A hidden test did not pass: large numbers."),
-        ("message", "A hidden test did not pass: large numbers.\nAssertionError: not 82634"),
+        ("none", "plain data", "A hidden test did not pass."),
+        ("name", "plain data", "A hidden test did not pass: large numbers."),
+        ("message", "declarative", "A hidden test did not pass: large numbers.\nAssertionError: not 82634"),
+        ("name", "in process", "A line of this test or a hidden part did not pass."),
     ],
 )
-def test_hidden_tests_are_told_as_far_as_the_teacher_wants(level, told):
-    """The page shows nothing, the name, or the message, but never the code."""
-    cell = covered(level)
-    assert told == cell.outputs[0].evalue
+def test_hidden_tests_are_told_as_far_as_the_teacher_wants(level, kind, told):
+    """The page shows nothing, the name, or the message, but never the code; a submission can forge the place in process."""
+    cell = covered(level, kind=kind)
+    assert told == cell.outputs[0].evalue.partition(" Run")[0]
     assert told in BeautifulSoup(error_html(cell.outputs[0]), "html.parser").text
     assert "41317" not in str(cell)
     assert "f(1) == 2" in cell.source
@@ -84,8 +85,9 @@ def test_a_page_says_how_each_test_was_judged_and_why_one_waits():
 
 def test_a_visible_error_is_told_without_the_lines_around_it():
     """A traceback quotes the lines before and after it, and hidden ones may be among them."""
-    cell = covered("none", hidden=False)
-    assert ["AssertionError: not 82634"] == cell.outputs[0].traceback
+    for line, shown in {1: ["----> 1 assert f(1) == 2"], 3: []}.items():
+        cell = covered("none", hidden=False, line=line)
+        assert [*shown, "AssertionError: not 82634"] == cell.outputs[0].traceback
 
 
 @pytest.mark.parametrize("text", [*HOSTILE_HTML, *HOSTILE_MARKDOWN])
