@@ -139,8 +139,8 @@ def _recorded(runner: Runner, plain: Run, copies: ClonedSavesRun, meant: Run, sc
     budget.stage = "recording"
     observer, observed = _observe(runner, first)
     trace = copies.trace
-    is_known = observer.state.skipped and not first and _agree(plain, meant) and trace.fits(observer.state)
-    if not is_known:  # a run takes long only in a long program
+    is_known = not first and _agree(plain, meant) and trace.fits(observer.state)
+    if not is_known:
         trace = BackwardTrace(first=first)
         runner.run_again(trace)
     effect = UntrackedEffect()
