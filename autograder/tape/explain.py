@@ -28,6 +28,7 @@ from autograder.tape.diagnose.unknown_outcome import (
     refuse_unfollowed,
     refuse_unrepeated,
 )
+from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.all_runs import (
     Runs,
     all_runs,
@@ -141,16 +142,16 @@ def record_program(program: Program, seconds: float = RUN_SECONDS, scope: Scope 
         UnknownOutcomeError: if the outcome is unknown, for example because another process determined it.
     """
     with current_budget().active() as budget:
-        runner = Runner(program, seconds)
+        runner, observer = Runner(program, seconds), Observer(program) if scope.has_run else None
         try:
-            plain = first_run(runner, scope)
+            plain = first_run(runner, scope, observer)
         except ProgramError as error:
             if is_out_of_time(error):
                 error.recording = recording_of_beginning(program, *beginning_of(runner))
             raise
         if not scope.has_steps and (alone := recording_of_error(program, plain)) is not None:
             return alone
-        evidence = _evidence(runner, all_runs(runner, plain, scope))
+        evidence = _evidence(runner, all_runs(runner, plain, scope, observer))
         refuse_unfollowed(evidence)
         refuse_uncompared(evidence)
         if is_unexplained(evidence):

@@ -76,8 +76,8 @@ class Runs:
         return TOLERANCE_IF_CHANGED if is_changed else TOLERANCE
 
 
-def first_run(runner: Runner, scope: Scope) -> Run:
-    """Return the run without an observer. Without time to compile, `torch.compile` functions run eagerly.
+def first_run(runner: Runner, scope: Scope, observer: Observer | None = None) -> Run:
+    """Return the first run. With an observer or without time to compile, `torch.compile` functions run eagerly.
 
     The run ends at its share of the time, but not before a backward call is complete or its patience ends.
 
@@ -90,23 +90,30 @@ def first_run(runner: Runner, scope: Scope) -> Run:
     def patient_run(compiles: bool) -> Run:
         limit, patience = min(runner.seconds, FIRST * budget.left), min(runner.seconds, PATIENCE * budget.left)
         limited = replace(runner, seconds=limit, calls=scope.calls)
-        return limited.run(compiles=compiles, partial=True, patience=patience)
+        return limited.run(observer, compiles=compiles, partial=True, patience=patience)
 
     try:
-        return patient_run(True)
+        return patient_run(observer is None)
     except CompilingTookTooLong:
         run = patient_run(False)
         run.gave_up_compiling = True
         return run
 
 
-def all_runs(runner: Runner, plain: Run, scope: Scope) -> Runs:
-    """Return the plain run with all others. The run that determines the outcome comes first, because time may be short."""
+def all_runs(runner: Runner, plain: Run, scope: Scope, observer: Observer | None = None) -> Runs:
+    """Return the plain run with all others. The run that determines the outcome comes first, because time may be short.
+
+    Args:
+        runner: starts the runs.
+        plain: the first run.
+        scope: the part of the run to record.
+        observer: the observer of the first run, if it had one.
+    """
     runner = slower(runner)
     eager = repeated(runner, plain) if plain.compiled else plain
     current_budget().stage = "comparing with copies of the saved tensors"
     copies, meant = _meant(runner, eager, scope)
-    runs = _recorded(runner, eager, copies, meant, scope)
+    runs = _recorded(runner, eager, copies, meant, scope, observer)
     parted = diverged_at(eager, meant, runs.limit)
     if parted is not None and not any(save.changed and save.call == parted for save in runs.observer.state.consumed):
         meant = replace(meant, calls=meant.calls[:parted], is_truncated=True, has_diverged=True)
@@ -130,14 +137,16 @@ def compiled_again(runner: Runner, runs: Runs) -> Runs:
         return replace(runs, plain=repeated(slower(runner), runs.plain, compiles=True))
 
 
-def _recorded(runner: Runner, plain: Run, copies: ClonedSavesRun, meant: Run, scope: Scope) -> Runs:
+def _recorded(
+    runner: Runner, plain: Run, copies: ClonedSavesRun, meant: Run, scope: Scope, observer: Observer | None = None
+) -> Runs:
     """Return the runs with those that are recorded and traced."""
     budget = current_budget()
     excerpt = excerpt_of(plain, meant, scope) if is_long(plain, scope) or meant.has_diverged else None
     first, last = (excerpt.first - 1, _end(excerpt, plain)) if excerpt else (0, None)
     runner = replace(runner, calls=last)
     budget.stage = "recording"
-    observer, observed = _observe(runner, first)
+    observer, observed = _observe(runner, first, None if observer is None or excerpt else (observer, plain))
     trace = copies.trace
     is_known = not first and _agree(plain, meant) and trace.fits(observer.state)
     if not is_known:
@@ -151,13 +160,15 @@ def _recorded(runner: Runner, plain: Run, copies: ClonedSavesRun, meant: Run, sc
     return Runs(plain, observed, meant, observer, effect, trace, copies.trace, copies.left, excerpt)
 
 
-def _observe(runner: Runner, first: int) -> tuple[Observer, Run]:
+def _observe(runner: Runner, first: int, known: tuple[Observer, Run] | None) -> tuple[Observer, Run]:
     """Return the observed run, repeated with checks after every statement if the line of a modification is uncertain.
 
     A repetition that does not end in time records less than the first run.
     """
-    observer = Observer(runner.program, first=first)
-    observed = runner.run_again(observer)
+    if known is None:
+        observer = Observer(runner.program, first=first)
+        known = observer, runner.run_again(observer)
+    observer, observed = known
     focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
     if focus and observed.took < current_budget().left:
         closer = Observer(runner.program, focus, first)

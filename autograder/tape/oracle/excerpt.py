@@ -30,6 +30,7 @@ class Scope:
             copies of saved tensors already show a wrong gradient, because they would take ten times as long as all
             other runs.
         is_proof: whether only the outcome matters, so that no correct gradient is computed element by element.
+        has_run: whether the program has run before in this process, so that the recorded run also serves as the plain one.
         has_steps: whether to record an error that is unrelated to autograd step by step.
     """
 
@@ -38,6 +39,7 @@ class Scope:
     check_gradients: bool = False
     knows_gradients: bool = False
     is_proof: bool = False
+    has_run: bool = False
     has_steps: bool = True
 
 
