@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from autograder.tape.explain import prove, record_program
+from autograder.tape.oracle import nominal_replay
 from autograder.tape.recording.verdict_types import Fix
 from autograder.tape.repair.edits import apply_fix, as_diff
 from autograder.tape.repair.patch_file import best_fix
@@ -335,18 +336,21 @@ for step in range(2):
 """
 
 
-def test_a_write_that_the_loss_contains_unseen_is_repaired_in_a_loop_too():
-    """Copy of the saved tensors give slopes of another loss, and so other updates: the repair trains as plain PyTorch does by hand."""
-    factory = factory_of_text(UNSEEN, "train.py")
-    first = find_repairs(factory, record_program(factory.original).verdict, prove).fixes[0]
+@pytest.mark.parametrize(("steps", "limit"), [(2, nominal_replay.HEAVY), (2, 0), (1, 0)])
+def test_a_write_that_the_loss_contains_unseen_is_repaired_in_a_loop_too(steps, limit, monkeypatch):
+    """Copies of the saved tensors give slopes of another loss, and are not called right if finite differences do not apply."""
+    monkeypatch.setattr(nominal_replay, "HEAVY", limit)
+    text = UNSEEN.replace("range(2)", f"range({steps})")
+    factory = factory_of_text(text, "train.py")
+    verdict = record_program(factory.original).verdict
+    first = find_repairs(factory, verdict, prove).fixes[0]
 
+    assert (verdict.gradients["w"].true is None, verdict.outcome) == (not limit, "silently-wrong")
     assert ("h = h.mul(0.5)", True, "") == (first.after.strip(), first.proven, first.changes)
-    values = [{}, {}]
-    for text, space in zip(
-        (apply_fix(UNSEEN, first), UNSEEN.replace("h.data.mul_(0.5)", "h = h * 0.5")), values, strict=True
-    ):
-        exec(text, space)
-    assert torch.equal(values[0]["w"], values[1]["w"])
+    repaired, by_hand = {}, {}
+    exec(apply_fix(text, first), repaired)
+    exec(text.replace("h.data.mul_(0.5)", "h = h * 0.5"), by_hand)
+    assert torch.equal(repaired["w"], by_hand["w"])
 
 
 def test_of_two_slopes_a_repair_keeps_that_of_the_loss_that_ran():

@@ -151,8 +151,9 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
     for index in sorted(rows, key=lambda target: (appeared.get(target, 1 << 60), target)):
         got, true, place = pairs[index]
         is_checked = is_known or not (call is None or call >= len(evidence.true.calls) - 1)
-        true = true if is_checked and index not in unchecked else None
         number = len(evidence.true.calls) - 1 if call is None else call
+        is_open = index in unchecked or _is_uncorrected(evidence, number, index)
+        true = true if is_checked and not is_open else None
         compared = _compared(got, true, evidence.ran.get((number, evidence.pairs.get(index, -1))), largest)
         size = math.prod(evidence.got.keys[index][0])
         # The run kept only a part of a large gradient.
@@ -196,6 +197,13 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     nodes = graph.below(node.id for node in graph.nodes if node.name in odd)
     leaves, targets = {node.tensor for node in nodes.values()}, tracked_targets(evidence)
     return {index for index, one in targets.items() if one and (one.id in leaves or one.node in nodes)}
+
+
+def _is_uncorrected(evidence: Evidence, number: int, index: int) -> bool:
+    """Return whether only finite differences give the correct gradient of a target in a backward call, and did not."""
+    effect = evidence.runs.untracked_effect
+    position = list(evidence.true.calls[number]).index(evidence.pairs[index]) if effect.uncorrected else None
+    return effect.is_undecided or (number, position) in effect.uncorrected
 
 
 def _compared(got: object, true: object, ran: object = None, largest: float = 0.0) -> Gradient:

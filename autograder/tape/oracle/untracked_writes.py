@@ -135,6 +135,7 @@ class UntrackedEffect:
         suspects: unrecorded in-place modifications whose values a loss depends on.
         wrong: pairs of backward and leaf (by number) whose gradient does not belong to the computed values.
         corrections: correct gradient minus the gradient of the graph, by backward and position of the target.
+        uncorrected: backward and position of each target whose gradient is wrong, and whose correct one is not known.
         note: reason why the check could not decide, entirely or for some leaves; else None.
         taken: whether the losses were varied without contradictions.
         functions: the custom Functions, each with the result of its own check.
@@ -145,11 +146,17 @@ class UntrackedEffect:
     suspects: list[UnrecordedWrite] = field(default_factory=list)
     wrong: set[tuple[int, int]] = field(default_factory=set)
     corrections: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
+    uncorrected: set[tuple[int, int]] = field(default_factory=set)
     note: str | None = None
     taken: bool = False
     functions: list[CheckedFunction] = field(default_factory=list)
     operations: list[tuple[str, Place]] = field(default_factory=list)
     twice: list[CheckedFunction] = field(default_factory=list)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether finite differences should have given the correct gradients, and could not."""
+        return bool(self.suspects) and self.note is not None and not self.wrong
 
     @property
     def own_functions(self) -> list[CheckedFunction]:
@@ -232,6 +239,7 @@ def _live(observer: Observer, suspects: list[UnrecordedWrite]) -> frozenset[int]
 
 def _correct(effect: UntrackedEffect, differences: FiniteDifferences) -> None:
     nominal, left = differences.nominal, ENTRIES
+    effect.uncorrected = {(call, nominal.targets[call].index(leaf)) for call, leaf in effect.wrong}
     for leaf in sorted({leaf for _, leaf in effect.wrong}):
         entries = nominal.leaves[leaf][0][1].numel()
         left -= entries
@@ -244,3 +252,4 @@ def _correct(effect: UntrackedEffect, differences: FiniteDifferences) -> None:
         for call in sorted(call for call, other in effect.wrong if other == leaf):
             position = nominal.targets[call].index(leaf)
             effect.corrections[call, position] = derivatives[call] - nominal.gradients[call][leaf]
+            effect.uncorrected.discard((call, position))

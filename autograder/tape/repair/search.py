@@ -97,10 +97,11 @@ class Search:
         self.run(source, meant)
         if meant.is_enough(len(meant.calls)):
             self.scope = replace(self.scope, calls=len(meant.calls))
-        if len(plain.calls) == 1:
+        if len(plain.calls) == 1 and knows_gradients(self.verdict):
             right = right_derivatives(self.verdict).values()
             return Reference(plain, meant, tuple(torch.tensor(one, dtype=torch.float64) for one in right))
-        return Reference(plain, meant, contradicted=derivatives_answer(self.verdict) == "no")
+        is_refuted = derivatives_answer(self.verdict) == "no" or not knows_gradients(self.verdict)
+        return Reference(plain, meant, contradicted=is_refuted)
 
     def meant(self) -> MeantRun:
         """Return the run, not yet started, that computes the intended results."""
@@ -272,6 +273,12 @@ class Search:
 def derivatives_answer(verdict: Verdict) -> str:
     """Return the answer of finite differences: whether each gradient is the derivative of the computed loss."""
     return next((check.answer for check in verdict.checks if check.oracle == DIFFERENCES), "not asked")
+
+
+def knows_gradients(verdict: Verdict) -> bool:
+    """Return whether a verdict knows a correct gradient, unless finite differences did not have to give it."""
+    known = any(one.true is not None or one.off is not None for one in verdict.gradients.values())
+    return known or derivatives_answer(verdict) != "not known"
 
 
 def right_derivatives(verdict: Verdict) -> dict[str, list[Any] | float]:
