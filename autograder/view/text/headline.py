@@ -37,10 +37,11 @@ def title(verdict: Verdict, file: str = "") -> str:
 
 
 def untrained_name(verdict: Verdict) -> str:
-    """Return the name of the first parameter that no step trained, or of the module if it contains all of them; "" without one."""
+    """Return the name of the first parameter that no step trained, or of a module that contains only such; "" without one."""
     names = [tensor.name for fault in verdict.graph_faults for tensor in fault.tensors if tensor.is_untrained]
-    modules = {name.rpartition(".")[0] for name in names}
-    return modules.pop() or names[0] if len(modules) == 1 else next(iter(names), "")
+    module, *others = {name.rpartition(".")[0] for name in names} or [""]
+    trained = [name for name in verdict.gradients if name.startswith(f"{module}.") and name not in names]
+    return module if module and not others and not trained else next(iter(names), "")
 
 
 def is_refused(verdict: Verdict) -> bool:
