@@ -628,9 +628,9 @@ RIGHT = {
             judge(made).mean().backward()
             first.step()
         """,
-    "a target that follows": """
+    "a target that follows, and that the optimizer holds as well": """
         online, target = nn.Linear(2, 1), nn.Linear(2, 1)
-        optimizer = torch.optim.SGD(online.parameters(), lr=0.1)
+        optimizer = torch.optim.SGD([*online.parameters(), *target.parameters()], lr=0.1)
         for _ in range(2):
             with torch.no_grad():
                 goal = target(torch.ones(3, 2)) + 1

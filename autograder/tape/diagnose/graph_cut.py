@@ -24,6 +24,7 @@ from autograder.tape.diagnose.fault_words import (
     tensors_of,
 )
 from autograder.tape.observe.gradient_flow import Cut
+from autograder.tape.observe.left_gradients import FirstStep
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
@@ -170,9 +171,10 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     state, flow = evidence.state, evidence.state.flow
     given = (leaf.id for leaves in state.given.values() for leaf in leaves)
     reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen}
-    elsewhere = reached_elsewhere(evidence)
-    held = flow.optimized.items() if flow.calls else ()
-    without = {number for number, one in held if number not in reached and one.shape not in elsewhere}
+    elsewhere, empty = reached_elsewhere(evidence), _without_gradient(evidence)
+    reached |= {number for number, step in empty.items() if step.is_updated}
+    held = {number: one for number, one in flow.optimized.items() if flow.calls and number not in reached}
+    without = {number for number, one in held.items() if number in empty or one.shape not in elsewhere}
     # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is.
     new_leaves = [cut for parameter in flow.reached.values() if (cut := flow.origin([parameter])) is not None]
     cuts = sorted(reversed(flow.cuts.values()), key=lambda cut: all(cut is not made for made in new_leaves))
@@ -194,6 +196,14 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
                 )
                 follows = join_messages((follows, also))
             yield _cut_fault(state, cut, follows, tensors)
+
+
+def _without_gradient(evidence: Evidence) -> dict[int, FirstStep]:
+    """Return the recorded parameters that had no gradient in any step of the whole run, by id, with their first steps."""
+    excerpt, held = evidence.runs.excerpt, evidence.state.flow.first_held
+    before = excerpt.first - 1 if excerpt else 0
+    empty = {(step.calls - before, step.position): step for step in evidence.runs.left.without_gradient}
+    return {number: empty[at] for number, at in held.items() if at in empty}
 
 
 def _only_reads(cut: Cut) -> bool:

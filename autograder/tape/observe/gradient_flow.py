@@ -91,6 +91,7 @@ class GradientFlow:
         self.optimized: dict[int, TrackedTensor] = {}
         self.optimizer_at: Place | None = None
         self.updated_at: dict[int, Place] = {}
+        self.first_held: dict[int, tuple[int, int]] = {}  # by id, the number of calls and the position in the optimizer
         self.missing: list[tuple[Place, TrackedTensor]] = []
         self.used_twice: list[tuple[Place, TrackedTensor]] = []
         self._of_value: dict[int, Cut] = {}
@@ -247,6 +248,8 @@ class GradientFlow:
         self.optimized |= {tracked.id: tracked for _, tracked in parameters}
         self.optimizer_at = self.optimizer_at or here
         self.updated_at |= {tracked.id: here for _, tracked in parameters}
+        for position, (_, tracked) in enumerate(parameters):
+            self.first_held.setdefault(tracked.id, (len(self.calls), position))
         objects = {id(leaf.ref()) for leaf in self.steps.filled.values()}  # `p.data = …` does not change the object
         filled = [(tensor, tracked) for tensor, tracked in parameters if id(tensor) in objects]
         if filled and all(is_empty(tensor.grad) for tensor, _ in filled):

@@ -1,11 +1,13 @@
-"""Find gradients that remain from one loss, after the step for it, when a step for another loss uses the sum of both."""
+"""Find gradients that another loss left, and that a step uses as well, and parameters that have no gradient in any step."""
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from autograder.tape.internals.entry_points import around_optimizer_steps
 from autograder.tape.internals.tensor_fields import mode_paused
@@ -14,6 +16,7 @@ from autograder.tape.observe.optimizer_steps import KEPT, is_empty
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.programs.program import Program
+from autograder.tape.run.storages import fingerprint
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,26 @@ class FirstUse:
     place: Place
     parameters: set[int]
     calls: int
+
+
+@dataclass
+class FirstStep:
+    """The first step of an optimizer for a parameter.
+
+    Attributes:
+        before, calls: number of backward calls before the step of an optimizer before it, and before this one.
+        position: that of the parameter in the optimizer.
+        values: fingerprint of the parameter's values, if it had no gradient in this step.
+        filled: whether it had a gradient in this step or in a later one.
+        is_updated: whether the program itself changes its values, as it does for a target network.
+    """
+
+    before: int
+    calls: int
+    position: int
+    values: bytes | int = 0
+    filled: bool = False
+    is_updated: bool = False
 
 
 @dataclass
@@ -37,7 +60,7 @@ class LeftGradient:
 
 
 class LeftGradients:
-    """Follows the backward calls whose gradients each leaf contains, in a run of any length."""
+    """Follows the backward calls whose gradients each leaf contains, and the steps that use them, in a run of any length."""
 
     _program: Program
 
@@ -46,6 +69,15 @@ class LeftGradients:
         self._calls: list[Place] = []
         self._inside: dict[int, list[int]] = {}  # by id of a leaf, the numbers of the calls that its gradient contains
         self._uses: dict[int, FirstUse] = {}
+        self._first_steps: MutableMapping[torch.Tensor, FirstStep] = WeakIdKeyDictionary()
+        self._empty: list[FirstStep] = []
+        # number of calls, those of autograd.grad included, and that before the last step
+        self._started = self._before = 0
+
+    @property
+    def without_gradient(self) -> list[FirstStep]:
+        """The first steps of parameters that had no gradient in any step of their optimizer."""
+        return [step for step in self._empty if not step.filled]
 
     def around(self, program: Program) -> AbstractContextManager[None]:
         """Return the context that follows the steps of optimizers."""
@@ -54,6 +86,7 @@ class LeftGradients:
 
     def before_backward(self, call: Backward) -> None:
         """Note the leaves to whose gradients a call adds."""
+        self._started += 1
         if call.returns:
             return
         for leaf in call.targets:
@@ -66,6 +99,7 @@ class LeftGradients:
         with mode_paused():
             parameters = [one for group in optimizer.param_groups for one in group.get("params", ())]
             filled = [id(one) for one in parameters if one.grad is not None]
+            self._note_first_steps(parameters)
             inside = {leaf: self._inside[leaf] for leaf in filled if leaf in self._inside}
             for leaf, (*earlier, last) in inside.items():
                 first = next((call for call in earlier if self._is_left(leaf, call, last)), None)
@@ -75,6 +109,19 @@ class LeftGradients:
             if new:
                 self._uses |= dict.fromkeys(new, FirstUse(self._program.here(), set(inside), len(self._calls)))
                 self._uses = dict(list(self._uses.items())[-KEPT:])
+
+    def _note_first_steps(self, parameters: list[torch.Tensor]) -> None:
+        for position, parameter in enumerate(parameters):
+            step = self._first_steps.get(parameter)
+            if step is None and parameter.requires_grad:
+                step = self._first_steps[parameter] = FirstStep(self._before, self._started, position)
+                if parameter.grad is None:
+                    step.values = fingerprint(parameter)
+                    self._empty.append(step)
+            if step is not None and not step.filled:
+                step.filled = parameter.grad is not None
+                step.is_updated |= not step.filled and fingerprint(parameter) != step.values
+        self._before = self._started
 
     def _is_left(self, leaf: int, call: int, last: int) -> bool:
         """Return whether a step for other parameters used the gradients of a call before `last`, a call of another line."""

@@ -142,7 +142,8 @@ def _recorded(
 ) -> Runs:
     """Return the runs with those that are recorded and traced."""
     budget = current_budget()
-    excerpt = excerpt_of(plain, meant, scope) if is_long(plain, scope) or meant.has_diverged else None
+    is_part = is_long(plain, scope) or meant.has_diverged
+    excerpt = excerpt_of(plain, meant, scope, copies.left.without_gradient) if is_part else None
     first, last = (excerpt.first - 1, _end(excerpt, plain)) if excerpt else (0, None)
     runner = replace(runner, calls=last)
     budget.stage = "recording"

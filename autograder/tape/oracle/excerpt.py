@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass
 
 from autograder.locale.messages import Message
+from autograder.tape.observe.left_gradients import FirstStep
 from autograder.tape.oracle.gradient_comparison import ROUNDING, first_difference, gradients_of
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.finished_run import Run
@@ -62,8 +63,15 @@ def calls_beyond_error(error: object, calls: Sized) -> int | None:
     return None if error is None else len(calls) + BEYOND
 
 
-def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope) -> Excerpt:
+def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, without_gradient: Iterable[FirstStep] = ()) -> Excerpt:
     """Return the backward calls to record: the decisive call, and those since its graph was started.
+
+    Args:
+        plain: the program's run.
+        cloned_saves: the run with private copies.
+        scope: the requested part.
+        without_gradient: first steps of parameters that had no gradient in any step. Without a decisive call, the calls
+            before one of these steps are recorded if they are few.
 
     Raises:
         ProgramError: if the run did not make the requested call.
@@ -73,7 +81,12 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope) -> Excerpt:
     if decisive is None:
         decisive = _decisive(plain, cloned_saves)
     if decisive is None:
-        return Excerpt(calls, min(calls, checked), 1, min(SHOWN, calls), not plain.is_truncated)
+        empty = [step for step in without_gradient if step.calls <= calls and not step.is_updated]
+        parts = [(step.before, step.calls) for step in empty]
+        few = (part for part in parts if sum(call.nodes for call in plain.calls[slice(*part)]) <= LONG)
+        before, last = next(few, (0, 0))
+        last = min(max(last, before + SHOWN), calls)
+        return Excerpt(calls, min(calls, checked), min(before + 1, last), last, not plain.is_truncated)
     oldest = plain.calls[decisive].oldest if decisive < len(plain.calls) else None
     # The excerpt starts with the call that created the first node of the decisive call's graph.
     first = decisive if oldest is None else sum(call.ended <= oldest for call in plain.calls[:decisive])

@@ -116,6 +116,18 @@ def test_a_graph_made_earlier_is_recorded_from_its_beginning():
     assert [7] == [place.line for harm in verdict.harms for place in harm.mutated_at]
 
 
+def test_the_first_step_of_a_parameter_without_a_gradient_is_recorded(monkeypatch):
+    """The second of two loops cuts a layer off: the line is named, though the first one trains a layer of the same shape."""
+    monkeypatch.setattr(excerpt, "LONG", 20)
+    loop = (
+        "net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))\nsgd = torch.optim.SGD(net.parameters(), 0.1)\n"
+        "for _ in range(6):\n    sgd.zero_grad()\n    net[1](net[0](torch.ones(3, 2)){}).sum().backward()\n    sgd.step()\n"
+    )
+    verdict = record_program(from_source("import torch\n" + loop.format("") + loop.format(".detach()"))).verdict
+    assert (7, 8) == (verdict.excerpt.first, verdict.excerpt.last)
+    assert [("graph cut", 12)] == [(fault.kind, fault.place.line) for fault in verdict.graph_faults]
+
+
 @pytest.mark.parametrize(("harmed", "compared"), [("> 7", FEW), ("> 50", 60)])
 @pytest.mark.usefixtures("every_loop_is_long")
 def test_a_harm_of_the_first_steps_ends_the_comparison(harmed, compared):
