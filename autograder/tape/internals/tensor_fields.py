@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 import torch.utils._mode_utils
+import torch.utils._pytree
 
 from autograder.tape.internals.entry_points import replaced, replaced_hooks
 from autograder.tape.internals.support import sets_versions
@@ -31,6 +32,9 @@ mode_paused = torch._C.DisableTorchFunction
 
 no_dispatch: Callable[[], AbstractContextManager[None]] = torch.utils._mode_utils.no_dispatch
 """A context without the program's dispatch modes (undocumented; checked with 2.11 and 2.13)."""
+
+map_only: Callable[[type, Callable[[Any], Any], Any], Any] = torch.utils._pytree.tree_map_only
+"""Replace the leaves of one type in nested lists, tuples and dictionaries."""
 
 
 def version_of(tensor: torch.Tensor) -> int | None:

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map_only
 
 from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import function_name
+from autograder.tape.internals.tensor_fields import map_only
 from autograder.tape.oracle.nominal_replay import NominalReplay, NominalRun, NotApplicable
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Listener
@@ -244,7 +244,7 @@ def _is_wrong(call: _OperationCall) -> bool:
 
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(0)
-            arguments, keywords = tree_map_only(Tensor, copied, (call.arguments, call.keywords))
+            arguments, keywords = map_only(Tensor, copied, (call.arguments, call.keywords))
             return call.function(*arguments, **keywords)
 
     return examine(alone, varied).answer == "wrong"
