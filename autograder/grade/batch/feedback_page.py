@@ -28,6 +28,7 @@ from pygments.lexers import PythonLexer
 from autograder.grade.clean.harmless_cells import harmless_picture_size
 from autograder.grade.clean.harmless_html import FORMATS, harmless_page, raster_base64
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
+from autograder.grade.submission.cell_analysis import error_of_definition
 from autograder.locale.languages import language, language_of, use_language
 from autograder.locale.stored_messages import read_stored
 from autograder.locale.translations import localized, translatable, translated, translated_templates
@@ -37,9 +38,7 @@ VERDICTS = {"Incorrect", "NotAnOutcome", "NotAttempted", "Missing", "Unreachable
 """Errors of this package whose message is sufficient without a traceback."""
 
 FAILED_LINE = re.compile(r"^-+> ?\d+ (.*)$", re.MULTILINE)
-SYNTAX_FILE = re.compile(r" \(.*, line (\d+)\)$")  # IPython's name for a cell is no help to a reader
 UNDEFINED = re.compile(r"^(?:name ')?(\w+)(?:'|:)")
-DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w+)|^(\w+) *(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 TOO_LONG = re.compile(r"CellTimeoutError: stopped after ([\d.]+) seconds")
 # A frame of this package is not relevant to the student's code.
 OUR_FRAME = re.compile(r"(\x1b\[[0-9;]*m)*File (\x1b\[[0-9;]*m)*(…/)?autograder/")
@@ -314,13 +313,10 @@ def _template() -> jinja2.Template:
 def _missing(cell: NotebookNode, notebook: NotebookNode) -> str:
     """Return why a name that a test did not find is missing; "" if no cell that ended with an error defines it."""
     said = [output.evalue for output in cell.get("outputs", []) if output.get("ename") in ("NameError", "Missing")]
-    name = match[1] if said and (match := UNDEFINED.search(said[0])) else None
-    for other in notebook.cells:
-        for output in other.get("outputs", []) if name in sum(DEFINITION.findall(other.source), ()) else ():
-            if output.output_type == "error":
-                error = SYNTAX_FILE.sub(r", line \1", f"{output.ename}: {output.evalue}")
-                return translated("The cell that defines {name} ended with an error: {error}", name=name, error=error)
-    return ""
+    match = UNDEFINED.search(said[0]) if said else None
+    if not match or not (error := error_of_definition(match[1], notebook.cells)):
+        return ""
+    return translated("The cell that defines {name} ended with an error: {error}", name=match[1], error=error)
 
 
 def _shown(number: int, exercise: GradedExercise, notebook: NotebookNode, budget: RenderBudget) -> dict[str, Any]:

@@ -6,9 +6,12 @@ import ast
 import builtins
 import copy
 import functools
+import re
 import symtable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from nbformat import NotebookNode
 
 from autograder.check.subject.learner_code import normal_form_of, words_of
 from autograder.grade.sandbox.shell import Transformers
@@ -213,6 +216,19 @@ def statements(text: str) -> list[ast.stmt]:
 def bound_names(statement: ast.stmt) -> set[str]:
     """Return the names that a statement at the top level of a cell may bind."""
     return set(_bound(statement))
+
+
+DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w+)|^(\w+) *(?::[^=\n]+)?=(?!=)", re.MULTILINE)
+SYNTAX_FILE = re.compile(r" \(.*, line (\d+)\)$")  # IPython's name for a cell is no help to a reader
+
+
+def error_of_definition(name: str, cells: Iterable[NotebookNode]) -> str:
+    """Return the error that ended the cell which defines a name, perhaps not in valid Python; "" if none did."""
+    for cell in cells:
+        for output in cell.get("outputs", []) if name in sum(DEFINITION.findall(cell.source), ()) else ():
+            if output.output_type == "error":
+                return SYNTAX_FILE.sub(r", line \1", f"{output.ename}: {output.evalue}")
+    return ""
 
 
 def names_bound_before(text: str, line: int) -> set[str]:

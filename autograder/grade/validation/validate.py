@@ -21,6 +21,7 @@ from rich.text import Text
 
 from autograder.errors import UnfinishedError, printable
 from autograder.grade.backends.grading_job import Backend, Job
+from autograder.grade.submission.cell_analysis import error_of_definition
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.cell_kinds import Kind
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process, plan_of_source
@@ -28,6 +29,7 @@ from autograder.grade.submission.teacher.source import AssignmentSource, SourceC
 
 IN_PROCESS: Kind = "in process"
 LONGEST_QUOTE, LONGEST_LINE = 400, 120
+UNDEFINED = re.compile(r"(\w+)'? is not defined")
 SYNTAX_ERROR = re.compile(r" \(<ipython-input[^)]*>, line (\d+)\)")
 BETWEEN_LINES = 10  # of a long list of submissions, every tenth step is printed
 NOT_JUDGED = "this test could not be judged: "
@@ -82,6 +84,7 @@ class _Runs:
     """The grades of the tests, by grade_id: of the model answers and the release by `plan`, and of the model answers in process.
 
     `all_in_process`: whether the teacher asked for a plan that judges every test in process.
+    `answered`: the notebook with the model answers as they ran.
     """
 
     plan: GradingPlan
@@ -89,6 +92,7 @@ class _Runs:
     in_process: dict[str, CellGrade]
     release: dict[str, CellGrade]
     all_in_process: bool
+    answered: str
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ def validate_source(
             "release": (untouched, plan),
         }
     )
-    runs = _Runs(plan, model.cells, in_process.cells, handed_out.cells, all_in_process)
+    runs = _Runs(plan, model.cells, in_process.cells, handed_out.cells, all_in_process, model.notebook)
     decisions = {cell.id: _decide(source, cell, runs, forbid_in_process) for cell in source.tests}
     planned = _plan(source, decisions, plan)
     if moved := planned.in_process(source) - plan.in_process(source):
@@ -251,7 +255,7 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
     has_reason = planned.points is None or bool(planned.line) or SETUP_FAILED in planned.reason
     decisive = planned if has_reason and MISSING_MODULE not in inside.reason else inside
     advice = "install the module for this Python, repair the test" if MISSING_MODULE in decisive.reason else "repair it"
-    failed = f"its own model answer {_got(decisive, cell.text)}"
+    failed = f"its own model answer {_got(decisive, cell.text, runs.answered)}"
     return _Decision(None, f"{failed}, so a person has to grade it: {advice}, or {COUNTS}")
 
 
@@ -295,13 +299,16 @@ def _is_full(grade: CellGrade) -> bool:
     return grade.points == grade.max_points
 
 
-def _got(grade: CellGrade, text: str = "") -> str:
+def _got(grade: CellGrade, text: str = "", answered: str = "") -> str:
     reason = shorten(grade.reason.removeprefix(NOT_JUDGED), LONGEST_QUOTE, placeholder=" ...")
     broken = SYNTAX_ERROR.search(reason)  # the test is not Python
     reason, number = SYNTAX_ERROR.sub("", reason), int(broken[1]) if broken else grade.line
     if reason and text and 0 < number <= len(text.splitlines()):  # an `assert` without a message does not show more
         line = shorten(text.splitlines()[number - 1], LONGEST_LINE, placeholder=" ...")
         reason = f"{reason}, in line {number}: {line}"
+    if answered and (name := UNDEFINED.search(reason)):
+        error = error_of_definition(name[1], nbformat.v4.reads(answered).cells)
+        reason += f"; the cell that defines {name[1]} ended with {error}" if error else ""
     quoted = f" ({reason})" if reason else ""
     if grade.points is None:
         return f"cannot be judged{quoted}"

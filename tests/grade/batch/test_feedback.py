@@ -40,9 +40,8 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri
 
 def covered(level: str, hidden: bool = True, **about):
     """Return the test's cell as its feedback shows it at a level, after its error came from a hidden line or a visible one."""
-    cell = nbformat.v4.new_code_cell(
-        TEXT, outputs=[nbformat.from_dict(dict(ERROR))], metadata={"autograder": {"hidden": hidden, **about}}
-    )
+    known = {"autograder": {"hidden": hidden, **about}}
+    cell = nbformat.v4.new_code_cell(TEXT, outputs=[nbformat.from_dict(dict(ERROR))], metadata=known)
     cover = CoverHiddenTests(config=Config(CoverHiddenTests={"level": level}))
     return cover.preprocess_cell(cell, {}, 0)[0]
 
@@ -85,9 +84,8 @@ def test_a_page_says_how_each_test_was_judged_and_why_one_waits():
 
 def test_a_visible_error_is_told_without_the_lines_around_it():
     """A traceback quotes the lines before and after it, and hidden ones may be among them."""
-    for line, shown in {1: ["----> 1 assert f(1) == 2"], 3: []}.items():
-        cell = covered("none", hidden=False, line=line)
-        assert [*shown, "AssertionError: not 82634"] == cell.outputs[0].traceback
+    visible, hidden = (covered("none", hidden=False, line=line).outputs[0].traceback for line in (1, 3))
+    assert ["----> 1 assert f(1) == 2", *hidden] == visible == [visible[0], "AssertionError: not 82634"]
 
 
 @pytest.mark.parametrize("text", [*HOSTILE_HTML, *HOSTILE_MARKDOWN])

@@ -193,7 +193,9 @@ def test_a_missing_module_is_the_reason_whatever_else_cannot_be_done(cells):
 def test_a_teachers_cell_that_fails_is_the_reason(validated):
     """Not the name which is then missing, but the error of the cell that defines it."""
     cells = [teacher("import no_such_module as lib"), answer("a", "x = 1"), graded_cell("t", "assert lib.one == x")]
-    [cell] = validated(nbformat.v4.new_notebook(cells=cells)).cells
+    cells += [answer("b", "open('nowhere')\ny = 1"), graded_cell("u", "assert y == 1")]
+    [cell, other] = validated(nbformat.v4.new_notebook(cells=cells)).cells
+    assert "; the cell that defines y ended with FileNotFoundError: " in other.findings[0]
     assert cell.kind is None
     assert "(the teacher's cell ended with ModuleNotFoundError: No module named 'no_such_module')" in cell.findings[0]
 
