@@ -148,7 +148,7 @@ class Search:
         """Return the proven fixes of `text`, best first, or pairs of changes if no single change works."""
         working, failing = self.try_changes(text, verdict)
         proven: list[TriedChange] = []
-        for found in sorted(working, key=lambda trial: trial.order):
+        for found in sorted(working, key=lambda trial: (self.needs_differences(trial.text), trial.order)):
             if len(proven) == KEPT or current_budget().is_spent:
                 break
             if any(is_like(found.candidate, earlier.candidate) for earlier in proven):
@@ -234,12 +234,23 @@ class Search:
     def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
         """Yield each proposed source that has not been tried, with the rank of its kind."""
         program = BrokenProgram(EditableSource(text), verdict, self.factory.file)
-        for rank, candidate, changed in changed_texts(program):
+        proposed = changed_texts(program)
+        if not knows_gradients(self.verdict):
+            proposed = iter(sorted(proposed, key=lambda one: self.needs_differences(one[2])))
+        for rank, candidate, changed in proposed:
             if changed not in self.texts:
                 self.texts.add(changed)
                 self.tried += 1
                 yield rank, candidate, changed
         self.failures |= dict.fromkeys(program.failures)
+
+    def needs_differences(self, changed: str) -> bool:
+        """Return whether only finite differences can prove a change, because it keeps the lines that autograd does not record."""
+        if knows_gradients(self.verdict):
+            return False
+        places = (place for harm in self.verdict.harms for place in harm.mutated_at if place.file == self.factory.file)
+        before, after = ([line.strip() for line in text.splitlines()] for text in (self.factory.source, changed))
+        return all(after.count(line) >= before.count(line) for line in {place.text for place in places})
 
     def is_confirmed(self, seen: Verdict) -> bool:
         """Return whether the leaves receive the correct gradients of the original program, if only the oracles know these.
