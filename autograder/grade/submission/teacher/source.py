@@ -145,9 +145,8 @@ class AssignmentSource:
     def has_model_answer(self, test: SourceCell) -> bool:
         """Return whether a test has a model answer: all cells of the answer before it, up to another test, have one."""
         before = reversed(self.cells[: self.cells.index(test)])
-        answer = itertools.dropwhile(
-            lambda cell: not cell.is_code_answer, before
-        )  # tests of the same answer are skipped
+        # other tests of the same answer are skipped
+        answer = itertools.dropwhile(lambda cell: not cell.is_code_answer, before)
         since = itertools.takewhile(lambda cell: cell.kind != "test", answer)
         return all(cell.has_model_answer for cell in since if cell.is_code_answer)
 
