@@ -403,7 +403,7 @@ def test_an_error_that_only_a_later_run_reaches_is_not_one_of_the_comparison(mon
 
 def test_a_recording_without_time_lists_no_call(monkeypatch):
     """The notes agree: no backward call was recorded, and none is said to be."""
-    monkeypatch.setattr(all_runs, "_observe", lambda runner, _: (Observer(runner.program), Run(error=time_was_up())))
+    monkeypatch.setattr(all_runs, "_observe", lambda runner, *_: (Observer(runner.program), Run(error=time_was_up())))
     source = LATE.format(start=0, pause=0, write="h.sum()").replace("range(50)", "range(3)")
     notes = " ".join(record_program(from_source(source), scope=Scope(shown=0)).verdict.notes)
 
