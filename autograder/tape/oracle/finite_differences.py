@@ -223,12 +223,8 @@ def wrong_operations(runner: Runner) -> list[tuple[str, Place]]:
     """Return the operations of a program whose derivative disagrees with finite differences, each with the line of its first call."""
     noting = _Noting(runner.program)
     runner.run(noting)
-    found = []
-    for name, noted in noting.calls.items():
-        wrong = next((call for call in noted if _is_wrong(call)), None)
-        if wrong is not None:
-            found.append((name, wrong.place))
-    return found
+    wrong = {name: next(filter(_is_wrong, noted), None) for name, noted in noting.calls.items()}
+    return [(name, call.place) for name, call in wrong.items() if call is not None]
 
 
 def _is_wrong(call: _OperationCall) -> bool:
@@ -359,12 +355,9 @@ class FiniteDifferences:
     def true(self, leaf: int) -> list[torch.Tensor]:
         """Return the gradient of each backward's loss with respect to a leaf, by finite differences for each element."""
         nominal = self.nominal.leaves[leaf][-1][1]
-        entries = []
-        for index in range(nominal.numel()):
-            unit = torch.zeros(nominal.shape, dtype=torch.float64, device=nominal.device)
-            unit.view(-1)[index] = 1.0
-            entries.append(self.derivatives({leaf: unit}))
-        return [unit.new_tensor(derivatives).view(nominal.shape) for derivatives in zip(*entries, strict=True)]
+        units = torch.eye(nominal.numel(), dtype=torch.float64, device=nominal.device)
+        entries = [self.derivatives({leaf: unit.view(nominal.shape)}) for unit in units]
+        return [units.new_tensor(derivatives).view(nominal.shape) for derivatives in zip(*entries, strict=True)]
 
 
 def _differ(derivative: float, claimed: float, largest: float) -> bool:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 from autograder.tape.recording.verdict_types import Fix
@@ -47,10 +47,7 @@ class EditableSource:
     @cached_property
     def starts(self) -> list[int]:
         """The position of the first byte of each line."""
-        starts = [0]
-        for line in self.lines:
-            starts.append(starts[-1] + len(line) + 1)
-        return starts
+        return [0, *accumulate(len(line) + 1 for line in self.lines)]
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
