@@ -107,6 +107,10 @@ class EditableSource:
         simple: list[ast.stmt] = [statement for statement in covering if isinstance(statement, SIMPLE)]
         return simple or [statement for statement in covering[-1:] if not isinstance(statement, ast.ClassDef)]
 
+    def nodes(self, kind: type[T], within: ast.AST | None = None) -> list[T]:
+        """Return all nodes of a type in a subtree, including its root, or in the whole source."""
+        return [node for node in ast.walk(within or self.tree) if isinstance(node, kind)]
+
     def indent(self, statement: ast.stmt) -> str:
         """Return the indentation of the statement's line."""
         line = self.lines[statement.lineno - 1].decode()
@@ -158,11 +162,6 @@ class EditableSource:
         if any(late.start < early.stop for early, late in pairwise(ordered)):
             return None
         return self.splice(ordered, 0, len(self.data))
-
-
-def nodes_of_type(kind: type[T], within: ast.AST) -> list[T]:
-    """Return all nodes of a type in a subtree, including its root."""
-    return [node for node in ast.walk(within) if isinstance(node, kind)]
 
 
 def inner(node: Any) -> list[ast.stmt]:

@@ -16,7 +16,7 @@ from autograder.tape.diagnose.backward_errors import MODIFIED
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope
 from autograder.tape.recording.verdict_types import Fix, Gradient, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
-from autograder.tape.repair.edits import EditableSource, as_diff, as_fix, nodes_of_type
+from autograder.tape.repair.edits import EditableSource, as_diff, as_fix
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 from autograder.tape.repair.kinds.aliases import is_no_grad
 from autograder.tape.repair.kinds.clones import bindings
@@ -31,7 +31,7 @@ def ineffective_workarounds(program: BrokenProgram) -> Iterator[str]:
     if program.verdict.outcome not in ("raises-backward", "silently-wrong"):
         return
     seen = figures(program.verdict, program.verdict.gradients)
-    for node in nodes_of_type(ast.Call, program.source.tree):
+    for node in program.source.nodes(ast.Call):
         if called(node) == "allow_mutation_on_saved_tensors":
             yield Message(
                 "cure.allow_mutation|Line {line}: allow_mutation_on_saved_tensors() does not detect every in-place "
@@ -115,7 +115,8 @@ def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
     """Return whether the modified variable was assigned from `.data`, in the last assignment above if there is one."""
     made = bindings(program.source, program.source.of(write.root))  # last first
     above = [statement for statement in made if statement.lineno < write.statement.lineno][:1] or made
-    return any(node.attr == "data" for statement in above for node in nodes_of_type(ast.Attribute, statement.value))
+    values = [statement.value for statement in above]
+    return any(node.attr == "data" for value in values for node in program.source.nodes(ast.Attribute, value))
 
 
 def is_under_no_grad(node: ast.AST) -> bool:

@@ -21,7 +21,6 @@ from autograder.tape.repair.edits import (
     before,
     delete,
     insert,
-    nodes_of_type,
     remove_header,
     replace,
 )
@@ -182,7 +181,7 @@ def _update_in_place(source: EditableSource, at: ast.stmt, fault: GraphFault) ->
 
 def _retain(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Insert `h.retain_grad()` before the backward call above the line that reads `h.grad`."""
-    for node in nodes_of_type(ast.Attribute, at):
+    for node in source.nodes(ast.Attribute, at):
         for statement in _backwards(source, at) if node.attr == "grad" else ():
             yield (before(source, statement, f"{source.of(node.value)}.retain_grad()"),)
 
@@ -223,7 +222,7 @@ def _optimizers(source: EditableSource) -> Iterator[tuple[ast.Assign, ast.expr]]
     """Yield the statements that make an optimizer whose `step()` is called, with the argument that has its parameters."""
     methods = [call.func for call in calls_of(source.tree, "step") if isinstance(call.func, ast.Attribute)]
     stepped = {ast.unparse(method.value) for method in methods}
-    for node in nodes_of_type(ast.Assign, source.tree):
+    for node in source.nodes(ast.Assign):
         if isinstance(node.value, ast.Call) and node.value.args and ast.unparse(node.targets[0]) in stepped:
             yield node, node.value.args[0]
 
@@ -236,7 +235,7 @@ def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFaul
         users = [statement for statement in block[block.index(made) + 1 :] if name in ast.unparse(statement)]
         for root in ("", *roots):
             text = source.of(made)
-            if root and (old := next(iter(nodes_of_type(ast.Name, given)), None)) is not None:
+            if root and (old := next(iter(source.nodes(ast.Name, given)), None)) is not None:
                 text = source.apply_to(made, [replace(source, old, root)])
             yield from ((delete(source, made), before(source, user, text)) for user in users[:1])
 

@@ -7,17 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
-from autograder.tape.repair.edits import (
-    Edit,
-    EditableSource,
-    Edits,
-    after,
-    delete,
-    insert,
-    nodes_of_type,
-    remove_header,
-    replace,
-)
+from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, delete, insert, remove_header, replace
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called, imported, of_module
 from autograder.tape.repair.kinds.clones import bindings, first_name
 from autograder.tape.repair.kinds.out_of_place import (
@@ -162,7 +152,7 @@ def detach_for_numpy(program: BrokenProgram) -> Iterator[Candidate]:
 
 def remove_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
     """Remove a `with torch.no_grad():` around code that should be differentiated."""
-    for block in nodes_of_type(ast.With, program.source.tree):
+    for block in program.source.nodes(ast.With):
         switches = [item.context_expr for item in block.items if is_no_grad(item.context_expr)]
         if switches and len(block.items) == 1 and block.body[0].lineno > block.lineno:
             yield Candidate("let autograd record it", remove_header(program.source, block))

@@ -8,7 +8,7 @@ from typing import Any
 
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, nodes_of_type, replace
+from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, replace
 from autograder.tape.repair.inplace_finder import called, calls_of, find_writes
 
 ONLY_HERE = Message(
@@ -30,7 +30,7 @@ def mark_dirty(program: BrokenProgram) -> Iterator[Candidate]:
 def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `ctx.x = x` with `ctx.save_for_backward(x)`, and save a copy if x is modified later."""
     for forward in methods(program.source, "forward", "setup_context"):
-        stashes = stashes_of(forward)
+        stashes = stashes_of(program.source, forward)
         if not stashes:
             continue
         for copy in ("", ".clone()"):
@@ -41,16 +41,16 @@ def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
 
 def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
     """Return the methods with these names in subclasses of `torch.autograd.Function`."""
-    classes = nodes_of_type(ast.ClassDef, source.tree)
+    classes = source.nodes(ast.ClassDef)
     bodies = [one.body for one in classes if any(ast.unparse(base).endswith("Function") for base in one.bases)]
     found = [statement for body in bodies for statement in body if isinstance(statement, ast.FunctionDef)]
     return [method for method in found if method.name in names]
 
 
-def stashes_of(forward: ast.FunctionDef) -> list[Any]:
+def stashes_of(source: EditableSource, forward: ast.FunctionDef) -> list[Any]:
     """Return the statements `ctx.name = expression` of a forward."""
     context = (forward.args.args or [ast.arg("ctx")])[0].arg
-    found = (node for node in nodes_of_type(ast.Assign, forward) if isinstance(node.targets[0], ast.Attribute))
+    found = (node for node in source.nodes(ast.Assign, forward) if isinstance(node.targets[0], ast.Attribute))
     return [stash for stash in found if ast.unparse(stash.targets[0]).startswith(f"{context}.")]
 
 
@@ -61,7 +61,7 @@ def save_through_context(source: EditableSource, forward: ast.FunctionDef, stash
     context, name = ast.unparse(stash.targets[0].value), stash.targets[0].attr
     value = source.operand(stash.value) if copy else source.of(stash.value)
     edits = [replace(source, stash, f"{context}.save_for_backward({value}{copy})")]
-    for node in nodes_of_type(ast.Attribute, holder):
+    for node in source.nodes(ast.Attribute, holder):
         if node.attr == name and isinstance(node.ctx, ast.Load):
             owner = source.of(node.value)
             if owner == backward_context(source.scope(node)):
@@ -85,9 +85,9 @@ def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
 
 def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
     """Return a new gradient from a hook that modifies the gradient in place."""
-    found = [call for call in nodes_of_type(ast.Call, program.source.tree) if call.args]
+    found = [call for call in program.source.nodes(ast.Call) if call.args]
     names = {ast.unparse(call.args[0]).split(".")[-1] for call in found if called(call).startswith("register_")}
-    for node in nodes_of_type(ast.FunctionDef, program.source.tree):
+    for node in program.source.nodes(ast.FunctionDef):
         if node.name in names:
             last = node.body[-1]
             if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and called(last.value).endswith("_"):

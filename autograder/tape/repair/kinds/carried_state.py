@@ -15,7 +15,6 @@ from autograder.tape.repair.edits import (
     before,
     carried_names,
     insert,
-    nodes_of_type,
     paths_in,
     read_unbound,
     remove_header,
@@ -42,7 +41,7 @@ def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
     """Remove `if self.cached is None:` around the statements that fill the cache, so that each call computes them again."""
     if program.verdict.outcome != "raises-backward" or "second time" not in program.verdict.error_message:
         return
-    for block in nodes_of_type(ast.If, program.source.tree):
+    for block in program.source.nodes(ast.If):
         targets = [target for inner in block.body if isinstance(inner, ast.Assign) for target in inner.targets]
         stored = {ast.unparse(target.value if isinstance(target, ast.Subscript) else target) for target in targets}
         asked = ast.unparse(block.test)
@@ -79,7 +78,7 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, Edits]]:
 
 def of_functions(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the outer variables that a function computes from their previous values."""
-    for outer in nodes_of_type(ast.Global, source.tree) + nodes_of_type(ast.Nonlocal, source.tree):
+    for outer in source.nodes(ast.Global) + source.nodes(ast.Nonlocal):
         block = source.block(outer)
         rest = block[block.index(outer) + 1 :]
         stored, read = (set().union(*(paths_in(one, how) for one in rest)) for how in (ast.Store, ast.Load))
@@ -143,14 +142,14 @@ def computed_again(source: EditableSource, name: str, user: ast.stmt) -> Iterato
 def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
     """Return the assignments in the block of a backward call that lead to its roots, closest first."""
     backwards = [call.func for call in calls_of(last, "backward")]
-    wanted = {name.id for function in backwards for name in nodes_of_type(ast.Name, function)}
+    wanted = {name.id for function in backwards for name in source.nodes(ast.Name, function)}
     earlier = [one for one in source.block(last) if isinstance(one, ast.Assign) and one.lineno <= last.lineno]
     return needed_for(wanted, earlier)
 
 
 def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
     """Return the names whose values the statement uses, without called functions and owners of attributes."""
-    loaded = (name for name in nodes_of_type(ast.Name, statement) if isinstance(name.ctx, ast.Load))
+    loaded = (name for name in source.nodes(ast.Name, statement) if isinstance(name.ctx, ast.Load))
     used = [(name, source.parents[name]) for name in loaded if not isinstance(source.parents[name], ast.Attribute)]
     return [one for one, holder in used if not (isinstance(holder, ast.Call) and holder.func is one)]
 

@@ -6,16 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
-from autograder.tape.repair.edits import (
-    EditableSource,
-    Edits,
-    before,
-    insert,
-    nodes_of_type,
-    paths_in,
-    remove_header,
-    replace,
-)
+from autograder.tape.repair.edits import EditableSource, Edits, before, insert, paths_in, remove_header, replace
 from autograder.tape.repair.inplace_finder import called, calls_of, imported, is_path, of_module, parts, trace
 
 MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
@@ -184,7 +175,7 @@ def separate_views(program: BrokenProgram) -> Iterator[Candidate]:
         if single := single_views(source, node):
             yield from with_header(source, node, (replace(source, node, single),))
     if "view" in program.verdict.error_message:
-        for loop in nodes_of_type(ast.comprehension, source.tree) + nodes_of_type(ast.For, source.tree):
+        for loop in source.nodes(ast.comprehension) + source.nodes(ast.For):
             yield from taken_by_index(source, loop)
     for node in calls_of(source.tree, *MULTI_VIEWS):
         text = f"[part.clone() for part in {source.of(node)}]"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, before, insert, nodes_of_type, replace, wrap
+from autograder.tape.repair.edits import Edit, EditableSource, before, insert, replace, wrap
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls_of
 
 SUMMED = Message("change.added_up|The gradients of all its elements are added up.")
@@ -66,7 +66,7 @@ def rename_below(source: EditableSource, write: InPlaceWrite, new: str) -> list[
 # `.grad` may be shared, and backward and zero_grad modify it in place (PyTorch docs, "Autograd mechanics"; torch 2.13).
 def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `kept = w.grad` with `kept = w.grad.clone()`, and assign a copy of the buffer in `w.grad = buffer`."""
-    for node in nodes_of_type(ast.Attribute, program.source.tree):
+    for node in program.source.nodes(ast.Attribute):
         holder = program.source.parents[node]
         if node.attr != "grad":
             continue
@@ -79,7 +79,7 @@ def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
 
 def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `zero_grad(set_to_none=False)` with `zero_grad()`, and `w.grad.zero_()` with `w.grad = None`."""
-    for call in nodes_of_type(ast.Call, program.source.tree):
+    for call in program.source.nodes(ast.Call):
         if called(call) == "zero_grad" and call.keywords:
             end = program.source.span(call.func)[1]
             yield Candidate("set the gradient to None", (Edit(end, program.source.span(call)[1], "()"),))

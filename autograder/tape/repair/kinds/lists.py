@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, nodes_of_type, replace
+from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, replace
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 from autograder.tape.repair.kinds.clones import bindings, loops
 
@@ -93,7 +93,7 @@ def collect_in_list(program: BrokenProgram, write: InPlaceWrite, made: ast.Assig
 
 def index_by_step(program: BrokenProgram, write: InPlaceWrite, loop: ast.For, dimension: int) -> Iterator[Edit]:
     """Yield the edits that turn `out[:, t - 1]` inside the loop into `out[t - 1]`."""
-    for node in nodes_of_type(ast.Subscript, loop):
+    for node in program.source.nodes(ast.Subscript, loop):
         same = isinstance(node.ctx, ast.Load) and ast.unparse(node.value) == ast.unparse(write.root)
         if same and isinstance(node.slice, ast.Tuple):
             yield replace(program.source, node.slice, program.source.of(node.slice.elts[dimension]))

@@ -10,17 +10,7 @@ from itertools import takewhile
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import (
-    Edit,
-    EditableSource,
-    after,
-    before,
-    carried_names,
-    dedent,
-    delete,
-    nodes_of_type,
-    replace,
-)
+from autograder.tape.repair.edits import Edit, EditableSource, after, before, carried_names, dedent, delete, replace
 from autograder.tape.repair.inplace_finder import called, calls, calls_of
 from autograder.tape.repair.kinds.clones import loops
 from autograder.tape.repair.kinds.leaves import with_retain
@@ -89,7 +79,7 @@ def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iter
 def both_calls_apart(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `update(one, a); update(two, b)`, where `update` calls backward and steps, with its statements, both backwards first."""
     source = program.source
-    helpers = {node.name: node for node in nodes_of_type(ast.FunctionDef, source.tree) if _updates(node)}
+    helpers = {node.name: node for node in source.nodes(ast.FunctionDef) if _updates(node)}
     for statement in source.statements():
         block = source.block(statement)
         following = block[block.index(statement) + 1 :][:1]
@@ -260,7 +250,7 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
 def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute a prediction in the closure of `optimizer.step(closure)`, which runs after each change of the parameters."""
     steps = calls_of(program.source.tree, "step")
-    given = {name.id for call in steps for name in nodes_of_type(ast.Name, call)}
+    given = {name.id for call in steps for name in program.source.nodes(ast.Name, call)}
     for last in program.at(program.error_lines):
         closure = program.source.scope(last)
         if isinstance(closure, ast.FunctionDef) and closure.name in given:
@@ -274,8 +264,7 @@ def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:
 def is_more_than_forward(text: str, carried: set[str]) -> bool:
     """Return whether repeating the statements has side effects: a step, a random draw, or a reset of a carried state."""
     tree = ast.parse(text)
-    acts = {called(call) for call in nodes_of_type(ast.Call, tree)} & SIDE_EFFECTS
-    return bool(acts or names_bound(tree) & carried)
+    return bool(calls_of(tree, *SIDE_EFFECTS) or names_bound(tree) & carried)
 
 
 def first_statements(source: EditableSource, statement: ast.stmt) -> list[ast.stmt]:
@@ -287,7 +276,7 @@ def first_statements(source: EditableSource, statement: ast.stmt) -> list[ast.st
 def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, count: int) -> str:
     """Return the source of the last `count` assignments before `place` that `last` depends on."""
     scopes = [source.scope(last), *source.ancestors(last)]
-    earlier = (node for node in nodes_of_type(ast.Assign, source.tree) if node.lineno < last.lineno)
+    earlier = (node for node in source.nodes(ast.Assign) if node.lineno < last.lineno)
     visible = [one for one in earlier if source.scope(one) in scopes and not creates_state(source, one)]
     visible.sort(key=lambda assignment: assignment.lineno)
     needed = [one for one in needed_for(names_loaded(last), visible) if one.lineno < place.lineno]
