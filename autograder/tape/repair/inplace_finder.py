@@ -42,6 +42,11 @@ class InPlaceWrite:
         """Whether it is a call such as `x.add_(1)`."""
         return isinstance(self.node, ast.Call)
 
+    @property
+    def views(self) -> set[str]:
+        """The steps of the path that are not in-place methods."""
+        return {step for step in self.path if not step.endswith("_")}
+
 
 def find_writes(source: EditableSource, statement: ast.stmt) -> Iterator[InPlaceWrite]:
     """Yield the modifications in the statement, without those in its nested blocks."""

@@ -10,14 +10,7 @@ from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each
 from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, delete, insert, remove_header, replace
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called, imported, of_module
 from autograder.tape.repair.kinds.clones import bindings, first_name
-from autograder.tape.repair.kinds.out_of_place import (
-    MAKERS,
-    chain,
-    drop_underscores,
-    expand_operator,
-    in_place_names,
-    made,
-)
+from autograder.tape.repair.kinds.out_of_place import MAKERS, chain, drop_underscores, expand_operator, made
 
 COPIES = {"numpy": ".copy()", "__array__": ".copy()"} | dict.fromkeys(
     ("detach", "from_numpy", "from_dlpack", "as_tensor", "frombuffer"), ".clone()"
@@ -85,7 +78,7 @@ def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate("write where autograd sees it", edits)
             everywhere = remove_aliases(program.source, program.source.scope(write.statement))
             yield Candidate("write where autograd sees it", everywhere)
-        if edits and set(write.path) - in_place_names(write.path) <= {"data", "detach"}:
+        if edits and write.views <= {"data", "detach"}:
             rebound = rebind_tracked(program.source, write, edits)
             yield Candidate("write where autograd sees it, then out of place", rebound)
 

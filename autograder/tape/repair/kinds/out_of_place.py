@@ -68,7 +68,7 @@ def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
     for write in program.writes:
         if not write.is_method or of_module(program.source, write.node) or is_inner(program.source, write.node):
             continue
-        if set(write.path) - in_place_names(write.path):
+        if write.views:
             yield from detach_view(program.source, write)
             continue
         edits = drop_underscores(program.source, write.node)
@@ -101,11 +101,6 @@ def detach_view(source: EditableSource, write: InPlaceWrite) -> Iterator[Candida
             name=source.of(write.root),
         )
         yield Candidate("detach, not in place", drop_underscores(source, write.node), not_cut)
-
-
-def in_place_names(path: tuple[str, ...]) -> set[str]:
-    """Return the in-place methods among the steps of a path."""
-    return {step for step in path if step.endswith("_")}
 
 
 def chain(call: ast.AST) -> Iterator[ast.Call]:
