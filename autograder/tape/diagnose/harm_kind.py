@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from textwrap import dedent
 
@@ -53,27 +53,6 @@ class HarmKind:
     outcomes: tuple[Outcome, ...]
     find: Callable[[Evidence], Iterable[Harm]]
     example: Example
-
-
-def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm]:
-    """Yield the harm to each saved tensor that a backward used and that had changed since it was saved.
-
-    If backward raised, only the last call counts, and the saved tensors of the node that raised come first.
-
-    Args:
-        evidence: the results of the program's runs.
-        stale: True for the saved tensors whose version counter changed, False for the others.
-    """
-    state = evidence.state
-    saves = list(dict.fromkeys(state.consumed))
-    if evidence.outcome == "raises-backward":
-        raised = evidence.raised_nodes
-        saves = sorted((one for one in saves if one.call == state.calls - 1), key=lambda one: one.node.id not in raised)
-    for save in saves:
-        if save.stale == stale and (stale or save.used) and (writes := writes_into(state, save)):
-            # On the device `meta`, values cannot be read, so they may have changed.
-            is_unreadable = save.memory.size == 0 and save.tensor is not None
-            yield harm_to(state, save, writes, changed=save.changed or is_unreadable)
 
 
 def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:

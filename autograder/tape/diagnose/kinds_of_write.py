@@ -8,19 +8,33 @@ from functools import partial
 from autograder.errors import message_of
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.harm_kind import (
-    Example,
-    HarmKind,
-    alias,
-    harm_to,
-    harms_to_consumed_saves,
-    places,
-    writes_into,
-)
+from autograder.tape.diagnose.harm_kind import Example, HarmKind, alias, harm_to, places, writes_into
 from autograder.tape.internals.tensor_fields import VERSIONS
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.recording.verdict_types import Harm, note_on_line
+
+
+def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm]:
+    """Yield the harm to each saved tensor that a backward used and that had changed since it was saved.
+
+    If backward raised, only the last call counts, and the saved tensors of the node that raised come first.
+
+    Args:
+        evidence: the results of the program's runs.
+        stale: True for the saved tensors whose version counter changed, False for the others.
+    """
+    state = evidence.state
+    saves = list(dict.fromkeys(state.consumed))
+    if evidence.outcome == "raises-backward":
+        raised = evidence.raised_nodes
+        saves = sorted((one for one in saves if one.call == state.calls - 1), key=lambda one: one.node.id not in raised)
+    for save in saves:
+        if save.stale == stale and (stale or save.used) and (writes := writes_into(state, save)):
+            # On the device `meta`, values cannot be read, so they may have changed.
+            is_unreadable = save.memory.size == 0 and save.tensor is not None
+            yield harm_to(state, save, writes, changed=save.changed or is_unreadable)
+
 
 COUNTED_WRITE = HarmKind(
     name="counted write",
