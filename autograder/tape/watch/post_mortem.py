@@ -207,6 +207,11 @@ class SavedTensorRef:
     clock: int
     expected: int | None
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether its version is not the expected one, so that backward raises an error."""
+        return self.expected is not None and self.expected != version_of(self.tensor)
+
 
 class PostMortem:
     """Reads the logs to find the harms of a backward call, while the frames of its callers exist."""
@@ -251,9 +256,7 @@ class PostMortem:
 
     def _refused(self, graph: list[Any]) -> Iterator[SavedTensorRef]:
         for node in graph:
-            for kept in self.kept(node):
-                if kept.expected is not None and kept.expected != version_of(kept.tensor):
-                    yield kept
+            yield from (kept for kept in self.kept(node) if kept.is_stale)
 
     def kept(self, node: Any) -> Iterator[SavedTensorRef]:
         """Yield the tensors that a node saved.

@@ -29,14 +29,7 @@ from autograder.tape.internals.mode_stack import (
     on_compiled_calls,
     sequence_number,
 )
-from autograder.tape.internals.tensor_fields import (
-    FREED,
-    has_values,
-    is_read,
-    mode_paused,
-    readable_saved_tensors,
-    version_of,
-)
+from autograder.tape.internals.tensor_fields import FREED, has_values, is_read, mode_paused, readable_saved_tensors
 from autograder.tape.observe.links import kept_by
 from autograder.tape.recording.verdict_types import Harm
 from autograder.tape.run.child_processes import in_new_threads
@@ -355,7 +348,7 @@ class WatchSession:
         with mode_paused():
             post_mortem = self._post_mortem(frame)
             changed = [(kept, name) for node, name in changed_saves(roots, asked) for kept in post_mortem.kept(node)]
-            silent = [kept for kept, name in changed if kept.name == name and kept.expected == version_of(kept.tensor)]
+            silent = [kept for kept, name in changed if kept.name == name and not kept.is_stale]
             harms = tuple(dict.fromkeys(post_mortem.harm(kept, UNCOUNTED_WRITE) for kept in silent))
         if harms:
             self._tell(harms)
