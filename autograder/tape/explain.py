@@ -29,16 +29,7 @@ from autograder.tape.diagnose.unknown_outcome import (
     refuse_unrepeated,
 )
 from autograder.tape.observe.observer import Observer
-from autograder.tape.oracle.all_runs import (
-    Runs,
-    all_runs,
-    beginning_of,
-    cell_runs,
-    compiled_again,
-    first_run,
-    repeated,
-    slower,
-)
+from autograder.tape.oracle.all_runs import Runs, all_runs, beginning_of, cell_runs, compiled_again, first_run, repeated
 from autograder.tape.oracle.excerpt import WHOLE, Scope
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Problem, Verdict
@@ -155,7 +146,7 @@ def record_program(program: Program, seconds: float = RUN_SECONDS, scope: Scope 
         refuse_unfollowed(evidence)
         refuse_uncompared(evidence)
         if is_unexplained(evidence):
-            refuse_unrepeated(evidence, repeated(slower(runner), plain, compiles=plain.compiled))
+            refuse_unrepeated(evidence, repeated(runner, plain, compiles=plain.compiled))
         budget.stage = "finding the cause"
         return assemble(program, evidence)
 

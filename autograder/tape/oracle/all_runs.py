@@ -109,8 +109,8 @@ def all_runs(runner: Runner, plain: Run, scope: Scope, observer: Observer | None
         scope: the part of the run to record.
         observer: the observer of the first run, if it had one.
     """
-    runner = slower(runner)
     eager = repeated(runner, plain) if plain.compiled else plain
+    runner = _slower(runner)
     current_budget().stage = "comparing with copies of the saved tensors"
     copies, meant = _meant(runner, eager, scope)
     runs = _recorded(runner, eager, copies, meant, scope, observer)
@@ -121,20 +121,21 @@ def all_runs(runner: Runner, plain: Run, scope: Scope, observer: Observer | None
     return replace(runs, plain=plain, eager=eager) if plain.compiled else runs
 
 
-def slower(runner: Runner) -> Runner:
+def _slower(runner: Runner) -> Runner:
     """Return the runner for the runs after the plain one, which are slower."""
     return replace(runner, seconds=SLOWER * runner.seconds)
 
 
 def repeated(runner: Runner, plain: Run, *, compiles: bool = False) -> Run:
     """Return another run of the unchanged program, as long as the plain one."""
-    return replace(runner, calls=len(plain.calls) if plain.is_truncated else None).run_again(compiles=compiles)
+    calls = len(plain.calls) if plain.is_truncated else None
+    return replace(_slower(runner), calls=calls).run_again(compiles=compiles)
 
 
 def compiled_again(runner: Runner, runs: Runs) -> Runs:
     """Return the runs with another compiled run, which uses the random numbers of eager mode."""
     with eager_random_numbers():
-        return replace(runs, plain=repeated(slower(runner), runs.plain, compiles=True))
+        return replace(runs, plain=repeated(runner, runs.plain, compiles=True))
 
 
 def _recorded(
