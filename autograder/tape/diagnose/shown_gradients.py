@@ -15,7 +15,7 @@ from msgspec import structs
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_cut import trees_of
-from autograder.tape.observe.tensors import TrackedTensor, values_text
+from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.oracle.gradient_comparison import distance, length, nested, nested_pair
 from autograder.tape.recording.verdict_types import Check, Gradient, note_on_line
 
@@ -89,19 +89,6 @@ def has_uncompared_derivatives(evidence: Evidence) -> bool:
     effect, calls = evidence.runs.untracked_effect, evidence.runs.plain.calls[:-1]
     is_asked = effect.taken or effect.note is not None
     return bool(effect.own_functions) and not is_asked and any(call.creates_graph for call in calls)
-
-
-def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
-    """Yield a sentence for each gradient with two correct values: for the computed loss, and for the recorded program."""
-    for name, gradient in gradients.items():
-        if gradient.ran is not None:
-            ran, true = (values_text(torch.tensor(value)) for value in (gradient.ran, gradient.true))
-            yield Message(
-                "gradient.two_values|{name}.grad has two possible values: {ran} is the gradient of the loss that ran, "
-                "with the values written past autograd; {true} is that of the recorded program, without that write, "
-                "and is the one called right here.",
-                name=name, ran=ran, true=true,
-            )  # fmt: skip
 
 
 def _ratio(forward: float, backward: float) -> str:

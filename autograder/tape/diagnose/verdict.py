@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from msgspec.structs import replace
 
 from autograder.locale.messages import Message, counted_message, join_messages
@@ -15,16 +16,11 @@ from autograder.tape.diagnose.graph_cut import GRAPH_CUT, LOST_LEAF, MISSING
 from autograder.tape.diagnose.harm_registry import find_harms
 from autograder.tape.diagnose.kinds_of_write import unrecorded_write_notes
 from autograder.tape.diagnose.optimizer_faults import OPTIMIZER_FAULTS, UNUSED_TARGET
-from autograder.tape.diagnose.shown_gradients import (
-    checks_of,
-    notes_on_formulas,
-    notes_on_meanings,
-    rename_targets,
-    shown_gradients,
-)
+from autograder.tape.diagnose.shown_gradients import checks_of, notes_on_formulas, rename_targets, shown_gradients
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
-from autograder.tape.recording.verdict_types import Excerpt, GraphFault, Harm, Verdict, note_on_line
+from autograder.tape.observe.tensors import values_text
+from autograder.tape.recording.verdict_types import Excerpt, Gradient, GraphFault, Harm, Verdict, note_on_line
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.storages import CHECKSUMMED
@@ -73,7 +69,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
         *compiled,
         *(note_of(fault, evidence.file) for fault in faults),
         *_notes_on_warnings(evidence),
-        *notes_on_meanings(gradients),
+        *_notes_on_meanings(gradients),
         *_notes_on_gradients(evidence),
         *_notes_on_writes(evidence, harms),
         *_notes_on_limits(evidence),
@@ -82,6 +78,19 @@ def verdict_of(evidence: Evidence) -> Verdict:
         evidence.outcome, evidence.runs.plain.problem, harms, gradients, notes, checks=tuple(checks_of(evidence)),
         graph_faults=faults, runs=current_budget().runs, excerpt=evidence.runs.excerpt,
     )  # fmt: skip
+
+
+def _notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
+    """Yield a sentence for each gradient with two correct values: for the computed loss, and for the recorded program."""
+    for name, gradient in gradients.items():
+        if gradient.ran is not None:
+            ran, true = (values_text(torch.tensor(value)) for value in (gradient.ran, gradient.true))
+            yield Message(
+                "gradient.two_values|{name}.grad has two possible values: {ran} is the gradient of the loss that ran, "
+                "with the values written past autograd; {true} is that of the recorded program, without that write, "
+                "and is the one called right here.",
+                name=name, ran=ran, true=true,
+            )  # fmt: skip
 
 
 def _notes_on_warnings(evidence: Evidence) -> Iterator[str]:
