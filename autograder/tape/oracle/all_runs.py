@@ -11,13 +11,7 @@ from autograder.tape.observe.names import LeafNames
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.excerpt import FEW, Scope, calls_beyond_error, excerpt_of, is_long
-from autograder.tape.oracle.gradient_comparison import (
-    ROUNDING,
-    diverged_at,
-    first_difference,
-    gradients_of,
-    loses_gradients,
-)
+from autograder.tape.oracle.gradient_comparison import ROUNDING, differ, diverged_at, loses_gradients
 from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.budget import current_budget
@@ -155,7 +149,7 @@ def _recorded(
         trace = BackwardTrace(first=first)
         runner.run_again(trace)
     effect = UntrackedEffect()
-    if plain.error is None and not (scope.knows_gradients and _differ(plain, meant)):
+    if plain.error is None and not (scope.knows_gradients and differ(plain, meant, TOLERANCE)):
         budget.stage = "taking finite differences"
         asked, corrected = scope.check_gradients, not scope.is_proof
         effect = effect_of_untracked_writes(runner, observer, asked=asked, corrected=corrected)
@@ -183,12 +177,7 @@ def _observe(runner: Runner, first: int, known: tuple[Observer, Run] | None) -> 
 def _agree(plain: Run, meant: Run) -> bool:
     """Return whether both runs made the same calls without an error, and all gradients are equal."""
     is_whole = plain.error is None and meant.error is None and len(plain.calls) == len(meant.calls)
-    return is_whole and first_difference(gradients_of(plain), gradients_of(meant), ROUNDING) is None
-
-
-def _differ(plain: Run, meant: Run) -> bool:
-    """Return whether a gradient of a run differs from the run with private copies of saved tensors."""
-    return first_difference(gradients_of(plain), gradients_of(meant), TOLERANCE) is not None
+    return is_whole and not differ(plain, meant, ROUNDING)
 
 
 def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Run]:
@@ -201,7 +190,7 @@ def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Ru
         meant = limited.run_again(listener, patience=min(seconds, left))
         if plain.is_truncated and len(meant.calls) == len(plain.calls) and not meant.in_backward:
             meant.error, meant.is_truncated = None, True  # the plain run did not get as far as to this error
-        if keeps_leaves or not loses_gradients(gradients_of(plain), gradients_of(meant)):
+        if keeps_leaves or not loses_gradients(plain, meant):
             return listener, meant
         return run(most, keeps_leaves=True)
 
@@ -214,7 +203,7 @@ def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Ru
     whole = len(plain.calls) if plain.is_truncated or plain.error is not None else None
     if scope.shown is None and plain.error is None and len(plain.calls) > FEW:
         beginning = run(FEW)
-        if _differ(plain, beginning[1]):
+        if differ(plain, beginning[1], TOLERANCE):
             return beginning
     return run(whole)
 

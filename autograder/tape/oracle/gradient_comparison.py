@@ -235,9 +235,9 @@ def length(gradient: object) -> float:
     return found if math.isfinite(found) else 0.0
 
 
-def first_difference(got: Gradients, true: Gradients, limit: float, pairs: dict[int, int] | None = None) -> int | None:
+def first_difference(got: Gradients, true: Gradients, limit: float) -> int | None:
     """Return the index of the first backward whose gradients differ by more than `limit` (relative), or None."""
-    pairs = aligned(got, true) if pairs is None else pairs
+    pairs = aligned(got, true)
     for number, (ours, theirs) in enumerate(zip(got.calls, true.calls, strict=False)):
         if any(gap(ours[index], theirs.get(pairs[index])) > limit for index in ours if index in pairs):
             return number
@@ -260,12 +260,18 @@ def diverged_at(got: Run, true: Run, limit: float) -> int | None:
     return None
 
 
-def loses_gradients(got: Gradients, true: Gradients) -> bool:
+def differ(got: Run, true: Run, limit: float) -> bool:
+    """Return whether a backward call gave gradients that differ by more than `limit` (relative)."""
+    return first_difference(gradients_of(got), gradients_of(true), limit) is not None
+
+
+def loses_gradients(got: Run, true: Run) -> bool:
     """Return whether a target has a gradient in a backward call of `got` but not in the same call of `true`."""
-    pairs = aligned(got, true)
+    one, other = gradients_of(got), gradients_of(true)
+    pairs = aligned(one, other)
     return any(
         index in pairs and theirs.get(pairs[index]) is None and gap(gradient, None) > 0
-        for ours, theirs in zip(got.calls, true.calls, strict=False)
+        for ours, theirs in zip(one.calls, other.calls, strict=False)
         for index, gradient in ours.items()
     )
 
