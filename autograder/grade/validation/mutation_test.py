@@ -51,7 +51,7 @@ class MutationReport:
             yield "the model answers are too slow for a mutation test, so no mutants and no trivial answers were graded"
             return
         yield f"mutants of the model answers: {self.tried} of {self.possible} tried, {len(self.passing)} pass all tests"
-        yield f"trivial answers: {self.trivial} tried, {len(self.paid)} tests give points to some"
+        yield f"trivial answers: {self.trivial} tried, tests that give points to some: {len(self.paid)}"
         if self.named:
             yield f"right and wrong answers of the source: {self.named} tried, {len(self.misjudged)} misjudged"
         yield from self.misjudged
