@@ -321,6 +321,7 @@ def _missing(cell: NotebookNode, notebook: NotebookNode) -> str:
 
 def _shown(number: int, exercise: GradedExercise, notebook: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
     sign, words = SIGNS[exercise.status]
+    unsaid = {NO_ANSWER} if exercise.status == "not attempted" else set()  # the status says it
     return {
         "anchor": f"exercise-{number}",
         "name": exercise.name,
@@ -329,7 +330,9 @@ def _shown(number: int, exercise: GradedExercise, notebook: NotebookNode, budget
         "words": translated(words),
         "points": exercise.points,
         "max_points": exercise.max_points,
-        "comments": [translated(text) if text == NO_ANSWER else text for text in exercise.comments],
+        "comments": [
+            translated(text) if text == NO_ANSWER else text for text in exercise.comments if text not in unsaid
+        ],
         "answers": [(_source(cell, budget), _outputs(cell, budget), _put_back(cell)) for cell in exercise.answers],
         "tests": [_test(cell, notebook, budget) for cell in exercise.tests],
     }
