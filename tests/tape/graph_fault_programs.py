@@ -147,13 +147,17 @@ PROGRAMS = (
         """,
         ((".detach().numpy()", ""), ("torch.from_numpy(scores ** 2)", "(scores ** 2)"), ("loss.requires_grad_()\n", "")),
     ),
-    FaultyProgram("penalty_as_a_number", "graph cut", "correct", """
-        net = nn.Linear(2, 1)
-        norm = sum(p.pow(2).sum() for p in net.parameters())
-        loss = net(torch.ones(3, 2)).pow(2).mean() + 0.1 * norm.item()  # fault
+    FaultyProgram("penalties_without_a_graph", "graph cut", "correct", """
+        net, multiplier = nn.Linear(2, 1), nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.SGD([*net.parameters(), multiplier], lr=0.1)
+        norm, meant = sum(p.pow(2).sum() for p in net.parameters()), (multiplier.detach() * 2).sum()
+        bound = sum(p.data.norm() for p in net.parameters())  # fault
+        loss = net(torch.ones(3, 2)).pow(2).mean() + 0.1 * norm.item() + 0.1 * bound + meant  # fault
         loss.backward()
+        multiplier.sum().backward()
+        optimizer.step()
         """,
-        (("norm.item()", "norm"),),
+        (("p.data.norm()", "p.norm()"), ("norm.item()", "norm")),
     ),
     FaultyProgram("forward_without_recording", "graph cut", "correct", """
         body, head = nn.Linear(2, 3), nn.Linear(3, 1)

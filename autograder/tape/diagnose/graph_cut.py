@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import linecache
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from autograder.errors import message_of
 from autograder.locale.messages import CLAUSES, Message, join_messages
@@ -23,8 +24,9 @@ from autograder.tape.diagnose.fault_words import (
     statement_at,
     tensors_of,
 )
-from autograder.tape.observe.gradient_flow import Cut
+from autograder.tape.observe.gradient_flow import Cut, StartedBackward
 from autograder.tape.observe.left_gradients import FirstStep
+from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
@@ -125,12 +127,13 @@ MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)
 LOST_LEAF = FaultKind("leaf lost", _lost_leaf)
 
 _SUM = re.compile("(Add|Sub|Rsub)Backward")
+_SCALED = re.compile("(Mul|Div|Neg)Backward")
 NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 to 2.15
 
 
 def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
-    for find in (_without_history, _untrained, _added_numbers, _penalties):
+    for find in (_without_history, _untrained, _detached_terms, _added_numbers, _penalties):
         yield from find(evidence)
 
 
@@ -241,6 +244,43 @@ def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
             place=line_of(added, place.file),
         )  # fmt: skip
         yield GraphFault(GRAPH_CUT.name, place, message, Message("target.graph|Pass create_graph=True here."))
+
+
+def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that take the values of parameters for a term of a loss that trains the same parameters."""
+    state, flow = evidence.state, evidence.state.flow
+    for cut, added in flow.detached_terms.values():
+        leaves = [tracked for tracked, _ in cut.sources.values()]
+        held = {one.id for one in leaves if one.leaf and one.id in flow.optimized}
+        is_term = len(held) == len(leaves) and any(math.prod(one.shape) > 1 for one in leaves)
+        if is_term and any(_trains(state, call, added, held) for call in flow.calls):
+            follows = Message(
+                "cut.detached_term|the number that {place} adds to a loss is computed from them, so it does not change "
+                "the loss's gradient.", place=line_of(added, cut.place.file),
+            )  # fmt: skip
+            yield _cut_fault(state, cut, follows, leaves)
+
+
+def _trains(state: RunState, call: StartedBackward, added: Place, leaves: set[int]) -> bool:
+    """Return whether a loss is a sum of this line, possibly times a constant or in another sum, and depends on all the leaves."""
+    sums = [node for node in _nodes_below(state, call, _is_scaled_sum) if _is_scaled_sum(node)]
+    is_sum = any(node.place == added and _SUM.match(node.name) for node in sums)
+    return is_sum and leaves <= {node.tensor for node in _nodes_below(state, call, lambda _: True) if not node.inputs}
+
+
+def _is_scaled_sum(node: GraphNode) -> bool:
+    inputs = sum(number is not None for number in node.inputs)
+    return node.name.startswith("AddBackward") or (inputs == 1 and _SCALED.match(node.name) is not None)
+
+
+def _nodes_below(state: RunState, call: StartedBackward, passes: Callable[[GraphNode], bool]) -> list[GraphNode]:
+    """Return the roots of a backward call, and the nodes below each node that `passes` accepts."""
+    stack, found = [number for number in call.nodes if number is not None], {}
+    while stack:
+        if (number := stack.pop()) not in found:
+            node = found[number] = state.graph.nodes[number]
+            stack += [below for below in node.inputs if below is not None and passes(node)]
+    return list(found.values())
 
 
 def _where_added(

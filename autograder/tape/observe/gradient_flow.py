@@ -106,6 +106,8 @@ class GradientFlow:
         self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
         # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
         self.constants: dict[Place, tuple[EarlierGradient, Place]] = {}
+        # By line that takes values of leaves without their graph, that cut, and the line that adds a number computed from it.
+        self.detached_terms: dict[Place, tuple[Cut, Place]] = {}
         self._earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
         self._spent: dict[int, Place | None] = {}
         self._writes = 0
@@ -171,8 +173,11 @@ class GradientFlow:
         return next((self._earlier[source.id] for source in sources if source.id in self._earlier), None)
 
     def _add(self, inputs: list[Any], sources: list[TrackedTensor], here: Place) -> None:
-        """Note a number without a graph that was computed from a gradient, if it is added to a tensor with a graph."""
+        """Note a number without a graph that was computed from a gradient or leaves, if it is added to a tensor with a graph."""
         for tensor, tracked in zip(inputs, sources, strict=True):
+            cut = self._of_value.get(tracked.id)
+            if cut is not None and cut.how in ("data", "detach") and not tensor.requires_grad and not tensor.dim():
+                self.detached_terms.setdefault(cut.place, (cut, here))
             earlier = self._earlier.get(tracked.id)
             # A value that was detached on purpose has a cut. The gradient of a number may update it: `w - lr * grad`.
             if earlier is None or tensor.requires_grad or tensor.dim() or tracked.id in self._of_value:
