@@ -102,6 +102,7 @@ class Gradients:
 def gradients_of(run: Run) -> Gradients:
     """Return the gradients of a run. Targets are in order of first appearance."""
     left, index = Gradients(dict(_returned(run.returned))), {}
+    shared = _shared_by_threads(run)
     for call in run.calls:
         for target, key in zip(call.numbers, call.keys, strict=True):
             if target not in index:
@@ -109,9 +110,19 @@ def gradients_of(run: Run) -> Gradients:
                 left.targets.append(target)
                 left.keys.append(key)
         left.names |= call.names
-        left.calls.append({index[t]: g for t, g in zip(call.numbers, call.gradients, strict=False)})
+        given = zip(call.numbers, call.gradients, strict=False)
+        left.calls.append({index[t]: run.final.get(t) if t in shared else g for t, g in given})
     left.final = [run.final.get(target) for target in left.targets]
     return left
+
+
+def _shared_by_threads(run: Run) -> set[int]:
+    """Return the targets that several threads fill. Which gradient comes first differs between runs, the sum does not."""
+    threads: dict[int, set[int]] = {}
+    for call in run.calls:
+        for target in () if call.returns else call.numbers:
+            threads.setdefault(target, set()).add(call.thread)
+    return {target for target, numbers in threads.items() if len(numbers) > 1}
 
 
 def _returned(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -32,9 +32,10 @@ worker.join()
     assert [8] == [place.line for harm in verdict.harms for place in harm.mutated_at]
 
 
-def test_threads_that_take_turns_are_compared_each_with_itself():
-    """Two threads train two models in another order in each run: no gradient is called wrong for it."""
-    source = """
+@pytest.mark.parametrize("given", ["w", "weights[0]"])
+def test_threads_that_take_turns_are_compared_each_with_itself(given):
+    """Two threads train two models, or one, in another order in each run: no gradient is called wrong for it."""
+    source = f"""
 import random, threading, time, torch
 weights = [torch.full((2,), 1.0 + i, requires_grad=True) for i in range(2)]
 
@@ -43,7 +44,7 @@ def train(w):
         time.sleep(random.SystemRandom().random() / 200)
         (w * w * (step + 1)).sum().backward()
 
-workers = [threading.Thread(target=train, args=(w,)) for w in weights]
+workers = [threading.Thread(target=train, args=({given},)) for w in weights]
 [one.start() for one in workers]
 [one.join() for one in workers]
 """
@@ -68,9 +69,7 @@ w = torch.ones(2, requires_grad=True)
     assert "correct" == verdict.outcome
     assert not any("stopped early" in note for note in verdict.notes)
     for thread in threading.enumerate():
-        if (
-            thread.name == "beat"
-        ):  # one that is in PyTorch when Python ends would abort the process (CPython up to 3.13)
+        if thread.name == "beat":  # in PyTorch when Python ends, it would abort the process (CPython up to 3.13)
             thread.join(timeout=60)
             assert not thread.is_alive()
 
