@@ -113,6 +113,6 @@ def _decisive(plain: Run, cloned_saves: Run) -> int | None:
     """Return the index of the backward call that raised, or of the first with a wrong gradient, or None if there is no such call."""
     if plain.error is not None:
         return len(plain.calls) - (1 if plain.in_backward and plain.calls else 0)
-    if plain.calls[-1].error is not None:
+    if plain.calls and plain.calls[-1].error is not None:
         return len(plain.calls) - 1
     return first_difference(gradients_of(plain), gradients_of(cloned_saves), ROUNDING)
