@@ -220,7 +220,7 @@ def _until_backward(calls: list[Backward], seconds: float, patience: float) -> C
 
     def clock() -> float:
         now = time.monotonic()
-        waits = now < began + patience and not any(call.ended for call in calls)
+        waits = now < began + patience and not any(call.ended and call.error is None for call in calls)
         return min(now, began + seconds - REPEAT_SECONDS) if waits else now
 
     return clock
