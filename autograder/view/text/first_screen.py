@@ -208,16 +208,18 @@ def _cut(line: str) -> str:
 
 def _others(recording: Recording) -> list[str]:
     """Return the places of the harms after the first."""
-    harms, file = recording.verdict.harms, recording.programs[0].file
-    counts = Counter((place.file, place.line) for harm in harms[1:] for place in harm.mutated_at)
+    # An unrecorded write concerns no saved tensor, and the notes list it.
+    harms = [harm for harm in recording.verdict.harms[1:] if harm.kind != "unrecorded write"]
+    file = recording.programs[0].file
+    counts = Counter((place.file, place.line) for harm in harms for place in harm.mutated_at)
     lines = line_labels((Place(*place, "") for place in counts), file)
     others = translated(", ").join(
         line + (translated(" ({parts})", parts=count) if count > 1 and len(counts) > 1 else "")
         for line, count in zip(lines, counts.values(), strict=True)
     )
     also = translated("1 more saved tensor is overwritten at {lines}.", lines=others)
-    if len(harms) > 2:
-        more = f"{len(harms) - 1:,}"
+    if len(harms) > 1:
+        more = f"{len(harms):,}"
         also = translated("{count} more saved tensors are overwritten at {lines}.", count=more, lines=others)
     return _wrapped(also) if others else []
 
