@@ -10,6 +10,7 @@ from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, replace
 from autograder.tape.repair.inplace_finder import called, calls_of, find_writes
+from autograder.tape.repair.kinds.aliases import remove_aliases
 
 ONLY_HERE = Message(
     "change.hook|The hook changes only the gradient of its own tensor; other nodes receive theirs unchanged."
@@ -84,13 +85,17 @@ def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
-    """Return a new gradient from a hook that modifies the gradient in place."""
+    """Return a new gradient, or a new output, from a hook that modifies it in place."""
     found = [call for call in program.source.nodes(ast.Call) if call.args]
-    names = {ast.unparse(call.args[0]).split(".")[-1] for call in found if called(call).startswith("register_")}
+    names = {ast.unparse(call.args[0]).split(".")[-1]: called(call) for call in found if "register_" in called(call)}
     for node in program.source.nodes(ast.FunctionDef):
         if node.name in names:
             last = node.body[-1]
             if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and called(last.value).endswith("_"):
                 end = program.source.span(last.value.func)[1]
                 edits = (Edit(end - 1, end, ""), insert(program.source, last, "return "))
-                yield Candidate("return a new gradient", edits, ONLY_HERE)
+                if "forward" in names[node.name]:
+                    output = (*edits, *remove_aliases(program.source, last))
+                    yield Candidate("return a new output", output)
+                else:
+                    yield Candidate("return a new gradient", edits, ONLY_HERE)
