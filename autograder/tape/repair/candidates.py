@@ -41,6 +41,7 @@ KINDS: tuple[Kind, ...] = (
     out_of_place.rebind_filled,
     out_of_place.rebind_masked,
     out_of_place.rebind_result,
+    out_of_place.pass_out_of_place,
     out_of_place.switch_off_inplace,
     lists.rebuild_list,
     leaves.write_under_no_grad,

@@ -40,6 +40,7 @@ def clone_result(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `out = torch.sigmoid(a)` with `out = torch.sigmoid(a).clone()`, so that the program modifies a copy."""
     for statement, _ in program.saving_statements:
         value = getattr(statement, "value", None)
+        value = value.elt if isinstance(value, ast.ListComp) else value
         if isinstance(statement, ast.Assign | ast.Return) and isinstance(value, ast.Call | ast.BinOp):
             text = program.source.operand(value)
             yield Candidate("clone what was saved", (replace(program.source, value, f"{text}.clone()"),))

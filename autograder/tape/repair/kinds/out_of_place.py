@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Iterator
 
 from autograder.locale.messages import Message
@@ -55,11 +56,10 @@ def written_item(write: InPlaceWrite) -> ast.Subscript | None:
 def expand_operator(source: EditableSource, node: ast.AugAssign, name: str | None = None) -> Edits:
     """Return the edits that turn `x op= value` into `x = x op value`, or `= name op value`. Comments are kept."""
     end, start = source.span(node.target)[1], source.span(node.value)[0]
-    operator, _, after = source.data[end:start].decode().partition("=")
-    sign = operator.strip()
+    sign, _, after = source.data[end:start].decode().partition("=")
     bare = "(" not in after and source.factor(node.value) != source.of(node.value)
     opening, closing = ("(", ")") if bare else ("", "")
-    first = Edit(end, start, f" = {name or source.of(node.target)} {sign}{after}{opening}")
+    first = Edit(end, start, f" = {name or source.of(node.target)} {sign.strip()}{after}{opening}")
     return (first, insert(source, node.value, closing, after=True))
 
 
@@ -83,7 +83,13 @@ def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate("out of place", (first, replace(program.source, write.node, name)))
     for statement in program.suspects:
         for call, target in targets(program.source, statement):
-            if isinstance(call, ast.Call) and trace(target)[0] is None and not is_inner(program.source, call):
+            is_used = not (isinstance(statement, ast.Expr) and statement.value is call)
+            if (
+                is_used
+                and isinstance(call, ast.Call)
+                and trace(target)[0] is None
+                and not is_inner(program.source, call)
+            ):
                 yield Candidate("out of place", drop_underscores(program.source, call))
 
 
@@ -138,6 +144,16 @@ def rebind_result(program: BrokenProgram) -> Iterator[Candidate]:
             if keyword.arg == "out":
                 bound = bind_result(source, statement, call, keyword.value)
                 yield Candidate("out of place", (*bound, remove_keyword(source, call, keyword)))
+
+
+def pass_out_of_place(program: BrokenProgram) -> Iterator[Candidate]:
+    """Replace the function that is passed in `reduce(operator.iadd, terms)` or `map(torch.Tensor.neg_, terms)`."""
+    for call in (call for statement in program.suspects for call in calls(statement)):
+        for given in call.args:
+            module, _, name = program.source.of(given).rpartition(".")
+            plain = name[1:] if module == "operator" and hasattr(operator, name[1:]) else name.removesuffix("_")
+            if module and plain != name and isinstance(given, ast.Attribute):
+                yield Candidate("out of place", (replace(program.source, given, f"{module}.{plain}"),))
 
 
 def switch_off_inplace(program: BrokenProgram) -> Iterator[Candidate]:
