@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import io
 import linecache
 import os
 import types
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.machinery import SourceFileLoader
-from typing import Any
+from typing import IO, Any
 
 from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import replaced
@@ -153,14 +154,18 @@ def changed_imports(texts: dict[str, str]) -> Iterator[None]:
     """
     changed = {os.path.realpath(path): text for path, text in texts.items()}
     lines = {path: linecache.cache.get(path) for path in changed}
-    get_code = SourceFileLoader.get_code
+    get_code, open_code = SourceFileLoader.get_code, io.open_code
 
     def get_changed_code(loader: SourceFileLoader, fullname: str) -> types.CodeType | None:
         text = changed.get(os.path.realpath(loader.path))
         return get_code(loader, fullname) if text is None else compiled(text, loader.path)
 
+    def open_changed_code(path: str) -> IO[bytes]:  # `runpy.run_path` reads files with it
+        text = changed.get(os.path.realpath(path))
+        return open_code(path) if text is None else io.BytesIO(text.encode())
+
     try:
-        with replaced(SourceFileLoader, "get_code", get_changed_code):
+        with replaced(SourceFileLoader, "get_code", get_changed_code), replaced(io, "open_code", open_changed_code):
             yield
     finally:
         for path, known in lines.items():
