@@ -93,6 +93,8 @@ def _still_holds(suspect: UnrecordedWrite, tensor: torch.Tensor) -> bool:
     node = node_of(tensor)
     if node is None:
         return is_view(tensor)  # detached in the meantime, so later operations use a value without a graph
+    if isinstance(node, torch.autograd.function.BackwardCFunction) and node is not suspect.node:
+        return False  # `mark_dirty` declared the modification, or an operation replaced the values
     # Reading the node of a view creates a new one after its base changed, even if no operation was recorded.
     return node is suspect.node or is_view(tensor) or any(below is suspect.node for below, _ in node.next_functions)
 
