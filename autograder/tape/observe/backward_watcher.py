@@ -155,7 +155,8 @@ class BackwardWatcher:
             return
         save.version_now = version_of(tensor)
         save.checked = save.checked and (save.stashed or not has_hooks(save.node.node, save.name))
-        if not save.changed and save.generation != save.memory.generation:
+        is_sparse = tensor.layout != torch.strided  # its memory is that of its values, which is not followed
+        if not save.changed and (is_sparse or save.generation != save.memory.generation):
             save.changed = save.differs()
         if save.invalid:
             self.state.graph.mark_invalid(save, self.state.steps)
