@@ -144,7 +144,7 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
         compared = _compared(got, true, evidence.ran.get((number, evidence.pairs.get(index, -1))), largest)
         size = math.prod(evidence.got.keys[index][0])
         # The run kept only a part of a large gradient.
-        is_part = isinstance(got, torch.Tensor) and got.numel() != size
+        is_part = isinstance(got, torch.Tensor) and got.numel() < size
         (name, rounds), compared = rows[index], Gradient(None, None, size, compared.off) if is_part else compared
         compared = structs.replace(compared, rounds=rounds) if rounds > 1 else compared
         is_returned = place is not None and place < len(plain.calls) and plain.calls[place].returns

@@ -66,6 +66,13 @@ def is_transformed(tensor: torch.Tensor) -> bool:
     return is_wrapped is not None and is_wrapped(tensor)
 
 
+def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor below the wrappers of `vmap` and `torch.func.grad`, whose values stay readable."""
+    while is_transformed(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
 def storage_number(tensor: torch.Tensor) -> int:
     """Return an identifier of the storage object. Objects that share bytes through NumPy or DLPack have different ones."""
     return getattr(tensor.untyped_storage(), "_cdata", 0)

@@ -13,7 +13,7 @@ import torch
 
 from autograder.tape.internals.entry_points import replaced_engine
 from autograder.tape.internals.mode_stack import is_tracing, next_sequence_number, sequence_number
-from autograder.tape.internals.tensor_fields import mode_paused
+from autograder.tape.internals.tensor_fields import mode_paused, unwrapped
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.child_processes import ChildProcesses, in_new_threads, report_backward
 from autograder.tape.run.graph_walk import leaves_among, nodes_below
@@ -112,7 +112,8 @@ def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
     if gradient is None:
         return None
     dense = _dense(gradient)
-    return dense.clone() if dense.numel() <= SAMPLED else dense.flatten()[:: -(-dense.numel() // SAMPLED)].clone()
+    kept = dense if dense.numel() <= SAMPLED else dense.flatten()[:: -(-dense.numel() // SAMPLED)]
+    return unwrapped(kept.clone())
 
 
 def summed(gradient: torch.Tensor | None, parts: int = SUMS) -> torch.Tensor | None:
@@ -122,7 +123,7 @@ def summed(gradient: torch.Tensor | None, parts: int = SUMS) -> torch.Tensor | N
     flat = _dense(gradient).flatten()
     precise, size = torch.complex128 if flat.is_complex() else torch.float64, flat.numel() // parts
     whole = flat[: parts * size].view(parts, size).sum(1, dtype=precise)
-    return torch.cat([whole, flat[parts * size :].sum(dtype=precise)[None]])
+    return unwrapped(torch.cat([whole, flat[parts * size :].sum(dtype=precise)[None]]))
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:

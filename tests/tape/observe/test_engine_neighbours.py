@@ -40,10 +40,13 @@ def test_gradients_without_values_are_not_called_right(kind):
     assert "cpu" == torch.get_default_device().type
 
 
-@pytest.mark.parametrize("kind", WITHOUT_VALUES)
-def test_a_refused_write_is_named_without_values(kind):
+A_SPARSE = "A = torch.eye(2).to_sparse()\ny = (A @ torch.ones(2, 1, requires_grad=True)).sum()\nh = A._values()\n"
+
+
+@pytest.mark.parametrize("text", [*WITHOUT_VALUES.values(), f"import torch\n{A_SPARSE}{{write}}\ny.backward()\n"])
+def test_a_refused_write_is_named_without_values(text):
     """Versions are counted there as well; whether bytes changed is unknown, so the error is not called needless."""
-    verdict = record(WITHOUT_VALUES[kind].format(write="h.mul_(2)")).verdict
+    verdict = record(text.format(write="h.mul_(2)")).verdict
     assert "raises-backward" == verdict.outcome
     assert "h.mul_(2)" in {place.text for harm in verdict.harms for place in harm.mutated_at}
     assert not any("not needed" in note for note in verdict.notes)
@@ -81,6 +84,7 @@ w = torch.ones(3, requires_grad=True)
     assert "correct" == verdict.outcome
     assert any("torch.func" in note and "not detected" in note for note in verdict.notes)
     assert not any("raised" in note for note in verdict.notes)
+    assert not any(gradient.unlisted for gradient in verdict.gradients.values())
 
 
 CORPUS = programs(HERE / "checkpoints")
