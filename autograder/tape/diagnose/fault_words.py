@@ -99,6 +99,8 @@ def why_recording_is_off(state: RunState) -> str:
 def change_of(cut: Cut, state: RunState) -> str:
     """Return the replacement for a line that cuts the graph."""
     if cut.how == NO_GRAD:
+        if ".sample(" in cut.place.text:
+            return Message("cut.rsample|Draw with rsample(), which keeps the history of the distribution's parameters.")
         if (switch := why_recording_is_off(state)) == NO_GRAD:
             return Message("cut.compute_outside|Compute it outside of no_grad.")
         if "checkpoint" in switch:

@@ -16,7 +16,7 @@ from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
-from autograder.tape.run.graph_walk import autograd_flags
+from autograder.tape.run.graph_walk import autograd_flags, node_of
 from autograder.tape.run.storages import Memory
 
 NO_GRAD = "no_grad"
@@ -140,7 +140,7 @@ class GradientFlow:
         if name in _NO_USE:
             return
         asking = [source for tensor, source in zip(inputs, sources, strict=True) if autograd_flags(tensor)[0]]
-        computed = [pair for pair in results if autograd_flags(pair[0])[0] and not _is_new_leaf(pair[0], inputs)]
+        computed = [pair for pair in results if autograd_flags(pair[0])[0] and not _is_cut_off(pair[0], inputs)]
         if computed:
             self.steps.use(sources, here)
             if name in _SUMS:
@@ -310,9 +310,11 @@ class GradientFlow:
 _ONCE = Place("", 0, "")  # the gradient was used for an update and has not been accumulated into since
 
 
-def _is_new_leaf(result: torch.Tensor, inputs: list[Any]) -> bool:
-    """Return whether a function returned a new leaf. `torch.tensor(h, requires_grad=True)` has no graph either."""
-    return autograd_flags(result) == (True, True) and all(result is not value for value in inputs)
+def _is_cut_off(result: torch.Tensor, inputs: list[Any]) -> bool:
+    """Return whether a function returned a new leaf or, under `no_grad`, a view. Both require grad without a graph."""
+    is_new = all(result is not value for value in inputs)
+    is_view = not torch.is_grad_enabled() and node_of(result) is None
+    return is_new and (is_view or autograd_flags(result) == (True, True))
 
 
 def _returns_python_values(result: object) -> bool:

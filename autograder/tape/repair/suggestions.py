@@ -137,6 +137,8 @@ def _uncut(source: EditableSource, node: ast.AST) -> Edit | None:
     inner = None
     if isinstance(node, ast.keyword) and node.arg == "use_reentrant":
         return replace(source, node.value, "False")
+    if isinstance(node, ast.Call) and called(node) == "sample":
+        return replace(source, node.func, f"{source.of(node.func).removesuffix('sample')}rsample")
     if isinstance(node, ast.Call) and called(node) in UNWRAPPED and len(node.args) == 1:
         inner = node.args[0]
     elif isinstance(node, ast.Call) and called(node) in NUMBERS and isinstance(node.func, ast.Attribute):

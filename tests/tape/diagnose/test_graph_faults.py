@@ -185,6 +185,10 @@ SWITCHED_OFF = {
         "second(checkpoint(first, x, use_reentrant=True)).sum().backward()\noptimizer.step()\n",
         "Pass use_reentrant=False",
     ),
+    "a sample": (
+        "from torch.distributions import Normal\nsecond(Normal(first(x), 1).sample()).sum().backward()\noptimizer.step()\n",
+        "Draw with rsample()",
+    ),
     "a copied state": (
         "second.load_state_dict(first.state_dict())\nsecond(x).sum().backward()\noptimizer.step()\n",
         "this line takes the values of first.weight",
