@@ -39,6 +39,8 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
     if NO_HISTORY in error and call.recording and call.of is not None and all(node is None for node in call.nodes):
         if not call.of.call.creates_graph:
             yield _without_graph(state, call, call.of)
+        elif custom := [node for node in state.graph.nodes if node.is_custom]:
+            yield _custom_backward(state, call, call.of, custom[-1])
         elif not call.of.gradient.requires_grad and call.of.target is not None:
             yield _constant(state, call, call.of, call.of.target)
     elif UNUSED.search(error):
@@ -112,6 +114,23 @@ def _constant(state: RunState, call: StartedBackward, first: EarlierGradient, ta
     )
     if all(node is None for node in call.nodes):
         change = Message("target.use_zeros|If a second derivative of zero is right, use zeros instead of this call.")
+    return GraphFault(UNUSED_TARGET.name, call.place, message, change)
+
+
+def _custom_backward(state: RunState, call: StartedBackward, first: EarlierGradient, node: GraphNode) -> GraphFault:
+    known: dict[str, object] = {
+        "slope": name_of(state, [first.gradient], Message("target.gradient|the gradient")),
+        "function": node.name.removesuffix("Backward"),
+        "earlier": _of_line(first.call.place, call.place),
+    }
+    message = Message(
+        "target.custom_backward|{slope}, which {earlier} computed, has no graph: the backward of {function} computed it "
+        "without one, as `once_differentiable` does, or it is constant.", **known,
+    )  # fmt: skip
+    change = Message(
+        "target.record_backward|Let the backward of {function} compute with recorded operations on its saved tensors "
+        "and its incoming gradient.", **known,
+    )  # fmt: skip
     return GraphFault(UNUSED_TARGET.name, call.place, message, change)
 
 
