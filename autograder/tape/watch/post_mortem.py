@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import FrameType
@@ -28,6 +29,7 @@ from autograder.tape.watch.call_listener import UNKNOWN, CallSite, CallSites, No
 
 MOST = 3
 """Maximum number of harms with a sentence. For the others, the note gives only their number."""
+_SHARES = re.compile(rf"\b({'|'.join({*EXPOSING, *FOREIGN} - {'data'})})\(")
 OUTSIDE = "outside the watch (before it began, or in compiled code)"
 
 
@@ -56,8 +58,11 @@ def is_silent(harm: Harm) -> bool:
 def _sentence(harm: Harm) -> str:
     through = f" through {harm.through}" if harm.through else ""
     site = f"at {_where(harm.saved_at)}" if harm.saved_at.line else OUTSIDE
-    if harm.mutated_at:
-        write = f"was written{through} at {'; '.join(map(_where, harm.mutated_at))}"
+    places = "; ".join(map(_where, harm.mutated_at))
+    if is_silent(harm) and any(_SHARES.search(place.text) for place in harm.mutated_at):
+        write = f"was written through {harm.through or 'memory'} that was shared at {places}"
+    elif harm.mutated_at:
+        write = f"was written{through} at {places}"
     else:
         write = "was written by code that a watch does not record (another thread, compiled code, NumPy)"
     return f"{harm.tensor}, which backward needs, {write}. {harm.saved_by} kept it {site}{_versions(harm)}."
