@@ -409,7 +409,7 @@ def test_a_named_column_is_not_replaced_by_the_only_one():
 @pytest.mark.parametrize("status", ["incorrect", "partly", "timed out"])
 def test_gradescope_tells_no_reason_of_a_hidden_test(status):
     """Its message may contain the right values, also if the test gave a part of its points."""
-    grade = SimpleNamespace(points=0.5, hidden=True, status=status, reason="expected 42")
+    grade = SimpleNamespace(points=0.5, hidden=True, status=status, reason="expected 42", kind="plain data")
     assert "42" not in graded_submission._reason(SimpleNamespace(hidden=()), grade, "none")
     for reason, told in (("expected 42", "expected 42"), ("", f"{status.capitalize()}.")):
         grade = SimpleNamespace(points=0.5, hidden=False, status=status, reason=reason)
