@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from autograder.tape.internals.entry_points import METADATA, function_name, replaced
 from autograder.tape.internals.mode_stack import is_active
+from autograder.tape.internals.tensor_fields import mode_paused
 
 
 def tensors(value: object, depth: int = 3) -> list[torch.Tensor]:
@@ -64,6 +65,26 @@ class CallMode(TorchFunctionMode):
         finally:
             self._handling = handling
 
+    @contextmanager
+    def recorded_calls(self) -> Iterator[None]:
+        """Also report `set_`, `from_numpy` and `frombuffer`, which no function mode receives (PyTorch 2.13)."""
+
+        def recorded(original: Callable[..., Any]) -> Callable[..., Any]:
+            @wraps(original)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                # Other threads have modes of their own; inside another call, PyTorch disables this one.
+                if not is_active(self):
+                    return original(*args, **kwargs)
+                with mode_paused():  # as PyTorch does for the calls that a mode receives
+                    return self.__torch_function__(original, (), args, kwargs)
+
+            return call
+
+        with ExitStack() as calls:
+            for owner, name in (torch.Tensor, "set_"), (torch, "from_numpy"), (torch, "frombuffer"):
+                calls.enter_context(replaced(owner, name, recorded(getattr(owner, name))))
+            yield
+
 
 class Functions(CallMode):
     """A function mode that calls `before(name, tensors)` and `after(name, tensors, result, count)` around each call.
@@ -111,24 +132,3 @@ class Functions(CallMode):
             return result
         finally:
             self._handling -= 1
-
-    @contextmanager
-    def recorded_calls(self) -> Iterator[None]:
-        """Also report `set_`, `from_numpy` and `frombuffer`, which no function mode receives (PyTorch 2.13)."""
-
-        def recorded(original: Callable[..., Any]) -> Callable[..., Any]:
-            @wraps(original)
-            def call(*args: Any, **kwargs: Any) -> Any:
-                # Other threads have modes of their own; inside another call, PyTorch disables this one.
-                return (
-                    self.__torch_function__(original, (), args, kwargs)
-                    if is_active(self)
-                    else original(*args, **kwargs)
-                )
-
-            return call
-
-        with ExitStack() as calls:
-            for owner, name in (torch.Tensor, "set_"), (torch, "from_numpy"), (torch, "frombuffer"):
-                calls.enter_context(replaced(owner, name, recorded(getattr(owner, name))))
-            yield

@@ -94,7 +94,7 @@ def test_differences_of_a_program_find_a_write_that_the_graph_does_not_know():
     assert set() == differences("h = w * 1\nh.sum().backward()\n").disagreements()
 
 
-NUMPY = "import numpy\n(torch.from_numpy(numpy.ones((1, 2), 'float32')) @ w).backward()\n"
+NUMPY = "import numpy\n(torch.from_dlpack(numpy.ones((1, 2), 'float32')) @ w).backward()\n"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ NUMPY = "import numpy\n(torch.from_numpy(numpy.ones((1, 2), 'float32')) @ w).bac
     ],
 )
 def test_differences_do_not_speak_where_a_program_cannot_be_repeated(body, reason):
-    """A loss of the system's random numbers has no derivative; NumPy's float32 cannot be multiplied by float64."""
+    """A loss of the system's random numbers has no derivative; float32 data of DLPack cannot be multiplied by float64."""
     with pytest.raises(NotApplicable, match=reason):
         differences(body)
 
