@@ -53,7 +53,7 @@ def find_other_values(recording: Recording, original: Recording, as_listed: bool
     found = [
         (first, name)
         for name, mine in _values_by_name(recording, as_listed).items()
-        if name in known and mine[-1].values not in {by_name.values for by_name in known[name]}
+        if name in known and mine[-1].values not in {value.values for value in known[name]}
         for first in [_first_other(mine, known[name])]
     ]
     order = {place: index for index, place in reversed(list(enumerate(step.place for step in steps)))}

@@ -90,9 +90,8 @@ def record_call(
         text = "".join(linecache.getlines(code.co_filename))
         program = Program("your answer", text, lambda _backwards: call(), code.co_filename, (target,))
         with Budget(min(ALL_RUNS, current_budget().left)).active():
-            return (
-                record_program(program, SECONDS, Scope(knows_gradients=knows_gradients, has_run=True)) if text else None
-            )
+            scope = Scope(knows_gradients=knows_gradients, has_run=True)
+            return record_program(program, SECONDS, scope) if text else None
     except ProgramError as error:
         return error.recording if isinstance(error.recording, Recording) else None
 

@@ -116,7 +116,7 @@ def _raised(error: BaseException, code: CodeType | None) -> RaisedError:
     frames = traceback.walk_tb(error.__traceback__)
     lines = [line - code.co_firstlineno + 1 for frame, line in frames if code and frame.f_code is code]
     message = message_of(error)[:LONGEST_MESSAGE]
-    return RaisedError(classes[:MOST_CLASSES], message, _encoded(arguments), max([0, *lines[-1:]]))
+    return RaisedError(classes[:MOST_CLASSES], message, _encoded(arguments), lines[-1] if lines else 0)
 
 
 class Calls:

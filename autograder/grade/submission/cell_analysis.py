@@ -219,7 +219,7 @@ def bound_names(statement: ast.stmt) -> set[str]:
 
 
 DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w+)|^(\w+) *(?::[^=\n]+)?=(?!=)", re.MULTILINE)
-SYNTAX_FILE = re.compile(r" \(.*, line (\d+)\)$")  # IPython's name for a cell is no help to a reader
+SYNTAX_FILE = re.compile(r" \(.*, line (\d+)\)$")  # a reader does not know IPython's name for a cell
 
 
 def error_of_definition(name: str, cells: Iterable[NotebookNode]) -> str:

@@ -6,7 +6,7 @@ import ast
 import linecache
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from autograder.errors import message_of
 from autograder.locale.messages import CLAUSES, Message, join_messages
@@ -263,9 +263,9 @@ def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _trains(state: RunState, call: StartedBackward, added: Place, leaves: set[int]) -> bool:
     """Return whether a loss is a sum of this line, possibly times a constant or in another sum, and depends on all the leaves."""
-    sums = [node for node in _nodes_below(state, call, _is_scaled_sum) if _is_scaled_sum(node)]
-    is_sum = any(node.place == added and _SUM.match(node.name) for node in sums)
-    return is_sum and leaves <= {node.tensor for node in _nodes_below(state, call, lambda _: True) if not node.inputs}
+    if not any(node.place == added and _SUM.match(node.name) for node in _scaled_sums(state, call)):
+        return False
+    return leaves <= {node.tensor for node in state.graph.below(call.nodes).values() if not node.inputs}
 
 
 def _is_scaled_sum(node: GraphNode) -> bool:
@@ -273,13 +273,15 @@ def _is_scaled_sum(node: GraphNode) -> bool:
     return node.name.startswith("AddBackward") or (inputs == 1 and _SCALED.match(node.name) is not None)
 
 
-def _nodes_below(state: RunState, call: StartedBackward, passes: Callable[[GraphNode], bool]) -> list[GraphNode]:
-    """Return the roots of a backward call, and the nodes below each node that `passes` accepts."""
+def _scaled_sums(state: RunState, call: StartedBackward) -> list[GraphNode]:
+    """Return the sums and products with constants from which only such nodes lead to a root of a backward call."""
     stack, found = [number for number in call.nodes if number is not None], {}
     while stack:
-        if (number := stack.pop()) not in found:
-            node = found[number] = state.graph.nodes[number]
-            stack += [below for below in node.inputs if below is not None and passes(node)]
+        number = stack.pop()
+        node = state.graph.nodes[number]
+        if number not in found and _is_scaled_sum(node):
+            found[number] = node
+            stack += [below for below in node.inputs if below is not None]
     return list(found.values())
 
 

@@ -99,10 +99,8 @@ def _unused(
 
 def _constant(state: RunState, call: StartedBackward, first: EarlierGradient, target: TrackedTensor) -> GraphFault:
     """Return the fault of a second derivative of something linear."""
-    known: dict[str, object] = {
-        "slope": name_of(state, [first.gradient], Message("target.gradient|the gradient")),
-        "name": name_of(state, [target], Message("target.input|the input")),
-        "earlier": _of_line(first.call.place, call.place),
+    known = _first_derivative(state, call, first) | {
+        "name": name_of(state, [target], Message("target.input|the input"))
     }
     message = Message(
         "target.linear|{slope}, which {earlier} computed, is the derivative of something linear (or piecewise linear) "
@@ -117,12 +115,14 @@ def _constant(state: RunState, call: StartedBackward, first: EarlierGradient, ta
     return GraphFault(UNUSED_TARGET.name, call.place, message, change)
 
 
+def _first_derivative(state: RunState, call: StartedBackward, first: EarlierGradient) -> dict[str, object]:
+    """Return the values of a text on the gradient that an earlier call computed: its name, and the place of that call."""
+    slope = name_of(state, [first.gradient], Message("target.gradient|the gradient"))
+    return {"slope": slope, "earlier": _of_line(first.call.place, call.place)}
+
+
 def _custom_backward(state: RunState, call: StartedBackward, first: EarlierGradient, node: GraphNode) -> GraphFault:
-    known: dict[str, object] = {
-        "slope": name_of(state, [first.gradient], Message("target.gradient|the gradient")),
-        "function": node.name.removesuffix("Backward"),
-        "earlier": _of_line(first.call.place, call.place),
-    }
+    known = _first_derivative(state, call, first) | {"function": node.name.removesuffix("Backward")}
     message = Message(
         "target.custom_backward|{slope}, which {earlier} computed, has no graph: the backward of {function} computed it "
         "without one, as `once_differentiable` does, or it is constant.", **known,
