@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from autograder.grade.sandbox.isolation import IsolationLevel, known_level
+from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceBundle
@@ -239,6 +240,12 @@ class GradingTerms:
     level: IsolationLevel
     limits: Limits
     seed: int
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules that cells of the sources will make PyTorch import."""
+        cells = (cell for source in self.sources.values() for cell in source.cells)
+        return late_modules(cell.text for cell in cells if cell.cell.cell_type == "code")
 
 
 class Backend(ABC):

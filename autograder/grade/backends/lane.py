@@ -68,8 +68,8 @@ def _clients(servers: list[socket.socket], terms: GradingTerms) -> tuple[ServerC
     """Return the clients of both servers; without servers, each submission starts its own host."""
     workers, judges = servers or (None, None)
     return (
-        ServerClient(terms.level, terms.limits, workers),
-        ServerClient(terms.level, terms.limits, judges, "judge server"),
+        ServerClient(terms.level, terms.limits, workers, "server", terms.modules),
+        ServerClient(terms.level, terms.limits, judges, "judge server", terms.modules),
     )
 
 

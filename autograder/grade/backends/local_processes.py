@@ -29,6 +29,7 @@ from autograder.grade.submission.server_client import control_group, handshake, 
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import MAX_WAIT_FACTOR
+from autograder.grade.wire.messages import Role
 
 MARGIN_SECONDS = 60  # in real time, for starting a server and writing the result
 PLANNING_SECONDS = 1200  # for the first job, before which the course is planned
@@ -257,7 +258,8 @@ class LocalBackend(Backend):
             again.reserve(next_job)
 
     def _new_lane(self, place: int) -> _Lane:
-        servers: list[socket.socket] = [self._host.fork("server"), self._host.fork("judge server")]
+        roles: tuple[Role, ...] = ("server", "judge server")
+        servers = [self._host.fork(role, self._terms.modules) for role in roles]
         groups = []
         try:
             for server in servers:
@@ -295,7 +297,7 @@ class LocalBackend(Backend):
                 continue
 
     def _begin_planner(self) -> socket.socket:
-        self._planner = (self._unsandboxed_host or self._host).fork("planner")
+        self._planner = (self._unsandboxed_host or self._host).fork("planner", self._terms.modules)
         send(self._planner, CourseBundle.of(self._terms))
         return self._planner
 

@@ -112,13 +112,13 @@ class HostProcess:
         )
         theirs.close()
 
-    def fork(self, role: Role) -> socket.socket:
-        """Return the control socket of a new process of the host; the process answers when the host is ready."""
+    def fork(self, role: Role, modules: tuple[str, ...] = ()) -> socket.socket:
+        """Return the control socket of a new process of the host; the process answers when the host has imported the modules."""
         self.start()
         ours, theirs = socket.socketpair()
         with theirs, contextlib.suppress(OSError):  # if the host has ended, the use of the socket will fail
             socket.send_fds(self._control, [b"f"], [theirs.fileno()])
-            send(self._control, Fork(role))
+            send(self._control, Fork(role, modules))
         return ours
 
     @property

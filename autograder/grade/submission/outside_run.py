@@ -251,9 +251,7 @@ class OutsideRun:
         try:
             if self._judge is None:
                 source, seed = self._work.source, cell_seed(self._work.seed, "")
-                worker = self._judges().worker(
-                    source.files, source.late_modules, language=self._work.language, seed=seed
-                )
+                worker = self._judges().worker(source.files, language=self._work.language, seed=seed)
                 self._judge = stack.enter_context(worker)
             self._run.grades[source_cell.id] = self._judged(self._judge, cell, source_cell, kind, described)
         except (WorkerEnded, KeyError) as error:

@@ -166,12 +166,18 @@ class ServerClient:
         limits: the resources that one submission may use.
         control: the socket to a server that another process has started; None starts a separate host when it is needed.
         role: the role of the server that is started.
+        modules: modules that the cells will make PyTorch import, so that a separate host imports them once for all workers.
     """
 
     def __init__(
-        self, level: IsolationLevel, limits: Limits, control: socket.socket | None = None, role: Role = "server"
+        self,
+        level: IsolationLevel,
+        limits: Limits,
+        control: socket.socket | None = None,
+        role: Role = "server",
+        modules: tuple[str, ...] = (),
     ) -> None:
-        self.level, self.limits, self._role = level, limits, role
+        self.level, self.limits, self._role, self._modules = level, limits, role, modules
         self._control = control
         self._host: HostProcess | None = None
         self._process: psutil.Process | None = None
@@ -195,7 +201,7 @@ class ServerClient:
             return
         if self._control is None:
             self._host = HostProcess(self.level)
-            self._control = self._host.fork(self._role)
+            self._control = self._host.fork(self._role, self._modules)
         try:
             self._process, self._has_namespaces = handshake(self._control)
         except (ChannelError, OSError):
@@ -218,20 +224,16 @@ class ServerClient:
         self.start()
         if self._judges is None:
             shares = self._host is not None and not self.needs_new_hosts
-            control = self._host.fork("judge server") if self._host is not None and shares else None
-            self._judges = ServerClient(self.level, self.limits, control, "judge server")
+            control = self._host.fork("judge server", self._modules) if self._host is not None and shares else None
+            self._judges = ServerClient(self.level, self.limits, control, "judge server", self._modules)
         return self._judges
 
     @contextlib.contextmanager
-    def worker(
-        self, files: dict[str, bytes], modules: tuple[str, ...] = (), seconds: float | None = None, **begin: Any
-    ) -> Iterator[WorkerClient]:
+    def worker(self, files: dict[str, bytes], seconds: float | None = None, **begin: Any) -> Iterator[WorkerClient]:
         """Yield a new worker with the submission's files in its folder; afterwards, kill it and all its processes.
 
         Args:
             files: the files by relative path.
-            modules: modules that the notebook will make PyTorch import, so that the server imports them once for all
-                workers.
             seconds: the time limit; None means the whole time of a submission.
             begin: further attributes of the first request.
 
@@ -252,7 +254,7 @@ class ServerClient:
                 limits = replace(limits, submission_seconds=seconds)
             stack.callback(self._stop)
             with theirs:
-                self._order(Start(limits, modules), theirs.fileno())
+                self._order(Start(limits), theirs.fileno())
             watch = ResourceWatch(self._process, limits, INIT_PROCESSES if self._has_namespaces else 0)
             first = messages.Begin(files, limits.cell_seconds, limits.output_bytes, **begin)
             yield WorkerClient(ours, limits, watch, first)

@@ -97,7 +97,7 @@ def recordings_of(source: AssignmentSource, server: ServerClient) -> bytes:
     texts = [source.for_students(cell) if cell.kind == "test" else cell.text for cell in cells]
     requests: list[messages.Request] = [messages.RunCell(text) for text in texts if text.strip()]
     try:
-        with server.worker(source.student_files | source.files, source.late_modules) as worker:
+        with server.worker(source.student_files | source.files) as worker:
             # A cell of the teacher that fails here also fails for every student.
             *_, recorded = worker.answers([*requests, messages.ListRecordings()])
             return recorded.recordings[0] if isinstance(recorded, messages.Recorded) else b""
@@ -205,7 +205,7 @@ class SubmissionGrader:
         left = left if seconds is None else seconds
         recordings = self._demonstrations(work.source)
         try:
-            with self._server.worker(work.files, work.source.late_modules, left, recordings=recordings) as worker:
+            with self._server.worker(work.files, left, recordings=recordings) as worker:
                 run_cells(run, worker)
                 left = worker.seconds_left
         except WorkerEnded as error:

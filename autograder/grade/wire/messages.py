@@ -22,9 +22,15 @@ Role = Literal["server", "judge server", "planner"]
 
 
 class Fork(msgspec.Struct, frozen=True):
-    """An order to the host to fork a process with this role; the control socket of that process is sent along as a file descriptor."""
+    """An order to the host to fork a process, whose control socket is sent along as a file descriptor.
+
+    Attributes:
+        role: the role of the process.
+        modules: names of modules that the host imports first, once for all its processes.
+    """
 
     role: Role
+    modules: tuple[str, ...] = ()
 
 
 class Greet(msgspec.Struct, frozen=True, tag="greet"):
@@ -32,15 +38,9 @@ class Greet(msgspec.Struct, frozen=True, tag="greet"):
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
-    """An order to a server to fork a worker, whose socket is sent along as a file descriptor.
-
-    Attributes:
-        limits: the resources that the worker may use.
-        modules: names of modules to import first, for this worker and all later ones.
-    """
+    """An order to a server to fork a worker with these limits, whose socket is sent along as a file descriptor."""
 
     limits: Limits
-    modules: tuple[str, ...] = ()
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):

@@ -74,12 +74,11 @@ def test_what_a_notebook_loads_late_is_loaded_once_for_all(bubblewrap):
     """PyTorch imports many modules with the first optimizer; for a notebook that uses one, its workers have them already."""
     (name,) = late_modules(["optimizer = torch.optim.SGD(layer.parameters())"])
     loaded = "import sys; print('torch._dynamo' in sys.modules)"
-    with ServerClient(LEVELS["bubblewrap"], Limits()) as server:
-        with server.worker({}) as worker:
-            before = printed(worker, loaded)
-            made = printed(worker, f"import torch; torch.optim.SGD([torch.ones(1)]); {loaded}")
-        with server.worker({}, (name,)) as worker:
-            after = printed(worker, loaded)
+    with ServerClient(LEVELS["bubblewrap"], Limits()) as server, server.worker({}) as worker:
+        before = printed(worker, loaded)
+        made = printed(worker, f"import torch; torch.optim.SGD([torch.ones(1)]); {loaded}")
+    with ServerClient(LEVELS["bubblewrap"], Limits(), modules=(name,)) as server, server.worker({}) as worker:
+        after = printed(worker, loaded)
     assert ("False\n", "True\n", "True\n") == (before, made, after)
 
 

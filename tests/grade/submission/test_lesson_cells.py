@@ -45,7 +45,7 @@ def test_the_server_has_loaded_what_a_lesson_imports(server, path):
     """Its first cell, which every submission runs, loads no further module of ours: a quarter of a second for each of them."""
     lesson = source_of(path.stem, read(path))
     first = next(cell.source for cell in release(lesson).cells if cell.cell_type == "code")
-    with server.worker({}, lesson.late_modules) as worker:
+    with server.worker({}) as worker:
         before = printed(worker, LOADED)
         assert [] == printed(worker, first)
         assert before == printed(worker, LOADED)

@@ -20,7 +20,6 @@ from autograder.course.author_cells import is_authors
 from autograder.errors import UnfinishedError
 from autograder.grade.nbgrader_adapter import AutotestsBy
 from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
-from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.server_client import ServerClient, WorkerClient, received_outputs
 from autograder.grade.submission.teacher.source_cells import SourceError
 from autograder.grade.wire import messages
@@ -102,10 +101,9 @@ class AutotestRunner:
         if not any(runner.autotest_delimiter in cell.source for cell in notebook.cells if cell.cell_type == "code"):
             return notebook
         notebook.cells = [cell for cell in notebook.cells if not is_authors(cell.metadata)]
-        modules = late_modules(cell.source for cell in notebook.cells)
         resources = {"metadata": {"path": str(folder)}}
         try:
-            with self._server.worker(files, modules) as runner.worker, contextlib.chdir(self.course):
+            with self._server.worker(files) as runner.worker, contextlib.chdir(self.course):
                 return runner.preprocess(notebook, resources)[0]
         except (SourceError, IsolationError):
             raise

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from autograder.course.canonical import read
 from autograder.course.variants.declared_changes import read_changes
 from autograder.errors import printable
-from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
 from autograder.grade.submission.submitted_files import UnreadableSubmission, digest, plain_file, reason_of
 from autograder.grade.submission.teacher.cell_kinds import CellKind, cell_kinds, with_dependents
@@ -115,11 +114,6 @@ class AssignmentSource:
         """The names that the model answers bind."""
         texts = [cell.full for cell in self.cells if cell.is_answer and cell.cell.cell_type == "code"]
         return frozenset(name for text in texts for part in statements(text) for name in bound_names(part))
-
-    @cached_property
-    def late_modules(self) -> tuple[str, ...]:
-        """The modules that the cells will make PyTorch import."""
-        return late_modules(cell.text for cell in self.cells if cell.cell.cell_type == "code")
 
     @property
     def graded(self) -> list[SourceCell]:
