@@ -87,7 +87,7 @@ def _add_report(subparsers: Any) -> None:
     report = subparsers.add_parser(
         "report", help=translated("write a one-page class report: misconceptions and discussion questions")
     )
-    report.add_argument("assignment", help="a lesson's name, or `all` for the last lesson and the whole course")
+    report.add_argument("assignment", help="the assignment's name, or `all` for the last one and the whole course")
     add_course(report)
     report.add_argument("--out", type=Path, metavar="PAGE.html", help="file to write the page to")
     report.add_argument("--json", action="store_true", help="one JSON object on standard output")
@@ -146,7 +146,7 @@ def _add_demo_class(subparsers: Any) -> None:
 
 
 def _add_class(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("assignment", help="a lesson's name")
+    verb.add_argument("assignment", help="the assignment's name")
     add_course(verb)
 
 

@@ -98,7 +98,7 @@ def add_validate_source(subparsers: Any) -> None:
         aliases=["rehearse"],
         help=translated("grade a source's model answers, and report how each test is judged"),
     )
-    validate.add_argument("assignment", help="a lesson's name")
+    validate.add_argument("assignment", help="the assignment's name")
     add_course(validate, "course folder with source/ASSIGNMENT")
     validate.add_argument(
         "--jobs", type=count, default=0, help="number of notebooks to grade in parallel (default: one per core)"
@@ -149,7 +149,7 @@ def add_to(subparsers: Any) -> None:
     grade = subparsers.add_parser(
         "grade", help=translated("grade a class in isolation, and write nbgrader's gradebook")
     )
-    grade.add_argument("assignment", help="a lesson's name")
+    grade.add_argument("assignment", help="the assignment's name")
     add_course(grade, "course folder with submitted/STUDENT/ASSIGNMENT")
     grade.add_argument(
         "--jobs",

@@ -29,7 +29,7 @@ def add_to(subparsers: Any) -> None:
     )
     release.add_argument("--seed", type=int, help="write this variant of the lessons to class/variants/SEED instead")
     release.add_argument("--language", help="write a translation, such as zh-CN, to class/languages/LANGUAGE instead")
-    release.add_argument("assignment", nargs="?", help="with --for-each or --to: a lesson's name")
+    release.add_argument("assignment", nargs="?", help="with --for-each or --to: the assignment's name")
     release.add_argument(
         "--to",
         choices=PLATFORMS,
