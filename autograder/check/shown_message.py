@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import os
-import re
 from dataclasses import dataclass
 
 from IPython.core.getipython import get_ipython
@@ -12,7 +11,7 @@ from IPython.display import display
 
 from autograder.check.answer_cell import judged_run
 from autograder.check.message import VALIDATING, Incorrect, Unsolved
-from autograder.locale.line_breaks import join_lines
+from autograder.locale.line_breaks import split_rows
 from autograder.locale.translations import translated
 from autograder.view import draws_here
 
@@ -71,7 +70,7 @@ class ShownMessage:
         return self.text
 
     def _repr_html_(self) -> str:
-        verdict, *rows = (join_lines(row.splitlines()) for row in re.split(r"\n(?=  \S)", self.text))
+        verdict, *rows = split_rows(self.text)
         return card(self.mark, self.color, verdict, [_split(row) for row in rows])
 
 

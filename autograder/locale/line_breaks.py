@@ -58,6 +58,11 @@ def join_lines(lines: Iterable[str]) -> str:
     return BLANK.sub("", " ".join(line.strip() for line in lines))
 
 
+def split_rows(message: str) -> list[str]:
+    """Return the first line of a message and its rows, which two spaces indent, each without the breaks of its wrapping."""
+    return [join_lines(row.splitlines()) for row in re.split(r"\n(?=  \S)", message)]
+
+
 def join_wide(markdown: str) -> str:
     """Return a Markdown paragraph or list with its wide lines joined; items, rows, headings and tags stay separate."""
     return SEAM.sub("", markdown)

@@ -30,6 +30,7 @@ from autograder.grade.clean.harmless_html import FORMATS, harmless_page, raster_
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
 from autograder.grade.submission.cell_analysis import error_of_definition
 from autograder.locale.languages import language, language_of, use_language
+from autograder.locale.line_breaks import split_rows
 from autograder.locale.stored_messages import read_stored
 from autograder.locale.translations import localized, translatable, translated, translated_templates
 from autograder.tape.run.time_limit import TimeUp, time_limit
@@ -153,7 +154,9 @@ def error_html(output: NotebookNode) -> str:
             translated("Your code took too long: it was stopped after {seconds} seconds.", seconds=stopped[1])
         )
     if output.ename in VERDICTS:
-        return _message(output.evalue)
+        verdict, *rows = split_rows(output.evalue)
+        shown = "".join(f'<span class="row">{_terminal(row)}</span>' for row in rows)
+        return f'<pre class="message">{_terminal(verdict)}{shown}</pre>' if rows else _message(output.evalue)
     traceback = "\n".join(part for part in map(harmless_text, output.traceback) if not OUR_FRAME.match(part))
     if output.ename in ("SyntaxError", "IndentationError", "TabError"):
         return _message(traceback)  # shows only the position
