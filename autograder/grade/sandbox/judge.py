@@ -109,7 +109,7 @@ class Judge:
 
     def _call_student(self, name: str, arguments: bytes) -> bytes:
         try:
-            return _answer(self._ask(messages.CallStudent(name, arguments)), messages.StudentReturned).reply
+            return _answer(self._ask(messages.CallStudent(name, arguments)), messages.Returned).data
         except Unreachable as error:
             reason = str(error)
         if reason.startswith("CellTimeoutError: "):
@@ -215,20 +215,70 @@ def _in_fork(run: Callable[[], messages.TestRan]) -> messages.TestRan | None:
         return None
 
 
+class RemoteSubject:
+    """A student's function or class in another process, which reads its source from the notebook.
+
+    Args:
+        name: its name.
+        group: the group of its calls.
+        result: returns the Report or ProgramText of a call.
+        recorded: returns the recording of an attempt, or None.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        group: int,
+        result: Callable[[messages.MakeCall], Any],
+        recorded: Callable[[messages.Attempt], Recording | None],
+    ) -> None:
+        self._name, self._group, self._result, self._recorded = name, group, result, recorded
+        self._timed_out = False
+
+    def call(self, request: Call) -> Report:
+        """Return the report of a call."""
+        report: Report = self._result(messages.MakeCall(self._name, msgspec.msgpack.encode(request), self._group))
+        self._timed_out = report.problem is not None and report.problem.type == CellTimeoutError.__name__
+        return report
+
+    def program(self) -> ProgramText:
+        """Return the outcome of the function without arguments, as the student's process reports it."""
+        program: ProgramText = self._result(messages.MakeCall(self._name, None, self._group))
+        return program
+
+    def program_recording(self) -> Recording | None:
+        """Return the recording of `program` from the student's process, or None."""
+        return self._recorded(messages.Attempt(self._group, None))
+
+    def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
+        """Return the recording of a call; None if it cannot be recorded, or the call was stopped."""
+        attempt = messages.Attempt(self._group, msgspec.msgpack.encode(request), knows_gradients)
+        return None if self._timed_out else self._recorded(attempt)
+
+    def uses(self, function: Callable[..., Any]) -> bool:
+        """Return False, because the student cannot access a function of the test."""
+        return False
+
+
+def form_of_result(asked: messages.MakeCall) -> type[ProgramText | Report]:
+    """Return the type of the result of a call."""
+    return ProgramText if asked.call is None else Report
+
+
 class _StudentNames:
     """The student's names, for a check in a plain-data test."""
 
     def __init__(self, ask: Ask, picture_seconds: float) -> None:
         self._ask, self._seconds = ask, picture_seconds
 
-    def subject(self, name: str) -> _AskedSubject:
+    def subject(self, name: str) -> RemoteSubject:
         """Return the function or class of that name; raise KeyError if it does not exist."""
         description = _answer(self._ask(messages.DescribeName(name)), messages.NameDescription)
         if description.kind not in ("function", "class"):
             raise KeyError(name)
         # The number must be unique even among forks of the judge.
         group = FIRST_GROUP + (os.getpid() << 20) + next(_groups)
-        return _AskedSubject(name, self._ask, group, self._seconds)
+        return RemoteSubject(name, group, self._result, self._recorded)
 
     def value(self, name: str) -> Any:
         """Return the plain value of that name; raise KeyError if it does not exist."""
@@ -239,36 +289,14 @@ class _StudentNames:
             return f"a {description.type_name}"
         return decode(description.value)
 
+    def _result(self, asked: messages.MakeCall) -> Any:
+        return msgspec.msgpack.decode(_answer(self._ask(asked), messages.Returned).data, type=form_of_result(asked))
 
-class _AskedSubject:
-    """A student's function or class, which a check calls through the lane."""
-
-    def __init__(self, name: str, ask: Ask, group: int, picture_seconds: float) -> None:
-        self._name, self._ask, self._group, self._seconds = name, ask, group, picture_seconds
-
-    def call(self, request: Call) -> Report:
-        """Return the report of a call."""
-        asked = messages.MakeCall(self._name, msgspec.msgpack.encode(request), self._group)
-        return msgspec.msgpack.decode(_answer(self._ask(asked), messages.CallMade).report, type=Report)
-
-    def program(self) -> ProgramText:
-        """Return the outcome of the function without arguments."""
-        reply = self._ask(messages.RunProgram(self._name, self._group))
-        return msgspec.msgpack.decode(_answer(reply, messages.ProgramRan).program, type=ProgramText)
-
-    def program_recording(self) -> Recording | None:
-        """Return None, because the program ran in another process."""
-        return None
-
-    def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
-        """Return the recording of a call; None if it cannot be recorded."""
-        attempt = messages.Attempt(self._group, msgspec.msgpack.encode(request), knows_gradients)
+    def _recorded(self, attempt: messages.Attempt) -> Recording | None:
+        if attempt.call is None:
+            return None
         reply = self._ask(messages.RecordAttempts([attempt], self._seconds, 0))
         return checked_recording(_answer(reply, messages.Recorded).recordings[0])
-
-    def uses(self, function: Callable[..., Any]) -> bool:
-        """Return False, because the student cannot access a function of the test."""
-        return False
 
 
 def _answer(reply: messages.Replied, form: type[Any]) -> Any:

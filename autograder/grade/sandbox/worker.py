@@ -109,7 +109,6 @@ class _Worker:
             messages.Begin: self._begin,
             messages.RunCell: self._run,
             messages.MakeCall: self._call,
-            messages.RunProgram: self._program,
             messages.DescribeName: self._describe,
             messages.CallStudent: self._call_student,
             messages.RecordAttempts: self._record,
@@ -197,24 +196,20 @@ class _Worker:
     def _call(self, request: messages.MakeCall) -> messages.Answer:
         if request.group in self.with_problem:
             return messages.Skipped()
-        subject, call = self._subject(request.name, request.group), msgspec.msgpack.decode(request.call, type=Call)
-        try:
-            with self.shell.separate_outputs(0):
-                report = subject.report(call)
-        except CellTimeoutError as error:
-            report = Report(problem=CallProblem("forward", "CellTimeoutError", str(error)))
-        if report.problem is not None:
-            self.with_problem.add(request.group)
-        return messages.CallMade(msgspec.msgpack.encode(report))
-
-    def _program(self, request: messages.RunProgram) -> messages.Answer:
         subject = self._subject(request.name, request.group)
+        call = None if request.call is None else msgspec.msgpack.decode(request.call, type=Call)
+        result: ProgramText | Report
         try:
             with self.shell.separate_outputs(0):
-                program = subject.program()
+                result = subject.program() if call is None else subject.report(call)
         except CellTimeoutError as error:
-            program = ProgramText("", f"CellTimeoutError: {error}", (), None)
-        return messages.ProgramRan(msgspec.msgpack.encode(program))
+            problem = CallProblem("forward", "CellTimeoutError", str(error))
+            result = (
+                ProgramText("", f"CellTimeoutError: {error}", (), None) if call is None else Report(problem=problem)
+            )
+        if isinstance(result, Report) and result.problem is not None:
+            self.with_problem.add(request.group)
+        return messages.Returned(msgspec.msgpack.encode(result))
 
     def _describe(self, request: messages.DescribeName) -> messages.Answer:
         if request.name not in self.shell.user_ns:
@@ -235,8 +230,7 @@ class _Worker:
     def _call_student(self, request: messages.CallStudent) -> messages.Answer:
         function = self.shell.user_ns[request.name]
         with self.shell.separate_outputs(messages.LONGEST_PRINT) as outputs:
-            reply = call_function(function, request.arguments, outputs.text)
-        return messages.StudentReturned(reply)
+            return messages.Returned(call_function(function, request.arguments, outputs.text))
 
     def _record(self, request: messages.RecordAttempts) -> messages.Answer:
         with self.shell.separate_outputs(0):

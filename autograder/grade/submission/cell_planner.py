@@ -120,9 +120,8 @@ def requests_of(plan: Plan, group: int) -> tuple[messages.Request, ...]:
     """Return the requests for the answers that a plan compares."""
     if plan.asks == "value":
         return (messages.DescribeName(plan.name),)
-    if plan.asks == "program":
-        return (messages.RunProgram(plan.name, group),)
-    return tuple(messages.MakeCall(plan.name, msgspec.msgpack.encode(call), group) for call in plan.calls)
+    calls = [None] if plan.asks == "program" else map(msgspec.msgpack.encode, plan.calls)
+    return tuple(messages.MakeCall(plan.name, call, group) for call in calls)
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from autograder.grade.submission.server_client import (
     WorkerEnded,
     received_outputs,
 )
-from autograder.grade.submission.student_answers import StudentAnswers, Unreachable, decoded_program, decoded_report
+from autograder.grade.submission.student_answers import StudentAnswers, Unreachable, decoded_result
 from autograder.grade.submission.submission_run import SubmissionRun, graded_test
 from autograder.grade.submission.teacher.cell_kinds import CellKind
 from autograder.grade.submission.teacher.grading_plan import GradingPlan
@@ -346,13 +346,11 @@ class OutsideRun:
 
     def _with_source(self, request: Any, answer: messages.Answer) -> messages.Answer:
         """Return the answer with the source of the student's code, which this process reads from the notebook."""
-        text = SubmissionText(self._texts)
         if isinstance(answer, messages.NameDescription):
             return self._with_text(request.name, answer)
-        if isinstance(answer, messages.CallMade):
-            return messages.CallMade(msgspec.msgpack.encode(decoded_report(answer.report, request.name, text)))
-        if isinstance(answer, messages.ProgramRan):
-            return messages.ProgramRan(msgspec.msgpack.encode(decoded_program(answer.program, request.name, text)))
+        if isinstance(answer, messages.Returned) and isinstance(request, messages.MakeCall):
+            result = decoded_result(answer.data, request, SubmissionText(self._texts))
+            return messages.Returned(msgspec.msgpack.encode(result))
         return answer
 
     def _with_text(self, name: str, description: messages.NameDescription) -> messages.NameDescription:

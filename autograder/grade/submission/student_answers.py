@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from autograder.check.subject.call_report import Call, ProgramText, Report
-from autograder.grade.sandbox.judge import Unreachable, cannot_leave
+from autograder.check.subject.call_report import ProgramText, Report
+from autograder.grade.sandbox.judge import RemoteSubject, Unreachable, cannot_leave, form_of_result
 from autograder.grade.submission.cell_analysis import SubmissionText
 from autograder.grade.submission.server_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
@@ -17,7 +17,6 @@ from autograder.locale.messages import Message
 from autograder.tape.recording.schema import Recording
 
 LONGEST_MESSAGE = 2000
-TIMED_OUT = "CellTimeoutError"
 
 
 class StudentAnswers:
@@ -41,12 +40,13 @@ class StudentAnswers:
         self.attempts: list[messages.Attempt] = []
         self.recordings: dict[messages.Attempt, Recording | None] = {}
 
-    def subject(self, name: str) -> AnsweredSubject:
+    def subject(self, name: str) -> RemoteSubject:
         """Return the student's function or class of that name; raise KeyError if it does not exist."""
         first = self._answers[0] if self._answers else None
         if isinstance(first, messages.Failure) and first.reason.startswith("KeyError: "):
             raise KeyError(name)
-        return AnsweredSubject(name, self)
+        group = next((request.group for request in self._requests if isinstance(request, messages.MakeCall)), 0)
+        return RemoteSubject(name, group, self._result, self._recorded)
 
     def value(self, name: str) -> Any:
         """Return the student's plain value of that name; raise KeyError if it does not exist."""
@@ -80,93 +80,40 @@ class StudentAnswers:
             raise Unreachable(Message("test.uncallable|{name} could not be called: {reason}", name=name, reason=said))
         return answer
 
-    def recording(self, attempt: messages.Attempt) -> Recording | None:
+    def _result(self, asked: messages.MakeCall) -> ProgramText | Report:
+        return decoded_result(self.answer(asked, messages.Returned, asked.name).data, asked, self.text)
+
+    def _recorded(self, attempt: messages.Attempt) -> Recording | None:
         """Return the recording of an attempt; if it was not made yet, note the attempt and return None."""
         if attempt in self.recordings:
             return self.recordings[attempt]
         self.attempts.append(attempt)
         return None
 
-    @property
-    def group(self) -> int:
-        """The group of the requests; 0 if they do not have one."""
-        return next((getattr(request, "group", 0) for request in self._requests), 0)
 
-
-class AnsweredSubject:
-    """A student's function or class whose calls have been made; the lane reads its source from the notebook."""
-
-    def __init__(self, name: str, answers: StudentAnswers) -> None:
-        self._name, self._answers = name, answers
-        self._has_ended = True
-
-    def call(self, request: Call) -> Report:
-        """Return the report of a call."""
-        asked = messages.MakeCall(self._name, msgspec.msgpack.encode(request), self._answers.group)
-        encoded = self._answers.answer(asked, messages.CallMade, self._name).report
-        report = decoded_report(encoded, self._name, self._answers.text)
-        self._has_ended = report.problem is None or report.problem.type != TIMED_OUT
-        return report
-
-    def program(self) -> ProgramText:
-        """Return the outcome of the function without arguments, as the student's process reports it."""
-        asked = messages.RunProgram(self._name, self._answers.group)
-        encoded = self._answers.answer(asked, messages.ProgramRan, self._name).program
-        return decoded_program(encoded, self._name, self._answers.text)
-
-    def program_recording(self) -> Recording | None:
-        """Return the recording of `program` from the student's process; None if it was not made yet."""
-        return self._answers.recording(messages.Attempt(self._answers.group, None))
-
-    def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
-        """Return the recording of a call; None if it was not made yet, or the call was stopped."""
-        if not self._has_ended:
-            return None
-        encoded = msgspec.msgpack.encode(request)
-        return self._answers.recording(messages.Attempt(self._answers.group, encoded, knows_gradients))
-
-    def uses(self, function: Callable[..., Any]) -> bool:
-        """Return False, because the student cannot access a function of the test."""
-        return False
-
-
-def decoded_report(data: bytes, name: str, text: SubmissionText) -> Report:
-    """Return a report that a student's process sent, with the source of the student's code, which the process could forge.
+def decoded_result(data: bytes, asked: messages.MakeCall, text: SubmissionText) -> ProgramText | Report:
+    """Return a result that a student's process sent, with the source of the student's code, which the process could forge.
 
     Raises:
         Unreachable: it is damaged.
     """
-    report: Report = _decoded(data, Report, name, text)
     try:
-        for arrays in (report.outputs, report.after, report.gradients):
+        result = msgspec.msgpack.decode(data, type=form_of_result(asked))
+        result = msgspec.structs.replace(result, code=text.code(asked.name), words=text.words(asked.name))
+        if isinstance(result, ProgramText):
+            return msgspec.structs.replace(result, error=result.error[:LONGEST_MESSAGE])
+        for arrays in (result.outputs, result.after, result.gradients):
             for values in arrays.values():
                 if values is not None:
                     values.tensor()
-    except (ValueError, RuntimeError, MemoryError, OverflowError, TypeError):
-        raise _damaged(name) from None
-    problem = report.problem and msgspec.structs.replace(
-        report.problem,
-        type=report.problem.type[:100],
-        message=report.problem.message[:LONGEST_MESSAGE],
-        text=report.problem.text[:200],
+    except (ValueError, RuntimeError, MemoryError, OverflowError, TypeError):  # includes msgspec's errors
+        said = messages.OTHER_REQUEST
+        message = Message("test.uncallable|{name} could not be called: {reason}", name=asked.name, reason=said)
+        raise Unreachable(message) from None
+    problem = result.problem and msgspec.structs.replace(
+        result.problem,
+        type=result.problem.type[:100],
+        message=result.problem.message[:LONGEST_MESSAGE],
+        text=result.problem.text[:200],
     )
-    return msgspec.structs.replace(report, problem=problem)
-
-
-def decoded_program(data: bytes, name: str, text: SubmissionText) -> ProgramText:
-    """Return the outcome of a program in the same way as `decoded_report`."""
-    program: ProgramText = _decoded(data, ProgramText, name, text)
-    return msgspec.structs.replace(program, error=program.error[:LONGEST_MESSAGE])
-
-
-def _decoded(data: bytes, form: type[Any], name: str, text: SubmissionText) -> Any:
-    try:
-        answer = msgspec.msgpack.decode(data, type=form)
-    except (msgspec.MsgspecError, RecursionError):
-        raise _damaged(name) from None
-    return msgspec.structs.replace(answer, code=text.code(name), words=text.words(name))
-
-
-def _damaged(name: str) -> Unreachable:
-    said = messages.OTHER_REQUEST
-    return Unreachable(Message("test.uncallable|{name} could not be called: {reason}", name=name, reason=said))
+    return msgspec.structs.replace(result, problem=problem)

@@ -104,23 +104,16 @@ class RunCell(msgspec.Struct, frozen=True, tag="run"):
 
 
 class MakeCall(msgspec.Struct, frozen=True, tag="call"):
-    """Make a call for a check. The answer is CallMade, or Skipped if an earlier call of the group had a problem.
+    """Make a call for a check. The answer is Returned, or Skipped if an earlier call of the group had a problem.
 
     Attributes:
         name: name of the function or class.
-        call: a Call in msgpack.
+        call: a Call in msgpack; None runs and records the function without arguments.
         group: number of a group of calls; their function is looked up once and kept for recordings.
     """
 
     name: str
-    call: bytes
-    group: int
-
-
-class RunProgram(msgspec.Struct, frozen=True, tag="program"):
-    """Run and record a function without arguments. The answer is ProgramRan."""
-
-    name: str
+    call: bytes | None
     group: int
 
 
@@ -131,7 +124,7 @@ class DescribeName(msgspec.Struct, frozen=True, tag="describe"):
 
 
 class CallStudent(msgspec.Struct, frozen=True, tag="invoke"):
-    """Call a function with plain values, as a test does. The answer is StudentReturned.
+    """Call a function with plain values, as a test does. The answer is Returned.
 
     Attributes:
         arguments: a tuple and a dictionary, encoded together by `plain_values.encode`.
@@ -217,22 +210,10 @@ class NameDescription(msgspec.Struct, frozen=True, tag="described"):
     text: str | None = None
 
 
-class CallMade(msgspec.Struct, frozen=True, tag="reported"):
-    """A Report in msgpack."""
+class Returned(msgspec.Struct, frozen=True, tag="returned"):
+    """The result of a call in msgpack: a Report, a ProgramText, or a FunctionReply for CallStudent."""
 
-    report: bytes
-
-
-class ProgramRan(msgspec.Struct, frozen=True, tag="recorded"):
-    """A ProgramText in msgpack."""
-
-    program: bytes
-
-
-class StudentReturned(msgspec.Struct, frozen=True, tag="returned"):
-    """The reply of a student's function in msgpack, as made by `student_functions`."""
-
-    reply: bytes
+    data: bytes
 
 
 class Recorded(msgspec.Struct, frozen=True, tag="kept"):
@@ -244,7 +225,7 @@ class Recorded(msgspec.Struct, frozen=True, tag="kept"):
 class Asked(msgspec.Struct, frozen=True, tag="ask"):
     """A request of the judge that the lane passes to the worker; the lane returns the answer as Replied."""
 
-    request: MakeCall | RunProgram | DescribeName | CallStudent | RecordAttempts
+    request: MakeCall | DescribeName | CallStudent | RecordAttempts
 
 
 class TestRan(msgspec.Struct, frozen=True, tag="tested"):
@@ -285,31 +266,8 @@ class Failure(msgspec.Struct, frozen=True, tag="failed"):
     reason: Reason
 
 
-Request = (
-    Begin
-    | RunCell
-    | MakeCall
-    | RunProgram
-    | DescribeName
-    | CallStudent
-    | RecordAttempts
-    | ListRecordings
-    | RunTest
-    | Replied
-)
-Answer = (
-    CellRan
-    | NameDescription
-    | CallMade
-    | ProgramRan
-    | StudentReturned
-    | Recorded
-    | Asked
-    | TestRan
-    | Skipped
-    | Done
-    | Failure
-)
+Request = Begin | RunCell | MakeCall | DescribeName | CallStudent | RecordAttempts | ListRecordings | RunTest | Replied
+Answer = CellRan | NameDescription | Returned | Recorded | Asked | TestRan | Skipped | Done | Failure
 
 
 class Batch(msgspec.Struct, frozen=True):

@@ -94,8 +94,8 @@ def shout():
     try:
         import msgspec
         from autograder.check.subject.call_report import Report
-        from autograder.grade.wire.messages import Reply, CallMade
-        words = [msgspec.msgpack.encode(Reply(number, CallMade(msgspec.msgpack.encode(Report())))) for number in range(40)]
+        from autograder.grade.wire.messages import Reply, Returned
+        words = [msgspec.msgpack.encode(Reply(number, Returned(msgspec.msgpack.encode(Report())))) for number in range(40)]
     except ImportError:
         words = [b'{"points": 2}']
     for number in range(3, 200):
@@ -130,7 +130,7 @@ for found in gc.get_objects():
         from autograder.grade.wire import messages
         def forged(request):
             call = msgspec.msgpack.decode(request.call, type=Call)
-            return messages.CallMade(msgspec.msgpack.encode(Report(
+            return messages.Returned(msgspec.msgpack.encode(Report(
                 outputs={'value': call.arguments['d'].values},
                 after={name: argument.values for name, argument in call.arguments.items()},
                 gradients={name: argument.values for name, argument in call.arguments.items()})))

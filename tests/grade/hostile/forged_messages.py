@@ -21,7 +21,7 @@ def names(message):
 def calls(make):
     me.answers[M.MakeCall] = lambda request: make(msgspec.msgpack.decode(request.call, type=Call))
 def made(report):
-    return M.CallMade(msgspec.msgpack.encode(report))
+    return M.Returned(msgspec.msgpack.encode(report))
 def raw(payload):
     me.connection.sendall(struct.pack('!Q', len(payload)) + payload)
 def shown(data):

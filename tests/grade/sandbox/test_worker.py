@@ -162,7 +162,7 @@ def test_an_error_without_end_ends_its_own_call(strict):
     with strict.worker({}) as worker:
         outputs(worker, ENDLESS)
         with pytest.raises(KeyError, match="CellTimeoutError"):
-            worker.ask(messages.CallStudent("fail", encode(((), {}))), messages.StudentReturned)
+            worker.ask(messages.CallStudent("fail", encode(((), {}))), messages.Returned)
         assert printed(worker, "print(6 * 7)") == "42\n"
 
 
