@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from autograder.cli.run_command import add_course, count, course_of, positive
 from autograder.errors import InputError, SetupError
 from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
-from autograder.grade.wire.limits import limit_fields
+from autograder.grade.wire.limits import SETTINGS
 from autograder.locale.translations import translated
 from autograder.requirements import CLONE, loading, require
 
@@ -141,7 +141,7 @@ def _validate(chosen: argparse.Namespace) -> int:
     return 1 if weak or any(report.findings for report, _ in reports) else 0
 
 
-LIMIT_OPTIONS = {name: field for name, field in limit_fields().items() if field.setting.is_option}
+LIMIT_OPTIONS = {name: setting for name, setting in SETTINGS.items() if setting.is_option}
 
 
 def add_to(subparsers: Any) -> None:
@@ -203,9 +203,9 @@ def _add_choices(grade: argparse.ArgumentParser) -> None:
         default="name",
         help="details to show of failed hidden tests",
     )
-    for name, field in LIMIT_OPTIONS.items():
-        said = f"{field.setting.help} (default: the course's nbgrader_config.py)"
-        grade.add_argument(f"--{name.replace('_', '-')}", type=positive(field.kind), help=said)
+    for name, setting in LIMIT_OPTIONS.items():
+        said = f"{setting.help} (default: the course's nbgrader_config.py)"
+        grade.add_argument(f"--{name.replace('_', '-')}", type=positive(setting.kind), help=said)
     grade.add_argument("--python", metavar="PATH", help="grade with the packages of another Python")
     grade.add_argument("--all", action="store_true", help="print a line for each submission, even if it did not change")
     grade.add_argument("--json", action="store_true", help="one JSON object on standard output")

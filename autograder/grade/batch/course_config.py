@@ -17,7 +17,7 @@ from traitlets.config.loader import Config, PyFileConfigLoader
 
 from autograder.course.paths import SOLUTIONS
 from autograder.errors import InputError
-from autograder.grade.wire.limits import Limits, limit_fields
+from autograder.grade.wire.limits import SETTINGS, Limits
 
 FILE = "nbgrader_config.py"
 STEPS = ("submitted", "autograded", "feedback")
@@ -107,15 +107,15 @@ def _absolute(address: str, root: Path) -> str:
 
 def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
     """Return the limits of one submission; settings in `chosen` override those of the course's `c.Autograder`."""
-    fields, course_settings = limit_fields(), settings.get("Autograder", Config())
-    known = [*fields, OUTSIDE_ONLY]
+    course_settings = settings.get("Autograder", Config())
+    known = [*SETTINGS, OUTSIDE_ONLY]
     if unknown := sorted(set(course_settings) - set(known)):
         raise CourseConfigError(f"c.Autograder.{unknown[0]} is not a setting; use one of {', '.join(known)}")
     given = {
-        name: value for name, value in {**course_settings, **chosen}.items() if name in fields and value is not None
+        name: value for name, value in {**course_settings, **chosen}.items() if name in SETTINGS and value is not None
     }
     try:
-        values: dict[str, Any] = {fields[name].name: fields[name].value(value) for name, value in given.items()}
+        values: dict[str, Any] = {SETTINGS[name].field: SETTINGS[name].value(value) for name, value in given.items()}
         timeout = Execute(config=settings).timeout
     except (ValueError, TraitError) as error:
         raise CourseConfigError(f"the limits cannot be used: {error}") from None

@@ -4,32 +4,13 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Any
 
 TIMEOUT_SIGNAL = signal.SIGXCPU
 """The signal with which the grader ends a running cell, and only the cell, in the submission's process."""
 MEBIBYTE = 2**20
 MAX_WAIT_FACTOR = 3
 MIN_WAIT_SECONDS = 60.0  # minimum of the seconds that a submission may be kept waiting, however short its own limit is
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The way a teacher sets a limit: as `c.Autograder.NAME` in nbgrader_config.py, or for one run with `grade --NAME`.
-
-    Attributes:
-        name: name of the setting.
-        help: the unit, and the limited quantity.
-        least: the smallest allowed value.
-        unit: number of bytes per unit of the setting; 1 if the limit is not an amount of memory.
-        is_option: whether `grade` has an option for the setting, and the configuration of a new course has a line for it.
-    """
-
-    name: str
-    help: str
-    least: float
-    unit: int = 1
-    is_option: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,37 +42,43 @@ class Limits:
             PyTorch counts as one value.
     """
 
-    cell_seconds: Annotated[float, Setting("cell_seconds", "seconds for one cell", 0.1, is_option=True)] = 30.0
-    submission_seconds: Annotated[
-        float, Setting("submission_seconds", "seconds for all cells together", 1, is_option=True)
-    ] = 120.0
-    memory_bytes: Annotated[int, Setting("memory_mib", "MiB of memory", 64, MEBIBYTE, is_option=True)] = 1024 * MEBIBYTE
-    processes: Annotated[int, Setting("processes", "processes and threads at once", 1, is_option=True)] = 64
-    output_bytes: Annotated[int, Setting("output_mib", "MiB of text and pictures shown", 1, MEBIBYTE)] = 4 * MEBIBYTE
-    file_bytes: Annotated[int, Setting("file_mib", "MiB of the largest file written", 1, MEBIBYTE)] = 64 * MEBIBYTE
-    disk_bytes: Annotated[int, Setting("disk_mib", "MiB of all files written", 1, MEBIBYTE)] = 128 * MEBIBYTE
+    cell_seconds: float = 30.0
+    submission_seconds: float = 120.0
+    memory_bytes: int = 1024 * MEBIBYTE
+    processes: int = 64
+    output_bytes: int = 4 * MEBIBYTE
+    file_bytes: int = 64 * MEBIBYTE
+    disk_bytes: int = 128 * MEBIBYTE
     notebook_bytes: int = 20 * MEBIBYTE
     attachment_bytes: int = 50 * MEBIBYTE
     attachment_count: int = 2000
     reply_bytes: int = 64 * MEBIBYTE
     reply_items: int = 2_000_000
-    picture_seconds: Annotated[
-        float, Setting("picture_seconds", "seconds for the pictures of wrong answers, 0 for none", 0)
-    ] = 6.0
+    picture_seconds: float = 6.0
 
 
 @dataclass(frozen=True)
-class LimitField:
-    """A field of `Limits` that a teacher can set."""
+class Setting:
+    """The way a teacher sets a limit: as `c.Autograder.NAME` in nbgrader_config.py, or for one run with `grade --NAME`."""
 
     name: str
-    kind: type[int] | type[float]
-    setting: Setting
+    field: str  # of `Limits`
+    help: str  # the unit, and the limited quantity
+    least: float  # the smallest allowed value
+    unit: int = 1  # number of bytes per unit of the setting; 1 if the limit is not an amount of memory
+    is_option: bool = (
+        False  # whether `grade` has an option for it, and the configuration of a new course has a line for it
+    )
+
+    @property
+    def kind(self) -> type[int] | type[float]:
+        """The type of the limit."""
+        return type(getattr(Limits(), self.field))
 
     @property
     def default(self) -> float:
         """The default value, in the unit of the setting."""
-        return float(getattr(Limits(), self.name)) / self.setting.unit
+        return float(getattr(Limits(), self.field)) / self.unit
 
     def value(self, given: Any) -> float:
         """Return the value of the field for a value of the setting.
@@ -99,25 +86,29 @@ class LimitField:
         Raises:
             ValueError: the value is not a number, or too small; the message names the setting.
         """
-        kinds = (int,) if self.kind is int else (int, float)
-        about = self.setting
-        if isinstance(given, bool) or not isinstance(given, kinds) or not about.least <= given < float("inf"):
-            raise ValueError(
-                f"{about.name} = {given!r} cannot be used; {about.help} are a number from {about.least:g} up"
-            )
-        return self.kind(given * about.unit)
+        is_number = isinstance(given, (int, self.kind)) and not isinstance(given, bool)
+        if not is_number or not self.least <= given < float("inf"):
+            raise ValueError(f"{self.name} = {given!r} cannot be used; {self.help} are a number from {self.least:g} up")
+        return self.kind(given * self.unit)
 
 
-def limit_fields() -> dict[str, LimitField]:
-    """Return the fields that a teacher can set, by the name of the setting."""
-    hints = get_type_hints(Limits, include_extras=True)
-    parts = {field: get_args(hint) for field, hint in hints.items() if get_args(hint)}
-    return {setting.name: LimitField(field, kind, setting) for field, (kind, setting) in parts.items()}
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting("cell_seconds", "cell_seconds", "seconds for one cell", 0.1, is_option=True),
+        Setting("submission_seconds", "submission_seconds", "seconds for all cells together", 1, is_option=True),
+        Setting("memory_mib", "memory_bytes", "MiB of memory", 64, MEBIBYTE, is_option=True),
+        Setting("processes", "processes", "processes and threads at once", 1, is_option=True),
+        Setting("output_mib", "output_bytes", "MiB of text and pictures shown", 1, MEBIBYTE),
+        Setting("file_mib", "file_bytes", "MiB of the largest file written", 1, MEBIBYTE),
+        Setting("disk_mib", "disk_bytes", "MiB of all files written", 1, MEBIBYTE),
+        Setting("picture_seconds", "picture_seconds", "seconds for the pictures of wrong answers, 0 for none", 0),
+    )
+}
+"""The limits that a teacher can set, by the name of the setting."""
 
 
 def configuration_lines() -> str:
     """Return the lines of nbgrader_config.py that set the limits for which `grade` has options to their default values."""
-    fields = [field for field in limit_fields().values() if field.setting.is_option]
-    return "".join(
-        f"c.Autograder.{field.setting.name} = {field.default:g}  # {field.setting.help}\n" for field in fields
-    )
+    options = [setting for setting in SETTINGS.values() if setting.is_option]
+    return "".join(f"c.Autograder.{option.name} = {option.default:g}  # {option.help}\n" for option in options)

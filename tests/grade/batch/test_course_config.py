@@ -7,7 +7,7 @@ import pytest
 from autograder import cli
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.course_config import CourseConfigError, limits_of, read_config, read_course
-from autograder.grade.wire.limits import MEBIBYTE, Limits, configuration_lines, limit_fields
+from autograder.grade.wire.limits import MEBIBYTE, SETTINGS, Limits, configuration_lines
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, write_source
 from tests.grade.hostile.school import FULL, hand_in
 
@@ -64,14 +64,13 @@ def test_limits_come_from_the_option_the_course_and_nbgrader_in_this_order(tmp_p
 
 def test_every_limit_has_one_definition(tmp_path):
     """Each setting, set to its standard value, gives the standard limits; those with an option are in a new course."""
-    fields = limit_fields()
-    lines = [f"c.Autograder.{name} = {field.default:g}" for name, field in fields.items()]
+    lines = [f"c.Autograder.{name} = {field.default:g}" for name, field in SETTINGS.items()]
     assert Limits() == configured(tmp_path, *lines)
     assert Limits() == configured(tmp_path, configuration_lines())
-    options = [name for name, field in fields.items() if field.setting.is_option]
+    options = [name for name, field in SETTINGS.items() if field.is_option]
     assert options == re.findall(r"c\.Autograder\.(\w+) = ", configuration_lines())
-    for name, field in fields.items():
-        too_small = field.setting.least - 1
+    for name, field in SETTINGS.items():
+        too_small = field.least - 1
         with pytest.raises(CourseConfigError, match=name):
             configured(tmp_path, f"c.Autograder.{name} = {too_small}")
 
