@@ -12,8 +12,8 @@ from autograder import cli
 from autograder.classroom.class_grades import read_class_grades
 from autograder.classroom.report.class_report import cronbach_alpha, item_statistics
 from autograder.classroom.report.course_report import change_since, course_lines
-from autograder.classroom.report.report_page import histogram, whole_report
-from autograder.classroom.report.report_page import report as notebook_report
+from autograder.classroom.report.report_page import histogram
+from autograder.classroom.report.report_page import report as report_on
 from autograder.classroom.report.wrong_answers import (
     GivenAnswer,
     group_wrong_answers,
@@ -36,12 +36,12 @@ def simulated(tmp_path_factory):
     """A class of 400, the answers of each student, and the report."""
     folder = tmp_path_factory.mktemp("simulated")
     truth = simulate(folder, 400)
-    return folder, truth, whole_report(ASSIGNMENT, folder).report
+    return folder, truth, report_on(ASSIGNMENT, folder).report
 
 
 def test_the_former_import_path_works():
     """A teacher's notebook may contain `from autograder.desk.report import report`."""
-    assert old_report is notebook_report
+    assert old_report is report_on
 
 
 def test_the_planted_misconceptions_are_found_in_their_order(simulated):
@@ -130,7 +130,7 @@ def test_excused_students_do_not_count(tmp_path):
     truth = simulate(tmp_path, 20)
     out = [truth[0].student, truth[1].student]
     (tmp_path / "policy.toml").write_text(f"[assignments.{ASSIGNMENT}]\nexcused = {json.dumps(out)}\n")
-    report = whole_report(ASSIGNMENT, tmp_path).report
+    report = report_on(ASSIGNMENT, tmp_path).report
     assert (18, 2) == (len(report.scores), report.excused)
     assert not any(set(out) & set(group.students) for one in report.exercises for group in one.wrong)
 
@@ -139,10 +139,10 @@ def test_without_records_it_says_what_to_do(tmp_path):
     """Nothing is graded, or only nbgrader has graded."""
     course = made_class.course(tmp_path)
     with pytest.raises(InputError, match="has no grades yet"):
-        whole_report(made_class.ASSIGNMENT, course)
+        report_on(made_class.ASSIGNMENT, course)
     give_grades(course, {"ann": {"test_warm_days": 1.0, "summary": 0.0}})
     with pytest.raises(InputError, match="was not graded by `autograder grade`"):
-        whole_report(made_class.ASSIGNMENT, course)
+        report_on(made_class.ASSIGNMENT, course)
 
 
 def test_damaged_notebooks_do_no_harm(tmp_path):
@@ -152,7 +152,7 @@ def test_damaged_notebooks_do_no_harm(tmp_path):
     paths[0].unlink()
     paths[1].write_text("{")
     paths[2].write_text("[1]")
-    assert 12 == len(whole_report(ASSIGNMENT, tmp_path).report.scores)
+    assert 12 == len(report_on(ASSIGNMENT, tmp_path).report.scores)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_comments_are_taken_out_and_strings_are_not():
 def test_a_notebook_shows_the_page_in_a_frame(simulated):
     """Found by the beginning of its name; the frame contains the exact page, runs nothing, and a terminal shows the beliefs."""
     folder, truth, whole = simulated
-    shown = notebook_report("simul", folder)
+    shown = report_on("simul", folder)
     frame = BeautifulSoup(shown._repr_html_(), "html.parser").iframe
     assert not frame["sandbox"]
     assert shown.as_html() == frame["srcdoc"]
@@ -193,7 +193,7 @@ def test_a_notebook_shows_the_page_in_a_frame(simulated):
     shown.save(folder / "saved.html")
     assert frame["srcdoc"] == (folder / "saved.html").read_text("utf-8")
     with pytest.raises(ClassError, match="there is no assignment 'other'"):
-        notebook_report("other", folder)
+        report_on("other", folder)
 
 
 @pytest.mark.parametrize("width", [360, 900])
@@ -202,7 +202,7 @@ def test_the_page_fits_a_screen(simulated, browser, width, scheme):
     """Nothing overflows to the right, on a telephone either; text and background differ in both color schemes."""
     folder, _, _ = simulated
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    page.set_content(whole_report(ASSIGNMENT, folder).as_html())
+    page.set_content(report_on(ASSIGNMENT, folder).as_html())
     assert width >= page.evaluate("document.documentElement.scrollWidth")
     ink, paper = page.evaluate(
         "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
@@ -217,7 +217,7 @@ def test_on_paper_every_example_is_seen(simulated, browser):
     """Printing opens folded parts, and the names begin on a new page."""
     folder, _, _ = simulated
     page = browser.new_page(viewport={"width": 900, "height": 800})
-    page.set_content(whole_report(ASSIGNMENT, folder).as_html())
+    page.set_content(report_on(ASSIGNMENT, folder).as_html())
     hidden = "[...document.querySelectorAll('details pre')].filter(one => !one.checkVisibility({contentVisibilityAuto: true})).length"
     assert page.evaluate(hidden) > 0
     page.emulate_media(media="print")

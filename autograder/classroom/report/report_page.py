@@ -181,39 +181,27 @@ class ReportOnClass:
         return FRAME.format(page=escape(self.as_html()), title=escape(self.report.assignment))
 
 
+ALL = "all"
+
+
 def report(assignment: str, course: str | Path | None = None) -> ReportOnClass:
-    """Return the report on an assignment, which the notebook shows.
+    """Return the report on an assignment, which a notebook shows.
 
     Args:
-        assignment: its name, or the beginning of it, such as "02"; "all" for the last one and the whole course.
+        assignment: its name, or an unambiguous beginning of it, such as "02"; "all" for the last one and the whole course.
         course: the course's folder; None means class/ in a clone, and the current folder elsewhere.
 
     Raises:
         ClassError: the course or the assignment does not exist.
         InputError: the assignment has not been graded yet.
     """
-    return whole_report(assignment, Path(course) if course else CLASS)
-
-
-ALL = "all"
-
-
-def whole_report(assignment: str, course: Path) -> ReportOnClass:
-    """Return the report on an assignment; for "all", on the last one, with the whole course.
-
-    Args:
-        assignment: its name, or an unambiguous beginning of it.
-        course: the course's folder.
-
-    Raises:
-        ClassError: the assignment does not exist.
-        InputError: the assignment has not been graded yet.
-    """
+    course = Path(course) if course else CLASS
     names = [name for name in _assignments(course) if assignment and name.startswith(assignment)]
     name = names[0] if len(names) == 1 else assignment
     classroom = _last(course) if assignment == ALL else open_class(course, name, without_submissions=True)
-    report = class_report(classroom)
-    return ReportOnClass(report, change_since(classroom, report), course_lines(classroom) if assignment == ALL else [])
+    on_assignment = class_report(classroom)
+    lines = course_lines(classroom) if assignment == ALL else []
+    return ReportOnClass(on_assignment, change_since(classroom, on_assignment), lines)
 
 
 def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bool) -> str:
@@ -222,7 +210,7 @@ def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bo
     Raises:
         InputError: the page cannot be written.
     """
-    whole = whole_report(assignment, course)
+    whole = report(assignment, course)
     target = out if out or as_json else Path(f"report-{whole.report.assignment}.html")
     if target is not None:
         try:
