@@ -6,9 +6,11 @@ import contextlib
 import datetime
 import io
 import os
+import re
 import stat
 import zipfile
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -91,6 +93,19 @@ class Download:
 
     files: list[DownloadedFile]
     notes: list[str]
+
+
+def grouped(
+    download: Download, names: re.Pattern[str], platform: str, key: Callable[[re.Match[str]], str]
+) -> dict[str, list[tuple[re.Match[str], DownloadedFile]]]:
+    """Return the files whose paths have a platform's format, each with its match, by `key` of the match; note the others."""
+    groups: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
+    for file in download.files:
+        if parts := names.fullmatch(file.path):
+            groups[key(parts)].append((parts, file))
+        else:
+            download.notes.append(f"{file.path} was left out: its name does not have {platform} format")
+    return groups
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections import defaultdict
 
 from autograder.classroom.collect.download import (
     Download,
@@ -22,6 +21,7 @@ from autograder.classroom.collect.download import (
     DownloadedSubmission,
     DownloadError,
     Platform,
+    grouped,
 )
 from autograder.classroom.table_file import TableError, TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column
@@ -48,43 +48,35 @@ BLACKBOARD_FORM = WorksheetForm(
 )
 
 
-NAME = re.compile(r"(?P<before>.+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<file>.+)|\.txt)")
+NAME = re.compile(r"(?s:.*/)?(?P<before>[^/\n]+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<file>[^/\n]+)|\.txt)")
 WHO = re.compile(r"[^:\n]+: *(?P<name>[^\n]+?) \((?P<login>[^()\s]+)\)\s*(?:\n|$)")
 ABOUT = ""  # replaces the file name of the text about an attempt
 LONGEST_TEXT = 2**20
 TIME = "%Y-%m-%d-%H-%M-%S"
 
 
-def _match(path: str) -> re.Match[str] | None:
-    return NAME.fullmatch(path.rpartition("/")[2])
-
-
 def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedSubmission]:
-    submissions: dict[tuple[str, str], dict[str, DownloadedFile]] = defaultdict(dict)
-    for file in download.files:
-        if (parts := _match(file.path)) is None:
-            download.notes.append(f"{file.path} was left out: its name does not have Blackboard's format")
-        else:
-            submissions[parts["before"], parts["time"]][parts["file"] or ABOUT] = file
-    return [_submission(before, time, files, zone) for (before, time), files in submissions.items()]
+    submissions = grouped(download, NAME, "Blackboard's", lambda parts: f"{parts['before']}_attempt_{parts['time']}")
+    return [_submission(files, zone) for files in submissions.values()]
 
 
 def _submission(
-    before: str, time: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo
+    parts_and_files: list[tuple[re.Match[str], DownloadedFile]], zone: datetime.tzinfo
 ) -> DownloadedSubmission:
+    first = parts_and_files[0][0]
+    files = {parts["file"] or ABOUT: file for parts, file in parts_and_files}
     about = files.pop(ABOUT, None)
     login, name = _who(about) if about else ("", "")
     # The assignment and the username may contain underscores: the text or the roster decides which suffix is the username.
-    words = before.split("_")
-    ends = ["_".join(words[number:]) for number in range(len(words) - 1, 0, -1)] or [before]
+    words = first["before"].split("_")
+    ends = ["_".join(words[number:]) for number in range(len(words) - 1, 0, -1)] or [first["before"]]
+    usernames = {f"login with {number} underscores": end for number, end in enumerate(ends)}
     return DownloadedSubmission(
-        key=before,
+        key=first["before"],
         name=name,
-        identities=(
-            {"login": login or ends[0]} | {f"login with {number} underscores": end for number, end in enumerate(ends)},
-        ),
+        identities=({"login": login or ends[0]} | usernames,),
         files=files,
-        handed_in=_time(time, zone),
+        handed_in=_time(first["time"], zone),
     )
 
 
@@ -105,4 +97,4 @@ def _time(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
         return None
 
 
-BLACKBOARD = Platform("blackboard", lambda path: _match(path) is not None, _submissions)
+BLACKBOARD = Platform("blackboard", lambda path: NAME.fullmatch(path) is not None, _submissions)

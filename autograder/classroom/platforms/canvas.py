@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections import defaultdict
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedSubmission, Platform
+from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedSubmission, Platform, grouped
 from autograder.classroom.table_file import TableError, TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column
 
@@ -48,22 +47,13 @@ CANVAS_FORM = WorksheetForm("canvas", _grade_column, lambda *about: f"{about[-1]
 
 
 NAME = re.compile(
-    r"(?:(?P<name>[\w-]+?)_)??(?P<late>(?i:LATE_))?(?:anon_(?P<anonymous>[^\W_]+)|(?P<user>\d+))_"
-    r"(?:(?P<attachment>\d+)_(?P<file>.+)|(?P<typed>text|link)\.html(?:-\d+)?)"
+    r"(?s:.*/)?(?:(?P<name>[\w-]+?)_)??(?P<late>(?i:LATE_))?(?:anon_(?P<anonymous>[^\W_]+)|(?P<user>\d+))_"
+    r"(?:(?P<attachment>\d+)_(?P<file>[^/\n]+)|(?P<typed>text|link)\.html(?:-\d+)?)"
 )
 
 
-def _match(path: str) -> re.Match[str] | None:
-    return NAME.fullmatch(path.rpartition("/")[2])
-
-
 def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedSubmission]:
-    submissions: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
-    for file in download.files:
-        if (parts := _match(file.path)) is None:
-            download.notes.append(f"{file.path} was left out: its name does not have Canvas' format")
-        else:
-            submissions[parts["user"] or f"anon_{parts['anonymous']}"].append((parts, file))
+    submissions = grouped(download, NAME, "Canvas'", lambda parts: parts["user"] or f"anon_{parts['anonymous']}")
     return [_submission(key, files) for key, files in submissions.items()]
 
 
@@ -85,4 +75,4 @@ def _submission(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> 
     )
 
 
-CANVAS = Platform("canvas", lambda path: _match(path) is not None, _submissions)
+CANVAS = Platform("canvas", lambda path: NAME.fullmatch(path) is not None, _submissions)

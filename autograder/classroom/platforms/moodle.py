@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections import defaultdict
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedSubmission, Platform
+from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedSubmission, Platform, grouped
 from autograder.classroom.roster import PARTICIPANT
 from autograder.classroom.table_file import TableError, TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, number_in
@@ -75,12 +74,7 @@ NAME = re.compile(
 
 
 def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedSubmission]:
-    submissions: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
-    for file in download.files:
-        if (parts := NAME.fullmatch(file.path)) is None:
-            download.notes.append(f"{file.path} was left out: its name does not have Moodle's format")
-        else:
-            submissions[parts["number"] or parts["name"]].append((parts, file))
+    submissions = grouped(download, NAME, "Moodle's", lambda parts: parts["number"] or parts["name"])
     return [_submission(key, files) for key, files in submissions.items()]
 
 
