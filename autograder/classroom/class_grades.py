@@ -13,15 +13,10 @@ from autograder.grade.batch.gradebook import Score, cell_rows, read_scores
 
 @dataclass(frozen=True)
 class ClassGrades:
-    """The grades of one assignment.
+    """The grades of one assignment."""
 
-    Attributes:
-        max_points: the points of the assignment.
-        scores: student → score; students without a submission are missing.
-    """
-
-    max_points: float
-    scores: dict[str, Score]
+    max_points: float  # the points of the assignment
+    scores: dict[str, Score]  # student → score; students without a submission are missing
 
 
 def read_class_grades(classroom: Classroom) -> ClassGrades:

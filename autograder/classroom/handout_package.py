@@ -45,19 +45,12 @@ LINK = re.compile(
 
 @dataclass(frozen=True)
 class Terms:
-    """The parts of an assignment's instructions that depend on the teacher's choice.
+    """The parts of an assignment's instructions that depend on the teacher's choice."""
 
-    Attributes:
-        assignment: the name of the assignment's folder.
-        platform: "canvas", "moodle" or "folder".
-        for_credit: whether the notebooks count for a grade.
-        any_prediction: whether a prediction earns its points by any outcome.
-    """
-
-    assignment: str
-    platform: str
-    for_credit: bool = False
-    any_prediction: bool = False
+    assignment: str  # the name of the assignment's folder
+    platform: str  # "canvas", "moodle" or "folder"
+    for_credit: bool = False  # whether the notebooks count for a grade
+    any_prediction: bool = False  # whether a prediction earns its points by any outcome
 
     def name(self, student: str) -> str:
         """Return the name of a student's zip or folder; "" stands for all students."""

@@ -30,24 +30,15 @@ FILE = "terms.json"
 
 
 class HarnessTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """The terms of grading.
+    """The terms of grading."""
 
-    Attributes:
-        assignment: the name of its folder among the sources.
-        isolation: the weakest level at which submissions are graded.
-        hidden_tests: the information about a failed hidden test that a student gets: "none", "name" or "message".
-        visibility: when a student sees the result of a test with a hidden part, in Gradescope's terms, such as
-            "after_due_date".
-        limits: the resource limits of one submission.
-        plans: the grading plan of each notebook, from validation.
-    """
-
-    assignment: str
-    isolation: str
-    hidden_tests: str
+    assignment: str  # the name of its folder among the sources
+    isolation: str  # the weakest level at which submissions are graded
+    hidden_tests: str  # the information about a failed hidden test that a student gets: "none", "name" or "message"
+    # when a student sees the result of a test with a hidden part, in Gradescope's terms, such as "after_due_date"
     visibility: str
-    limits: Limits
-    plans: dict[str, GradingPlan]
+    limits: Limits  # the resource limits of one submission
+    plans: dict[str, GradingPlan]  # the grading plan of each notebook, from validation
 
 
 def read_terms(folder: Path) -> HarnessTerms:

@@ -37,23 +37,14 @@ class WrittenQuestion(msgspec.Struct, frozen=True):
 
 
 class WrittenAnswer(msgspec.Struct, frozen=True):
-    """The answer of one student.
+    """The answer of one student."""
 
-    Attributes:
-        code: a pseudonym for the student and the question.
-        student: nbgrader's id.
-        question: the question.
-        text: the answer as it was graded.
-        points: the points from manual grading; None if not graded yet.
-        comment: the grader's comment.
-    """
-
-    code: str
-    student: str
+    code: str  # a pseudonym for the student and the question
+    student: str  # nbgrader's id
     question: WrittenQuestion
-    text: str
-    points: float | None
-    comment: str
+    text: str  # the answer as it was graded
+    points: float | None  # the points from manual grading; None if not graded yet
+    comment: str  # the grader's comment
 
 
 def questions(classroom: Classroom) -> list[WrittenQuestion]:
@@ -203,21 +194,13 @@ class SecondReading:
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of `read`.
+    """The result of `read`."""
 
-    Attributes:
-        table: the table to continue with.
-        answers: the number of answers.
-        waiting: the number of answers without points.
-        taken: the number of marks that were new in the table and are now in the gradebook.
-        second: the agreement with a second grader; None without a second grader.
-    """
-
-    table: Path
-    answers: int
-    waiting: int
-    taken: int
-    second: SecondReading | None
+    table: Path  # the table to continue with
+    answers: int  # the number of answers
+    waiting: int  # the number of answers without points
+    taken: int  # the number of marks that were new in the table and are now in the gradebook
+    second: SecondReading | None  # the agreement with a second grader; None without a second grader
 
 
 def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:

@@ -109,19 +109,12 @@ Scale = float | Literal["platform"] | None
 
 @dataclass(frozen=True)
 class ReturnedGrades:
-    """The result of `return`.
+    """The result of `return`."""
 
-    Attributes:
-        files: the paths of the written files.
-        graded: the number of students who got a grade in the worksheet.
-        with_feedback: the number of students with pages in the zip.
-        remarks: notes for the teacher, one line each.
-    """
-
-    files: list[Path]
-    graded: int
-    with_feedback: int
-    remarks: list[str]
+    files: list[Path]  # the paths of the written files
+    graded: int  # the number of students who got a grade in the worksheet
+    with_feedback: int  # the number of students with pages in the zip
+    remarks: list[str]  # notes for the teacher, one line each
 
 
 class _Return:

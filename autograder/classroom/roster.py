@@ -40,20 +40,13 @@ MOODLES_FEWEST, MOODLES_USUAL = 5, 7  # columns of a worksheet; some sites remov
 
 @dataclass(frozen=True)
 class Person:
-    """One student.
+    """One student."""
 
-    Attributes:
-        student: nbgrader's id.
-        name: the name on the platform.
-        known: the student's identifiers in the file, by kind: "login", "number", "email", "canvas", "participant",
-            "handed in".
-        group: the name of the group that submits together; "" without a group.
-    """
-
-    student: str
-    name: str
+    student: str  # nbgrader's id
+    name: str  # the name on the platform
+    # the student's identifiers in the file, by kind: "login", "number", "email", "canvas", "participant", "handed in"
     known: dict[str, str]
-    group: str = ""
+    group: str = ""  # the name of the group that submits together; "" without a group
 
 
 class Roster:

@@ -35,22 +35,14 @@ LEAST_LINES = 3
 
 @dataclass(frozen=True)
 class SimilarPair:
-    """Two students whose answers share rare code.
+    """Two students whose answers share rare code."""
 
-    Attributes:
-        students: the ids of both.
-        bits: how unlikely the shared code is: the sum over its fingerprints of log2(students in the class / students
-            with it).
-        share: the shared part of the rare code in the smaller answer, from 0 to 1.
-        lines: for each student, the numbers of the shared lines, from 0.
-        holders: the number of students who have the most common shared part.
-    """
-
-    students: tuple[str, str]
+    students: tuple[str, str]  # the ids of both
+    # how unlikely the shared code is: the sum over its fingerprints of log2(students in the class / students with it)
     bits: float
-    share: float
-    lines: tuple[frozenset[int], frozenset[int]]
-    holders: int
+    share: float  # the shared part of the rare code in the smaller answer, from 0 to 1
+    lines: tuple[frozenset[int], frozenset[int]]  # for each student, the numbers of the shared lines, from 0
+    holders: int  # the number of students who have the most common shared part
 
 
 def similar_pairs(answers: Mapping[str, Sequence[str]], handed_out: Sequence[str] = ()) -> list[SimilarPair]:
@@ -134,22 +126,14 @@ TEMPLATES = Path(__file__).parent / "template"
 
 @dataclass(frozen=True)
 class SimilarReport:
-    """The result of the comparison.
+    """The result of the comparison."""
 
-    Attributes:
-        assignment: nbgrader's name of the assignment.
-        students: the number of compared students.
-        pairs: the pairs of similar submissions, the least likely first.
-        answers: the code of each student in a pair.
-        names: student → name, for students whose names `collect` has recorded.
-        variants: student who submitted the variant of somebody else → the students who were given it.
-    """
-
-    assignment: str
-    students: int
-    pairs: list[SimilarPair]
-    answers: dict[str, str]
-    names: dict[str, str]
+    assignment: str  # nbgrader's name of the assignment
+    students: int  # the number of compared students
+    pairs: list[SimilarPair]  # the pairs of similar submissions, the least likely first
+    answers: dict[str, str]  # the code of each student in a pair
+    names: dict[str, str]  # student → name, for students whose names `collect` has recorded
+    # student who submitted the variant of somebody else → the students who were given it
     variants: dict[str, list[str]] = field(default_factory=dict)
 
 

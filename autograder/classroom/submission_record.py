@@ -19,32 +19,19 @@ Record = TypeVar("Record", bound=dict[Any, Any])
 
 
 class CollectedSubmission(msgspec.Struct, frozen=True, kw_only=True):
-    """A student's submission in nbgrader's folder.
+    """A student's submission in nbgrader's folder."""
 
-    Attributes:
-        platform: the platform that it came from.
-        key: the platform's name for the person in file names of this assignment.
-        name: the person's name on the platform; "" if it does not show one.
-        known: other identifiers of the person, by kind, as in a roster.
-        handed_in: the time of submission, in ISO format and UTC; "" if it is unknown.
-        sequence: the platform's number, which grows with each later submission; 0 if it has no numbers.
-        late: whether the platform marks the submission as late.
-        digest: a hash of the files as they were collected.
-        upload_name: the beginning of a file name that the platform maps back to the person; "" if it does not map
-            names.
-        notebooks: the notebook's name → how its file was recognized; "" if by its exact name.
-    """
-
-    platform: str
-    key: str
-    name: str = ""
-    known: dict[str, str] = {}
-    handed_in: str = ""
-    sequence: int = 0
-    late: bool = False
-    digest: str = ""
+    platform: str  # the platform that it came from
+    key: str  # the platform's name for the person in file names of this assignment
+    name: str = ""  # the person's name on the platform; "" if it does not show one
+    known: dict[str, str] = {}  # other identifiers of the person, by kind, as in a roster
+    handed_in: str = ""  # the time of submission, in ISO format and UTC; "" if it is unknown
+    sequence: int = 0  # the platform's number, which grows with each later submission; 0 if it has no numbers
+    late: bool = False  # whether the platform marks the submission as late
+    digest: str = ""  # a hash of the files as they were collected
+    # the beginning of a file name that the platform maps back to the person; "" if it does not map names
     upload_name: str = ""
-    notebooks: dict[str, str] = {}
+    notebooks: dict[str, str] = {}  # the notebook's name → how its file was recognized; "" if by its exact name
 
 
 def record_folder(course: Path, assignment: str) -> Path:

@@ -23,21 +23,13 @@ class TableError(InputError):
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the text.
+    """One cell of the text."""
 
-    Attributes:
-        start: the position of its first character.
-        end: the position after its last character, quotes included.
-        text: the contents without quotes.
-        is_closed: whether a quoted text in it ends.
-        missing: the number of delimiters to write before it, because a row may omit empty cells at its end.
-    """
-
-    start: int
-    end: int
-    text: str
-    is_closed: bool
-    missing: int = 0
+    start: int  # the position of its first character
+    end: int  # the position after its last character, quotes included
+    text: str  # the contents without quotes
+    is_closed: bool  # whether a quoted text in it ends
+    missing: int = 0  # the number of delimiters to write before it, because a row may omit empty cells at its end
 
 
 class TableFile:

@@ -49,21 +49,13 @@ LONGEST_LIST = 8
 
 @dataclass(frozen=True)
 class GradeColumn:
-    """The column of an assignment's grades in a worksheet.
+    """The column of an assignment's grades in a worksheet."""
 
-    Attributes:
-        number: the index of the column.
-        title: the title on the platform.
-        max_points: the platform's maximum, as the worksheet writes it; "" if it does not contain one.
-        keep: cell texts that only the platform or a teacher sets, such as "EX".
-        excused: the text for an excused student; None leaves the cell unchanged.
-    """
-
-    number: int
-    title: str
-    max_points: str = ""
-    keep: frozenset[str] = frozenset()
-    excused: str | None = None
+    number: int  # the index of the column
+    title: str  # the title on the platform
+    max_points: str = ""  # the platform's maximum, as the worksheet writes it; "" if it does not contain one
+    keep: frozenset[str] = frozenset()  # cell texts that only the platform or a teacher sets, such as "EX"
+    excused: str | None = None  # the text for an excused student; None leaves the cell unchanged
 
     def written(self, points: float) -> str:
         """Return the points in the worksheet's format: two decimals, with a comma if the worksheet uses commas."""
@@ -73,18 +65,13 @@ class GradeColumn:
 
 @dataclass(frozen=True)
 class WorksheetForm:
-    """The reader for one platform's worksheet.
+    """The reader for one platform's worksheet."""
 
-    Attributes:
-        name: the platform's name in the option `--to`.
-        grade_column: finds the column of an assignment, or of the name that a teacher gave.
-        feedback_name: takes the student's id, the identifiers and the name in the worksheet's row, and the upload name
-            from `collect`; returns the beginning of a feedback file's path in the zip, "" if the platform could not map
-            it back.
-    """
-
-    name: str
+    name: str  # the platform's name in the option `--to`
+    # finds the column of an assignment, or of the name that a teacher gave
     grade_column: Callable[[TableFile, str, str | None], GradeColumn]
+    # takes the student's id, the identifiers and the name in the worksheet's row, and the upload name from `collect`;
+    # returns the beginning of a feedback file's path in the zip, "" if the platform could not map it back
     feedback_name: Callable[[str, dict[str, str], str, str], str]
 
 

@@ -45,44 +45,27 @@ START = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
 @dataclass(frozen=True)
 class CollectedLine:
-    """One student's line of the report.
+    """One student's line of the report."""
 
-    Attributes:
-        student: nbgrader's id.
-        name: the name on the platform.
-        placing: the action for the latest submission.
-        remarks: how the submission was matched (if not by an id), late marks, and files that were left out.
-    """
-
-    student: str
-    name: str
-    placing: Placing
+    student: str  # nbgrader's id
+    name: str  # the name on the platform
+    placing: Placing  # the action for the latest submission
+    # how the submission was matched (if not by an id), late marks, and files that were left out
     remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Collection:
-    """The result of `collect`.
+    """The result of `collect`."""
 
-    Attributes:
-        platform: the platform whose format the download has.
-        lines: one line for each student with a submission, sorted by id.
-        missing: the people of the roster without a submission, in this download and before.
-        earlier: the people of the roster who are not in this download, but in an earlier one.
-        questions: the open questions.
-        table: the table with the questions; None if everything is decided.
-        notes: the files of the download that were left out, one line each.
-        zone: the time zone of times without one; "" if the course does not set it.
-    """
-
-    platform: str
-    lines: list[CollectedLine]
-    missing: list[Person]
-    earlier: list[Person]
+    platform: str  # the platform whose format the download has
+    lines: list[CollectedLine]  # one line for each student with a submission, sorted by id
+    missing: list[Person]  # the people of the roster without a submission, in this download and before
+    earlier: list[Person]  # the people of the roster who are not in this download, but in an earlier one
     questions: list[MatchQuestion]
-    table: Path | None
-    notes: list[str]
-    zone: str
+    table: Path | None  # the table with the questions; None if everything is decided
+    notes: list[str]  # the files of the download that were left out, one line each
+    zone: str  # the time zone of times without one; "" if the course does not set it
 
 
 def collect(

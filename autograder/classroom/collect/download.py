@@ -22,43 +22,30 @@ from autograder.grade.submission.submitted_files import UnreadableSubmission, pl
 
 @dataclass(frozen=True)
 class DownloadedSubmission:
-    """One submission of one person, or of several who submitted together.
+    """One submission of one person, or of several who submitted together."""
 
-    Attributes:
-        key: the platform's name for the person in file names; the same in the next download of this assignment.
-        name: the person's or group's name as far as the file names contain it; "" if they are anonymous.
-        identities: for each person, the known identifiers, such as {"canvas": "4711"} or {"email": "a@b.org"}; the
-            kinds are those of `Roster.find`, the most reliable first.
-        files: the files by the path that the student used.
-        handed_in: the time of submission, with a time zone; None if the download does not contain it.
-        sequence: the platform's number of the submission, which grows with each later one; 0 if it has no numbers.
-        late: whether the platform marks the submission as late.
-        upload_name: the beginning of a file name that the platform maps back to this person; "" if it does not map
-            names.
-    """
-
-    key: str
-    name: str
+    key: str  # the platform's name for the person in file names; the same in the next download of this assignment
+    name: str  # the person's or group's name as far as the file names contain it; "" if they are anonymous
+    # for each person, the known identifiers, such as {"canvas": "4711"} or {"email": "a@b.org"}; the kinds are those of
+    # `Roster.find`, the most reliable first
     identities: tuple[dict[str, str], ...]
-    files: dict[str, DownloadedFile]
+    files: dict[str, DownloadedFile]  # the files by the path that the student used
+    # the time of submission, with a time zone; None if the download does not contain it
     handed_in: datetime.datetime | None = None
+    # the platform's number of the submission, which grows with each later one; 0 if it has no numbers
     sequence: int = 0
-    late: bool = False
+    late: bool = False  # whether the platform marks the submission as late
+    # the beginning of a file name that the platform maps back to this person; "" if it does not map names
     upload_name: str = ""
 
 
 @dataclass(frozen=True)
 class Platform:
-    """The format of one platform's download.
+    """The format of one platform's download."""
 
-    Attributes:
-        name: the platform's name in the option `--from`.
-        recognises: returns whether a path has the platform's format.
-        submissions: takes a download, the time zone of times without one, and the assignment; returns its submissions.
-    """
-
-    name: str
-    recognises: Callable[[str], bool]
+    name: str  # the platform's name in the option `--from`
+    recognises: Callable[[str], bool]  # returns whether a path has the platform's format
+    # takes a download, the time zone of times without one, and the assignment; returns its submissions
     submissions: Callable[[Download, datetime.tzinfo, str], list[DownloadedSubmission]]
 
 
@@ -75,15 +62,10 @@ class DownloadError(InputError):
 
 @dataclass(frozen=True)
 class DownloadedFile:
-    """One file of a download.
+    """One file of a download."""
 
-    Attributes:
-        path: the path inside the download, with `/` between folders; never absolute, never with `..`.
-        read: takes a maximum number of bytes and returns the contents; raises DownloadError if the file is larger or
-            damaged.
-    """
-
-    path: str
+    path: str  # the path inside the download, with `/` between folders; never absolute, never with `..`
+    # takes a maximum number of bytes and returns the contents; raises DownloadError if the file is larger or damaged
     read: Callable[[int], bytes]
 
 

@@ -24,26 +24,16 @@ IGNORE = "-"  # the answer for "ignore this submission", or "not a notebook"
 
 @dataclass(frozen=True)
 class MatchQuestion:
-    """One row: a submission, why it could not be matched, and the columns that a teacher fills in.
+    """One row: a submission, why it could not be matched, and the columns that a teacher fills in."""
 
-    Attributes:
-        hand_in: the platform's name for the person.
-        file: the path in the download; "" for the whole submission.
-        person: the name, as far as it is known.
-        why: the reason.
-        student: to fill in: nbgrader's id, or "-" to ignore the submission.
-        notebook: to fill in: the notebook's name, or "-" if the file is not one.
-        handed_in: to fill in: the time of submission, in the course's time zone.
-        submission: the platform's number of the submission whose time is asked for; "" for every submission of the person.
-    """
-
-    hand_in: str
-    file: str
-    person: str
+    hand_in: str  # the platform's name for the person
+    file: str  # the path in the download; "" for the whole submission
+    person: str  # the name, as far as it is known
     why: str
-    student: str = ""
-    notebook: str = ""
-    handed_in: str = ""
+    student: str = ""  # to fill in: nbgrader's id, or "-" to ignore the submission
+    notebook: str = ""  # to fill in: the notebook's name, or "-" if the file is not one
+    handed_in: str = ""  # to fill in: the time of submission, in the course's time zone
+    # the platform's number of the submission whose time is asked for; "" for every submission of the person
     submission: str = ""
 
 

@@ -43,19 +43,12 @@ class FoundNotebook:
 
 @dataclass(frozen=True)
 class FoundNotebooks:
-    """The notebooks among some files.
+    """The notebooks among some files."""
 
-    Attributes:
-        found: the recognized files, by the notebook's name.
-        unknown: paths of notebooks that do not belong to the assignment, with the reason.
-        spare: paths of further copies; `found` contains the latest.
-        missing: names of notebooks without a file.
-    """
-
-    found: dict[str, FoundNotebook]
-    unknown: dict[str, str]
-    spare: list[str]
-    missing: list[str]
+    found: dict[str, FoundNotebook]  # the recognized files, by the notebook's name
+    unknown: dict[str, str]  # paths of notebooks that do not belong to the assignment, with the reason
+    spare: list[str]  # paths of further copies; `found` contains the latest
+    missing: list[str]  # names of notebooks without a file
 
 
 def shapes_in(folder: Path) -> list[NotebookShape]:
@@ -201,21 +194,13 @@ OTHER_ARCHIVES = (".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 
 @dataclass(frozen=True)
 class ReadableSubmission:
-    """A submission whose files are listed but not read yet.
-
-    Attributes:
-        downloaded: the submission as downloaded.
-        files: the files by the student's path, including those inside zips.
-        notebooks: the files that are notebooks of the assignment.
-        names: for each file to keep, its name in the student's folder.
-        notes: the files that were left out, one line each.
-    """
+    """A submission whose files are listed but not read yet."""
 
     downloaded: DownloadedSubmission
-    files: dict[str, DownloadedFile]
-    notebooks: FoundNotebooks
-    names: dict[str, str]
-    notes: list[str]
+    files: dict[str, DownloadedFile]  # the files by the student's path, including those inside zips
+    notebooks: FoundNotebooks  # the files that are notebooks of the assignment
+    names: dict[str, str]  # for each file to keep, its name in the student's folder
+    notes: list[str]  # the files that were left out, one line each
 
     def read(self) -> dict[str, bytes]:
         """Return the contents by name; leave out unreadable files and those over the limits of a submission, with a note."""

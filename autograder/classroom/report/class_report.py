@@ -34,16 +34,11 @@ from autograder.grade.policy import CoursePolicy
 
 
 class ItemStatistics(msgspec.Struct, frozen=True):
-    """The statistics of one cell.
+    """The statistics of one cell."""
 
-    Attributes:
-        difficulty: mean share of the points, from 0 to 1; 1 is easy. None if the cell gives 0 points or has not been
-            graded.
-        discrimination: from -1 to 1; None if all students have the same points, in the cell or in the rest.
-    """
-
+    # mean share of the points, from 0 to 1; 1 is easy. None if the cell gives 0 points or has not been graded.
     difficulty: float | None
-    discrimination: float | None
+    discrimination: float | None  # from -1 to 1; None if all students have the same points, in the cell or in the rest
 
 
 def item_statistics(points: Sequence[Sequence[float | None]], most: Sequence[float]) -> list[ItemStatistics]:
@@ -88,28 +83,17 @@ PICTURE = re.compile(r'<img alt="([^"]*)" src="(data:image/svg\+xml[^"]*)"')
 
 
 class ExerciseReport(msgspec.Struct, frozen=True):
-    """One graded cell.
+    """One graded cell."""
 
-    Attributes:
-        id: nbgrader's id.
-        max_points: the points of the cell.
-        statistics: difficulty and discrimination.
-        correct: the number of students with all points; 0 for a question without points.
-        not_attempted: the number of students who left the cell unchanged.
-        hidden_decided: the number of students who lost points to a hidden part of the test.
-        waiting: the number of answers that wait for manual grading.
-        wrong: the groups of wrong answers, the largest first.
-        picture: the address of an SVG with the first group's example, and its text; ("", "") without a picture.
-    """
-
-    id: str
-    max_points: float
-    statistics: ItemStatistics
-    correct: int
-    not_attempted: int
-    hidden_decided: int
-    waiting: int
-    wrong: list[WrongAnswers]
+    id: str  # nbgrader's id
+    max_points: float  # the points of the cell
+    statistics: ItemStatistics  # difficulty and discrimination
+    correct: int  # the number of students with all points; 0 for a question without points
+    not_attempted: int  # the number of students who left the cell unchanged
+    hidden_decided: int  # the number of students who lost points to a hidden part of the test
+    waiting: int  # the number of answers that wait for manual grading
+    wrong: list[WrongAnswers]  # the groups of wrong answers, the largest first
+    # the address of an SVG with the first group's example, and its text; ("", "") without a picture
     picture: tuple[str, str] = ("", "")
 
 
@@ -131,39 +115,22 @@ class FarBehind(msgspec.Struct, frozen=True):
 
 
 class ClassReport(msgspec.Struct, frozen=True):
-    """The report on one assignment.
+    """The report on one assignment."""
 
-    Attributes:
-        assignment: nbgrader's name of the assignment.
-        max_points: the points of the assignment.
-        scores: the scores of all students who are not excused, sorted so that they are anonymous.
-        mean: the mean of the scores.
-        median: the median of the scores.
-        alpha: Cronbach's alpha, None if it cannot be computed.
-        exercises: the graded cells, in the order of the source.
-        beliefs: the misconceptions that the source explains, the most frequent first.
-        named: the wrong answers that the source names, over all exercises, the most frequent first.
-        questions: ids of the exercises to discuss in class.
-        ask: the question for the class in the source; may be "".
-        behind: the students who are far behind, by name.
-        excused: the number of excused students.
-        other_variants: the number of students who submitted the variant of somebody else; their answers are not among the
-            wrong answers.
-    """
-
-    assignment: str
-    max_points: float
-    scores: list[float]
+    assignment: str  # nbgrader's name of the assignment
+    max_points: float  # the points of the assignment
+    scores: list[float]  # the scores of all students who are not excused, sorted so that they are anonymous
     mean: float
     median: float
-    alpha: float | None
-    exercises: list[ExerciseReport]
-    beliefs: list[BeliefReport]
-    named: list[BeliefReport]
-    questions: list[str]
-    ask: str
-    behind: list[FarBehind]
-    excused: int
+    alpha: float | None  # Cronbach's alpha, None if it cannot be computed
+    exercises: list[ExerciseReport]  # the graded cells, in the order of the source
+    beliefs: list[BeliefReport]  # the misconceptions that the source explains, the most frequent first
+    named: list[BeliefReport]  # the wrong answers that the source names, over all exercises, the most frequent first
+    questions: list[str]  # ids of the exercises to discuss in class
+    ask: str  # the question for the class in the source; may be ""
+    behind: list[FarBehind]  # the students who are far behind, by name
+    excused: int  # the number of excused students
+    # the number of students who submitted the variant of somebody else; their answers are not among the wrong answers
     other_variants: int = 0
 
 

@@ -27,21 +27,13 @@ class StudentChange(msgspec.Struct, frozen=True):
 
 
 class AssignmentChange(msgspec.Struct, frozen=True):
-    """The change since the previous assignment.
-
-    Attributes:
-        before: the previous assignment.
-        mean_before: its mean share of the points.
-        mean_now: the mean share of the points in this assignment.
-        fell: the students who lost a quarter of the points or more, the largest loss first.
-        missing: the students who submitted the previous assignment but not this one.
-    """
+    """The change since the previous assignment."""
 
     before: str
-    mean_before: float
-    mean_now: float
-    fell: list[StudentChange]
-    missing: list[str]
+    mean_before: float  # its mean share of the points
+    mean_now: float  # the mean share of the points in this assignment
+    fell: list[StudentChange]  # the students who lost a quarter of the points or more, the largest loss first
+    missing: list[str]  # the students who submitted the previous assignment but not this one
 
 
 class CourseLine(msgspec.Struct, frozen=True):

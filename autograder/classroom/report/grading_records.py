@@ -25,39 +25,24 @@ class RecordedRow(msgspec.Struct, frozen=True):
 
 
 class TestedCell(msgspec.Struct, frozen=True):
-    """A graded cell of the source, and the ids of the answers that it tests.
+    """A graded cell of the source, and the ids of the answers that it tests."""
 
-    Attributes:
-        notebook: the notebook's name.
-        id: nbgrader's id of the cell.
-        max_points: the points of the cell.
-        answers: the ids of the solution cells between the previous graded cell and this one.
-    """
-
-    notebook: str
-    id: str
-    max_points: float
-    answers: tuple[str, ...]
+    notebook: str  # the notebook's name
+    id: str  # nbgrader's id of the cell
+    max_points: float  # the points of the cell
+    answers: tuple[str, ...]  # the ids of the solution cells between the previous graded cell and this one
 
 
 class ClassRecords(msgspec.Struct, frozen=True):
-    """The records of one assignment.
+    """The records of one assignment."""
 
-    Attributes:
-        assignment: nbgrader's name of the assignment.
-        max_points: the points of the assignment.
-        cells: the graded cells, in the source's order.
-        rows: the stored grades by student, in the order of their ids.
-        scores: the score of each student, including manual grades and late penalties.
-        points: by student, and by a cell's notebook and id, the points in the gradebook; None for a cell that waits for
-            manual grading.
-    """
-
-    assignment: str
-    max_points: float
-    cells: list[TestedCell]
-    rows: dict[str, RecordedRow]
-    scores: dict[str, Score]
+    assignment: str  # nbgrader's name of the assignment
+    max_points: float  # the points of the assignment
+    cells: list[TestedCell]  # the graded cells, in the source's order
+    rows: dict[str, RecordedRow]  # the stored grades by student, in the order of their ids
+    scores: dict[str, Score]  # the score of each student, including manual grades and late penalties
+    # by student, and by a cell's notebook and id, the points in the gradebook; None for a cell that waits for manual
+    # grading
     points: dict[str, dict[tuple[str, str], float | None]] = {}
 
     def grade(self, student: str, cell: TestedCell) -> CellGrade | None:

@@ -43,23 +43,14 @@ LONGEST_CODE = 40  # lines of an example
 
 @dataclass(frozen=True)
 class HistogramBar:
-    """A bar of the histogram of scores.
+    """A bar of the histogram of scores."""
 
-    Attributes:
-        left: left edge, in the picture's units.
-        width: width in the picture's units; all bars together are 110 units wide.
-        height: height in the picture's units, at most 30.
-        low: the lowest score of the bar.
-        high: the score at its upper end.
-        students: the number of students with a score in between.
-    """
-
-    left: float
-    width: float
-    height: float
-    low: float
-    high: float
-    students: int
+    left: float  # left edge, in the picture's units
+    width: float  # width in the picture's units; all bars together are 110 units wide
+    height: float  # height in the picture's units, at most 30
+    low: float  # the lowest score of the bar
+    high: float  # the score at its upper end
+    students: int  # the number of students with a score in between
 
 
 def report_html(report: ClassReport, change: AssignmentChange | None = None, course: Sequence[CourseLine] = ()) -> str:
@@ -146,17 +137,11 @@ FRAME = '<iframe sandbox srcdoc="{page}" title="{title}" style="width: 100%; hei
 
 @dataclass(frozen=True, repr=False)
 class ReportOnClass:
-    """A report that a notebook shows as its page, and a terminal as a few lines.
-
-    Attributes:
-        report: the report on an assignment.
-        change: the change since the previous one; None for the first one.
-        course: a line for each student over all assignments; empty in a report on one assignment.
-    """
+    """A report that a notebook shows as its page, and a terminal as a few lines."""
 
     report: ClassReport
-    change: AssignmentChange | None
-    course: list[CourseLine]
+    change: AssignmentChange | None  # the change since the previous one; None for the first one
+    course: list[CourseLine]  # a line for each student over all assignments; empty in a report on one assignment
 
     def as_html(self) -> str:
         """Return the page, which does not use the network."""

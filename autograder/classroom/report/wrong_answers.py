@@ -98,23 +98,15 @@ class GivenAnswer(msgspec.Struct, frozen=True):
 
 
 class WrongAnswers(msgspec.Struct, frozen=True):
-    """A group of answers to one exercise with the same effect.
+    """A group of answers to one exercise with the same effect."""
 
-    Attributes:
-        name: the name in the source; "" if the source does not name it.
-        message: the verdict in the test's message.
-        students: the students who gave such an answer.
-        example: the answer of one of them, without comments.
-        hidden: whether a hidden part of the test decided.
-        shown_by: the student whose test has a picture of the example; "" if the picture may show a comment, which may
-            contain a name.
-    """
-
-    name: str
-    message: str
-    students: tuple[str, ...]
-    example: str
-    hidden: bool
+    name: str  # the name in the source; "" if the source does not name it
+    message: str  # the verdict in the test's message
+    students: tuple[str, ...]  # the students who gave such an answer
+    example: str  # the answer of one of them, without comments
+    hidden: bool  # whether a hidden part of the test decided
+    # the student whose test has a picture of the example; "" if the picture may show a comment, which may contain a
+    # name
     shown_by: str = ""
 
 

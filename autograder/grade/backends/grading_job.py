@@ -92,19 +92,12 @@ def machine_kind() -> str:
 
 
 class CourseBundle(msgspec.Struct, frozen=True):
-    """A course, as it is sent to another process or machine.
+    """A course, as it is sent to another process or machine."""
 
-    Attributes:
-        sources: the teacher's notebooks.
-        level: name of the isolation level.
-        limits: resources that one submission may use.
-        seed: seed from which inputs are drawn.
-    """
-
-    sources: tuple[SourceBundle, ...]
+    sources: tuple[SourceBundle, ...]  # the teacher's notebooks
     level: str
-    limits: Limits
-    seed: int
+    limits: Limits  # resources that one submission may use
+    seed: int  # seed from which inputs are drawn
 
     @classmethod
     def of(cls, terms: GradingTerms) -> CourseBundle:
@@ -130,42 +123,27 @@ MOST_NOTES = 10_000
 
 
 class Job(msgspec.Struct, frozen=True):
-    """The notebook of one student, to be graded.
-
-    Attributes:
-        data: content of the notebook file.
-        files: the other submitted files.
-        plan: the way its tests are judged.
-        variant: seed of the notebook variant that the student received; None for the common notebook.
-        pictures: whether wrong answers are recorded for the feedback.
-    """
+    """The notebook of one student, to be graded."""
 
     student: str
     notebook: str
-    data: bytes
-    files: dict[str, bytes]
-    plan: GradingPlan = GradingPlan()
-    variant: int | None = None
-    pictures: bool = False
+    data: bytes  # content of the notebook file
+    files: dict[str, bytes]  # the other submitted files
+    plan: GradingPlan = GradingPlan()  # the way its tests are judged
+    variant: int | None = None  # seed of the notebook variant that the student received; None for the common notebook
+    pictures: bool = False  # whether wrong answers are recorded for the feedback
 
 
 class JobResult(msgspec.Struct, frozen=True):
-    """The grade of a job's notebook.
-
-    Attributes:
-        grade: the grade; None if the grader itself failed.
-        failure: the reason of the failure; "" if the grader did not fail.
-        isolation_failure: the reason why submissions cannot be isolated as the terms require; None if they can.
-        worker: name of the machine, or of the worker of a cluster, that graded the notebook.
-        machine: processors and memory of that machine.
-    """
+    """The grade of a job's notebook."""
 
     student: str
     notebook: str
-    grade: NotebookGrade | None
-    failure: str = ""
-    worker: str = ""
-    machine: str = ""
+    grade: NotebookGrade | None  # the grade; None if the grader itself failed
+    failure: str = ""  # the reason of the failure; "" if the grader did not fail
+    worker: str = ""  # name of the machine, or of the worker of a cluster, that graded the notebook
+    machine: str = ""  # processors and memory of that machine
+    # the reason why submissions cannot be isolated as the terms require; None if they can
     isolation_failure: str | None = None
 
 
@@ -227,19 +205,12 @@ def _check_texts(texts: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class GradingTerms:
-    """The settings that are the same for every job.
+    """The settings that are the same for every job."""
 
-    Attributes:
-        sources: the teacher's notebooks, by name.
-        level: isolation of the submissions.
-        limits: resources that one submission may use.
-        seed: seed from which inputs are drawn.
-    """
-
-    sources: dict[str, AssignmentSource]
-    level: IsolationLevel
-    limits: Limits
-    seed: int
+    sources: dict[str, AssignmentSource]  # the teacher's notebooks, by name
+    level: IsolationLevel  # isolation of the submissions
+    limits: Limits  # resources that one submission may use
+    seed: int  # seed from which inputs are drawn
 
     @property
     def modules(self) -> tuple[str, ...]:

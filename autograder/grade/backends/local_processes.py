@@ -42,19 +42,13 @@ TRIES = 2
 
 @dataclass
 class _Lane:
-    """One lane, and the job on which it works.
+    """One lane, and the job on which it works."""
 
-    Attributes:
-        connection: socket to the lane, for jobs and results.
-        groups: control groups of the lane's servers.
-        next_job: the job after that, which the lane may have received already.
-    """
-
-    connection: socket.socket
-    groups: list[ControlGroup]
+    connection: socket.socket  # socket to the lane, for jobs and results
+    groups: list[ControlGroup]  # control groups of the lane's servers
     process: psutil.Process | None = None
     job: Job | None = None
-    next_job: Job | None = None
+    next_job: Job | None = None  # the job after that, which the lane may have received already
     tries: int = 0
     timeout_reason: str | None = None
     deadline: float = 0.0

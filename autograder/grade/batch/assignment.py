@@ -73,7 +73,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a grading run."""
 
     jobs: int = 0  # number of submissions graded at once; 0 takes one per core
-    isolation: str = STRONGEST  # name of the isolation level
+    isolation: str = STRONGEST
     resume: bool = False  # continue the interrupted run
     force: bool = False  # also grade submissions that are unchanged since they were graded
     accept_source: bool = False  # update the gradebook if the source has gained or lost cells

@@ -44,21 +44,13 @@ PLANNER = "autograder.grade.backends.lane"
 
 @dataclass(frozen=True)
 class _Isolation:
-    """The isolation that is set in each worker.
-
-    Attributes:
-        level: the isolation level of the host.
-        has_namespaces: whether each worker gets its own namespaces.
-        system_calls: the filter, as instructions for the kernel.
-        keyctl: the number of the system call for keyrings.
-        clone: the number of the system call that forks into new namespaces.
-    """
+    """The isolation that is set in each worker."""
 
     level: IsolationLevel
-    has_namespaces: bool
-    system_calls: bytes
-    keyctl: int
-    clone: int
+    has_namespaces: bool  # whether each worker gets its own namespaces
+    system_calls: bytes  # the filter, as instructions for the kernel
+    keyctl: int  # the number of the system call for keyrings
+    clone: int  # the number of the system call that forks into new namespaces
 
     def fork(self) -> int:
         """Fork like `os.fork`, into new namespaces if workers have them."""

@@ -63,20 +63,15 @@ class IsolationError(SetupError):
 
 
 class IsolationLevel(ABC):
-    """The way in which a server, and the submissions that it runs, are separated from the rest of the machine.
+    """The way in which a server, and the submissions that it runs, are separated from the rest of the machine."""
 
-    Attributes:
-        name: the name in `--isolation`, in the gradebook and in reports.
-        defends: a sentence for teachers on what a submission cannot do, and what it can.
-        separates_submissions: whether each submission gets its own namespaces inside the server's. If the kernel does
-            not allow that, each gets its own server.
-        has_own_user: whether submissions run under a dedicated user id instead of in namespaces. The kernel then counts
-            the processes of that user, and the filter for system calls denies the network.
-    """
-
-    name: ClassVar[str]
-    defends: ClassVar[str]
+    name: ClassVar[str]  # the name in `--isolation`, in the gradebook and in reports
+    defends: ClassVar[str]  # a sentence for teachers on what a submission cannot do, and what it can
+    # whether each submission gets its own namespaces inside the server's. If the kernel does not allow that, each gets
+    # its own server.
     separates_submissions: ClassVar[bool]
+    # whether submissions run under a dedicated user id instead of in namespaces. The kernel then counts the processes
+    # of that user, and the filter for system calls denies the network.
     has_own_user: ClassVar[bool] = False
 
     @functools.cached_property

@@ -40,19 +40,12 @@ class CellTimeoutError(BaseException):
 
 @dataclass(frozen=True)
 class CellRun:
-    """The result of one cell.
+    """The result of one cell."""
 
-    Attributes:
-        outputs: the outputs in nbformat's form.
-        error: the exception that ended it.
-        value: the value of its last expression.
-        execution_count: the count, as in a kernel.
-    """
-
-    outputs: list[dict[str, Any]]
+    outputs: list[dict[str, Any]]  # the outputs in nbformat's form
     error: BaseException | None
-    value: Any
-    execution_count: int
+    value: Any  # the value of its last expression
+    execution_count: int  # the count, as in a kernel
 
 
 class Transformers(TransformerManager):

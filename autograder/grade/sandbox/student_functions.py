@@ -41,37 +41,22 @@ class StudentError(Exception):
 
 
 class RaisedError(msgspec.Struct, frozen=True):
-    """An exception.
+    """An exception."""
 
-    Attributes:
-        classes: names ("module:name") of its class and the bases, as in `__mro__`.
-        message: the value of `str`.
-        arguments: its `args`, encoded by `plain_values.encode`; None if they are not plain.
-        line: the line of the function that was running, from 1; 0 if the function did not begin.
-    """
-
-    classes: list[str]
-    message: str
-    arguments: bytes | None = None
-    line: int = 0
+    classes: list[str]  # names ("module:name") of its class and the bases, as in `__mro__`
+    message: str  # the value of `str`
+    arguments: bytes | None = None  # its `args`, encoded by `plain_values.encode`; None if they are not plain
+    line: int = 0  # the line of the function that was running, from 1; 0 if the function did not begin
 
 
 class FunctionReply(msgspec.Struct, frozen=True):
-    """The result of a call.
+    """The result of a call."""
 
-    Attributes:
-        value: the returned value; None if the call raised, or returned a value that is not plain.
-        refusal: the reason why the value is not plain.
-        error: the exception that the call raised.
-        printed: the text that the call wrote to stdout.
-        changed: the arguments that the call changed in place, by position or name; None for one that is no longer
-            plain.
-    """
-
-    value: bytes | None = None
-    refusal: str | None = None
-    error: RaisedError | None = None
-    printed: str = ""
+    value: bytes | None = None  # the returned value; None if the call raised, or returned a value that is not plain
+    refusal: str | None = None  # the reason why the value is not plain
+    error: RaisedError | None = None  # the exception that the call raised
+    printed: str = ""  # the text that the call wrote to stdout
+    # the arguments that the call changed in place, by position or name; None for one that is no longer plain
     changed: list[tuple[int | str, bytes | None]] = []
 
 

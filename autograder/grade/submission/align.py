@@ -23,17 +23,11 @@ LONGEST_ANSWER = 100_000
 
 @dataclass(frozen=True)
 class AlignedCell:
-    """One cell to run.
+    """One cell to run."""
 
-    Attributes:
-        cell: the cell of the graded notebook.
-        source: the source's cell with the same id; None for a cell that the student added.
-        put_back: whether it was missing from the submission.
-    """
-
-    cell: NotebookNode
-    source: SourceCell | None
-    put_back: bool = False
+    cell: NotebookNode  # the cell of the graded notebook
+    source: SourceCell | None  # the source's cell with the same id; None for a cell that the student added
+    put_back: bool = False  # whether it was missing from the submission
 
 
 def cells_with_sources(aligned: Iterable[AlignedCell]) -> Iterator[tuple[NotebookNode, SourceCell | None]]:

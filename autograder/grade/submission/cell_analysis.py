@@ -24,31 +24,20 @@ NAMESPACES = {"globals", "locals", "vars", "dir"}
 
 @dataclass(frozen=True)
 class CellNames:
-    """The names of one cell.
+    """The names of one cell."""
 
-    Attributes:
-        reads: read at the top level, before the cell itself binds them.
-        late: read in its functions, when they are called.
-        binds: bound at the top level, or by `global`.
-        imports: name bound to a module, or to a part of one → the module's own name.
-        parts: name bound by `from ... import ...` → the module and the part.
-        functions: bound by `def`.
-        classes: bound by `class`.
-        inner: bound anywhere in the cell, including comprehensions, exception handlers and functions.
-        changes: names whose object a statement at the top level may change, by a separate call of one of its methods,
-            or by setting an item or attribute.
-        quoted: texts that are identifiers, if the cell accesses a namespace by `globals()` or similar functions.
-    """
-
-    reads: frozenset[str]
-    late: frozenset[str]
-    binds: frozenset[str]
-    imports: dict[str, str]
-    parts: dict[str, tuple[str, str]]
-    functions: frozenset[str]
-    classes: frozenset[str]
-    inner: frozenset[str]
+    reads: frozenset[str]  # read at the top level, before the cell itself binds them
+    late: frozenset[str]  # read in its functions, when they are called
+    binds: frozenset[str]  # bound at the top level, or by `global`
+    imports: dict[str, str]  # name bound to a module, or to a part of one → the module's own name
+    parts: dict[str, tuple[str, str]]  # name bound by `from ... import ...` → the module and the part
+    functions: frozenset[str]  # bound by `def`
+    classes: frozenset[str]  # bound by `class`
+    inner: frozenset[str]  # bound anywhere in the cell, including comprehensions, exception handlers and functions
+    # names whose object a statement at the top level may change, by a separate call of one of its methods, or by
+    # setting an item or attribute
     changes: frozenset[str]
+    # texts that are identifiers, if the cell accesses a namespace by `globals()` or similar functions
     quoted: frozenset[str]
 
     @property

@@ -31,21 +31,15 @@ SECONDS = 600.0  # for one cell, whose finite differences are computed once for 
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A planned declarative cell.
+    """A planned declarative cell."""
 
-    Attributes:
-        plans: the plans of its checks, in order.
-        requests: for each plan, the requests by which a lane asks the student's process for the answers to compare.
-        lines: the line of the cell at which each check is called.
-        makes_extra_call: whether a comparison may need a call that is not in `requests`, before the next cell runs.
-        failure: the reason why the cell cannot judge any submission; None if it can.
-    """
-
-    plans: tuple[Plan, ...] = ()
+    plans: tuple[Plan, ...] = ()  # the plans of its checks, in order
+    # for each plan, the requests by which a lane asks the student's process for the answers to compare
     requests: tuple[tuple[messages.Request, ...], ...] = ()
-    lines: tuple[int, ...] = ()
+    lines: tuple[int, ...] = ()  # the line of the cell at which each check is called
+    # whether a comparison may need a call that is not in `requests`, before the next cell runs
     makes_extra_call: bool = False
-    failure: str | None = None
+    failure: str | None = None  # the reason why the cell cannot judge any submission; None if it can
 
 
 SourcePlans = dict[str, PlannedCell]

@@ -49,29 +49,17 @@ PART = 2  # at least half of a cell's seconds, and of a submission's time and me
 
 @dataclass(frozen=True)
 class SubmissionInputs:
-    """The data that all runs of one submission share.
-
-    Attributes:
-        source: the teacher's notebook.
-        cells: the cells of the submission.
-        files: the files next to it.
-        own_modules: the sources of the submission's own Python files, which its cells may import or run.
-        seed: the seed from which the tests' inputs are drawn.
-        plan: the grading plan of its tests.
-        language: the language of the notebook.
-        pictures: whether wrong answers are recorded.
-        limits: the resources that the submission may use.
-    """
+    """The data that all runs of one submission share."""
 
     source: AssignmentSource
     cells: list[NotebookNode]
-    files: dict[str, bytes]
-    own_modules: tuple[str, ...]
-    seed: int
-    plan: GradingPlan
+    files: dict[str, bytes]  # the files next to it
+    own_modules: tuple[str, ...]  # the sources of the submission's own Python files, which its cells may import or run
+    seed: int  # the seed from which the tests' inputs are drawn
+    plan: GradingPlan  # the grading plan of its tests
     language: str
-    pictures: bool
-    limits: Limits
+    pictures: bool  # whether wrong answers are recorded
+    limits: Limits  # the resources that the submission may use
 
 
 @dataclass

@@ -21,23 +21,14 @@ SHARED_MAPPING = "/dev/zero (deleted)"  # the kernel's name for shared memory wi
 
 @dataclass(frozen=True)
 class ProcessUsage:
-    """The resource usage of one process.
+    """The resource usage of one process."""
 
-    Attributes:
-        parent: the id of its parent.
-        threads: the number of its threads.
-        resident_bytes: its memory, including memory shared with the process from which it was forked.
-        own_seconds: its processor time, without its children.
-        ended_seconds: the processor time of its children that have ended and for which it has waited.
-        run_delay: seconds in which its first thread was ready to run, but no processor was free.
-    """
-
-    parent: int
-    threads: int
-    resident_bytes: int
-    own_seconds: float
-    ended_seconds: float
-    run_delay: float
+    parent: int  # the id of its parent
+    threads: int  # the number of its threads
+    resident_bytes: int  # its memory, including memory shared with the process from which it was forked
+    own_seconds: float  # its processor time, without its children
+    ended_seconds: float  # the processor time of its children that have ended and for which it has waited
+    run_delay: float  # seconds in which its first thread was ready to run, but no processor was free
 
 
 def child_processes(process: psutil.Process) -> list[psutil.Process]:

@@ -18,42 +18,29 @@ class Limits:
     """The limits of one submission, which are the same for all submissions of a batch.
 
     This is a dataclass, which msgspec can encode as well, because `--help` must work without any package.
-
-    Attributes:
-        cell_seconds: time limit of one cell, or of one call that a check makes; nbgrader's default (`Execute.timeout`,
-            0.9.6).
-        submission_seconds: time limit of all cells and calls of one submission together, and limit of the processor
-            time of all its processes together. Both clocks stop while other processes keep the submission waiting for a
-            processor, until `MAX_WAIT_FACTOR` times the limit has passed, or a minute if that is longer.
-        memory_bytes: memory of all its processes together, in addition to the memory that the worker uses before it
-            begins.
-        processes: number of processes and threads that may exist at once.
-        output_bytes: size of the text and pictures in the outputs of one submission; the rest is cut off, without a
-            penalty.
-        file_bytes: size of the largest file that it may write.
-        disk_bytes: size of its private /tmp and home folder together, which are kept in memory.
-        notebook_bytes: size of the submitted notebook without its outputs.
-        attachment_bytes: size of all other submitted files.
-        attachment_count: number of submitted files and folders other than the notebooks.
-        reply_bytes: size of one answer of the worker.
-        picture_seconds: time for recording the wrong answers of one submission for the pictures in its feedback; 0
-            disables them.
-        reply_items: number of values in one answer: numbers, strings, keys, lists and maps; an array of NumPy or
-            PyTorch counts as one value.
     """
 
+    # time limit of one cell, or of one call that a check makes; nbgrader's default (`Execute.timeout`, 0.9.6)
     cell_seconds: float = 30.0
+    # time limit of all cells and calls of one submission together, and limit of the processor time of all its processes
+    # together. Both clocks stop while other processes keep the submission waiting for a processor, until
+    # `MAX_WAIT_FACTOR` times the limit has passed, or a minute if that is longer.
     submission_seconds: float = 120.0
+    # memory of all its processes together, in addition to the memory that the worker uses before it begins
     memory_bytes: int = 1024 * MEBIBYTE
-    processes: int = 64
+    processes: int = 64  # number of processes and threads that may exist at once
+    # size of the text and pictures in the outputs of one submission; the rest is cut off, without a penalty
     output_bytes: int = 4 * MEBIBYTE
-    file_bytes: int = 64 * MEBIBYTE
-    disk_bytes: int = 128 * MEBIBYTE
-    notebook_bytes: int = 20 * MEBIBYTE
-    attachment_bytes: int = 50 * MEBIBYTE
-    attachment_count: int = 2000
-    reply_bytes: int = 64 * MEBIBYTE
+    file_bytes: int = 64 * MEBIBYTE  # size of the largest file that it may write
+    disk_bytes: int = 128 * MEBIBYTE  # size of its private /tmp and home folder together, which are kept in memory
+    notebook_bytes: int = 20 * MEBIBYTE  # size of the submitted notebook without its outputs
+    attachment_bytes: int = 50 * MEBIBYTE  # size of all other submitted files
+    attachment_count: int = 2000  # number of submitted files and folders other than the notebooks
+    reply_bytes: int = 64 * MEBIBYTE  # size of one answer of the worker
+    # number of values in one answer: numbers, strings, keys, lists and maps; an array of NumPy or PyTorch counts as one
+    # value
     reply_items: int = 2_000_000
+    # time for recording the wrong answers of one submission for the pictures in its feedback; 0 disables them
     picture_seconds: float = 6.0
 
 

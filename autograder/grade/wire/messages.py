@@ -54,15 +54,10 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The answer of a server to every order.
+    """The answer of a server to every order."""
 
-    Attributes:
-        has_namespaces: whether each worker gets its own namespaces.
-        problem: the reason why the worker could not be started; None if it was started.
-    """
-
-    has_namespaces: bool
-    problem: str | None = None
+    has_namespaces: bool  # whether each worker gets its own namespaces
+    problem: str | None = None  # the reason why the worker could not be started; None if it was started
 
 
 LONGEST_REASON = 4000  # characters
@@ -78,23 +73,15 @@ def shortened(reason: str) -> str:
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """The first request: write these files, given by relative path, and set the limits.
+    """The first request: write these files, given by relative path, and set the limits."""
 
-    Attributes:
-        files: the submitted files apart from the notebook.
-        cell_seconds: time limit of one cell, and of one call.
-        output_bytes: limit of the outputs of all cells together.
-        recordings: the recordings of the demonstrations of the source, as returned by `KeptRecordings.encoded`.
-        language: language of a judge's messages.
-        seed: seed of a judge's random generators; None does not seed them.
-    """
-
-    files: dict[str, bytes]
-    cell_seconds: float
-    output_bytes: int
+    files: dict[str, bytes]  # the submitted files apart from the notebook
+    cell_seconds: float  # time limit of one cell, and of one call
+    output_bytes: int  # limit of the outputs of all cells together
+    # the recordings of the demonstrations of the source, as returned by `KeptRecordings.encoded`
     recordings: bytes = b""
-    language: str = "en"
-    seed: int | None = None
+    language: str = "en"  # language of a judge's messages
+    seed: int | None = None  # seed of a judge's random generators; None does not seed them
 
 
 class RunCell(msgspec.Struct, frozen=True, tag="run"):
@@ -104,17 +91,11 @@ class RunCell(msgspec.Struct, frozen=True, tag="run"):
 
 
 class MakeCall(msgspec.Struct, frozen=True, tag="call"):
-    """Make a call for a check. The answer is Returned, or Skipped if an earlier call of the group had a problem.
+    """Make a call for a check. The answer is Returned, or Skipped if an earlier call of the group had a problem."""
 
-    Attributes:
-        name: name of the function or class.
-        call: a Call in msgpack; None runs and records the function without arguments.
-        group: number of a group of calls; their function is looked up once and kept for recordings.
-    """
-
-    name: str
-    call: bytes | None
-    group: int
+    name: str  # name of the function or class
+    call: bytes | None  # a Call in msgpack; None runs and records the function without arguments
+    group: int  # number of a group of calls; their function is looked up once and kept for recordings
 
 
 class DescribeName(msgspec.Struct, frozen=True, tag="describe"):
@@ -124,14 +105,10 @@ class DescribeName(msgspec.Struct, frozen=True, tag="describe"):
 
 
 class CallStudent(msgspec.Struct, frozen=True, tag="invoke"):
-    """Call a function with plain values, as a test does. The answer is Returned.
-
-    Attributes:
-        arguments: a tuple and a dictionary, encoded together by `plain_values.encode`.
-    """
+    """Call a function with plain values, as a test does. The answer is Returned."""
 
     name: str
-    arguments: bytes
+    arguments: bytes  # a tuple and a dictionary, encoded together by `plain_values.encode`
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -155,27 +132,16 @@ class ListRecordings(msgspec.Struct, frozen=True, tag="recordings"):
 
 
 class RunTest(msgspec.Struct, frozen=True, tag="test"):
-    """Run a plain-data test in a judge. The answer is TestRan, after any number of Asked.
+    """Run a plain-data test in a judge. The answer is TestRan, after any number of Asked."""
 
-    Attributes:
-        text: code of the test.
-        names: the student's objects that the test uses, by name.
-        modules: the modules that the test uses under a name of the student, by that name.
-        seed: seed from which the inputs of the test are drawn.
-        seconds: time limit of the whole test.
-        hidden_lines: pairs of the first and the last line of each hidden part.
-        picture_seconds: time for recording wrong answers for its checks.
-        execution_count: execution count of its cell in the notebook.
-    """
-
-    text: str
-    names: dict[str, NameDescription]
-    modules: dict[str, str]
-    seed: int
-    seconds: float
-    hidden_lines: list[tuple[int, int]]
-    picture_seconds: float
-    execution_count: int
+    text: str  # code of the test
+    names: dict[str, NameDescription]  # the student's objects that the test uses, by name
+    modules: dict[str, str]  # the modules that the test uses under a name of the student, by that name
+    seed: int  # seed from which the inputs of the test are drawn
+    seconds: float  # time limit of the whole test
+    hidden_lines: list[tuple[int, int]]  # pairs of the first and the last line of each hidden part
+    picture_seconds: float  # time for recording wrong answers for its checks
+    execution_count: int  # execution count of its cell in the notebook
 
 
 class Replied(msgspec.Struct, frozen=True, tag="replied"):
@@ -195,19 +161,13 @@ class CellRan(msgspec.Struct, frozen=True, tag="ran"):
 
 
 class NameDescription(msgspec.Struct, frozen=True, tag="described"):
-    """The object to which a name refers.
-
-    Attributes:
-        value: value of a data object, as returned by `plain_values.encode`.
-        unsendable: the reason why the object has no plain value; None if it has one.
-        text: definition of a function in the notebook, which the lane adds; None if no cell defines it.
-    """
+    """The object to which a name refers."""
 
     kind: Literal["absent", "function", "class", "module", "data"]
     type_name: Reason = ""
-    value: bytes = b""
-    unsendable: Reason | None = None
-    text: str | None = None
+    value: bytes = b""  # value of a data object, as returned by `plain_values.encode`
+    unsendable: Reason | None = None  # the reason why the object has no plain value; None if it has one
+    text: str | None = None  # definition of a function in the notebook, which the lane adds; None if no cell defines it
 
 
 class Returned(msgspec.Struct, frozen=True, tag="returned"):
@@ -229,27 +189,16 @@ class Asked(msgspec.Struct, frozen=True, tag="ask"):
 
 
 class TestRan(msgspec.Struct, frozen=True, tag="tested"):
-    """The result of a plain-data test.
+    """The result of a plain-data test."""
 
-    Attributes:
-        outputs: as in CellRan.
-        status: the way the test ended.
-        points: points from the last line of the test; None for full points.
-        reason: reason why points are missing, for the student.
-        messages: the message of the reason, if it is one.
-        is_hidden: whether the reason comes from a hidden part.
-        line: line of the test at which an error ended it.
-        wrote_arguments: whether a function of the student wrote into an argument of the test.
-    """
-
-    outputs: bytes
-    status: Literal["passed", "incorrect", "not attempted", "timed out", "not judged"]
-    points: float | None = None
-    reason: Reason = ""
-    messages: tuple[StoredMessage, ...] = ()
-    is_hidden: bool = False
-    line: int | None = None
-    wrote_arguments: bool = False
+    outputs: bytes  # as in CellRan
+    status: Literal["passed", "incorrect", "not attempted", "timed out", "not judged"]  # the way the test ended
+    points: float | None = None  # points from the last line of the test; None for full points
+    reason: Reason = ""  # reason why points are missing, for the student
+    messages: tuple[StoredMessage, ...] = ()  # the message of the reason, if it is one
+    is_hidden: bool = False  # whether the reason comes from a hidden part
+    line: int | None = None  # line of the test at which an error ended it
+    wrote_arguments: bool = False  # whether a function of the student wrote into an argument of the test
 
 
 class Skipped(msgspec.Struct, frozen=True, tag="skipped"):

@@ -63,19 +63,12 @@ class NotPlain(TypeError):
 
 @dataclass(frozen=True)
 class Codec:
-    """The encoding of the values of one type.
+    """The encoding of the values of one type."""
 
-    Attributes:
-        tag: name of the type; it begins with the name of the library, except for Python's own types.
-        split: returns the parts of a value, which are plain values themselves.
-        build: returns the value with these parts.
-        is_slow: whether building takes so long that forged bytes could keep a process busy with it.
-    """
-
-    tag: str
-    split: Callable[[Any], list[Any]]
-    build: Callable[..., Any]
-    is_slow: bool = False
+    tag: str  # name of the type; it begins with the name of the library, except for Python's own types
+    split: Callable[[Any], list[Any]]  # returns the parts of a value, which are plain values themselves
+    build: Callable[..., Any]  # returns the value with these parts
+    is_slow: bool = False  # whether building takes so long that forged bytes could keep a process busy with it
 
 
 def encode(value: Any) -> bytes:

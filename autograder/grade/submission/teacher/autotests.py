@@ -31,13 +31,9 @@ _SILENT.setLevel(logging.CRITICAL + 1)
 
 
 class IsolatedAutotests(AutotestsBy):
-    """Runs the code of AUTOTEST lines in a worker.
+    """Runs the code of AUTOTEST lines in a worker."""
 
-    Attributes:
-        worker: the worker, which also runs the source's cells.
-    """
-
-    worker: WorkerClient
+    worker: WorkerClient  # the worker, which also runs the source's cells
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
         """Run a cell, and return it with tests."""

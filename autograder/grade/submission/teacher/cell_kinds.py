@@ -84,25 +84,16 @@ RANDOM = re.compile(
 
 @dataclass(frozen=True)
 class CellKind:
-    """The way in which one test is judged.
+    """The way in which one test is judged."""
 
-    Attributes:
-        kind: the kind, from the text.
-        reason: the reason for judging it in process, as a clause; may be "".
-        outside_kind: the kind if the teacher requires judging it outside the submission's process.
-        names: the names that the test needs from the submission.
-        setup: indices of the teacher's cells that have to run before it, in order.
-        modules: names that an answer binds to an installed module, with the module.
-        uses_tests: ids of earlier tests that bind a name which it uses.
-    """
-
-    kind: Kind
-    reason: str = ""
+    kind: Kind  # the kind, from the text
+    reason: str = ""  # the reason for judging it in process, as a clause; may be ""
+    # the kind if the teacher requires judging it outside the submission's process
     outside_kind: Literal["declarative", "plain data"] = "plain data"
-    names: frozenset[str] = frozenset()
-    setup: tuple[int, ...] = ()
-    modules: tuple[tuple[str, str], ...] = ()
-    uses_tests: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()  # the names that the test needs from the submission
+    setup: tuple[int, ...] = ()  # indices of the teacher's cells that have to run before it, in order
+    modules: tuple[tuple[str, str], ...] = ()  # names that an answer binds to an installed module, with the module
+    uses_tests: frozenset[str] = frozenset()  # ids of earlier tests that bind a name which it uses
 
 
 def cell_kinds(cells: Sequence[SourceCell], student_files: Iterable[str] = ()) -> dict[str, CellKind]:

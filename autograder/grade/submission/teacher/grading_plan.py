@@ -14,16 +14,11 @@ if TYPE_CHECKING:
 
 
 class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The way in which the tests of one source are judged.
+    """The way in which the tests of one source are judged."""
 
-    Attributes:
-        kinds: the kind of each test, by its id; a missing test is judged in process.
-        nobody: id of a test → the reason why a person has to grade it.
-        any_prediction: whether a prediction earns its points by any outcome or value, because completion counts.
-    """
-
-    kinds: dict[str, Kind] = {}
-    nobody: dict[str, str] = {}
+    kinds: dict[str, Kind] = {}  # the kind of each test, by its id; a missing test is judged in process
+    nobody: dict[str, str] = {}  # id of a test → the reason why a person has to grade it
+    # whether a prediction earns its points by any outcome or value, because completion counts
     any_prediction: bool = False
 
     def in_process(self, source: AssignmentSource) -> frozenset[str]:

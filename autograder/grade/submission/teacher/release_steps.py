@@ -35,18 +35,12 @@ Cells = Mapping[int, NotebookNode]
 
 @dataclass(frozen=True)
 class CourseRules:
-    """A course's settings for its sources.
+    """A course's settings for its sources."""
 
-    Attributes:
-        settings: nbgrader's configuration.
-        root: the course's folder, to which the paths of header and footer are relative.
-        source: the folder of the assignment's source; its name is the assignment's.
-        instantiate: converts AUTOTEST lines to tests; None leaves them unchanged.
-    """
-
-    settings: Config
-    root: Path = Path()
-    source: Path = Path()
+    settings: Config  # nbgrader's configuration
+    root: Path = Path()  # the course's folder, to which the paths of header and footer are relative
+    source: Path = Path()  # the folder of the assignment's source; its name is the assignment's
+    # converts AUTOTEST lines to tests; None leaves them unchanged
     instantiate: Callable[[NotebookNode], NotebookNode] | None = None
 
 

@@ -24,47 +24,29 @@ class SourceError(InputError):
 
 
 class BundledCell(msgspec.Struct, frozen=True, kw_only=True):
-    """A cell of the source as plain data.
+    """A cell of the source as plain data."""
 
-    Attributes:
-        cell_type: nbformat's type.
-        metadata: the metadata.
-        attachments: the attachments, if any.
-        full: the text as the teacher wrote it, with the model solution.
-        text: the text in nbgrader's gradebook: without the solution, with hidden tests.
-        visible: the released text; "" for a cell that is not released.
-    """
-
-    cell_type: str
+    cell_type: str  # nbformat's type
     metadata: dict[str, Any]
-    attachments: dict[str, Any] | None = None
-    full: str
-    text: str
-    visible: str
+    attachments: dict[str, Any] | None = None  # the attachments, if any
+    full: str  # the text as the teacher wrote it, with the model solution
+    text: str  # the text in nbgrader's gradebook: without the solution, with hidden tests
+    visible: str  # the released text; "" for a cell that is not released
 
 
 class SourceBundle(msgspec.Struct, frozen=True, kw_only=True):
-    """A source as plain data, which can be sent to another process.
+    """A source as plain data, which can be sent to another process."""
 
-    Attributes:
-        name: nbgrader's notebook id, which is the file's name without its suffix.
-        metadata: the notebook's metadata.
-        cells: all cells that are graded or released, and the author's, which are not.
-        files: data files and helper modules next to the notebook, by relative path; they replace a student's.
-        student_files: the teacher's versions of files that a student's replace.
-        changes: the declared differences between two students' notebooks.
-        hidden_mark: the course's `ClearHiddenTests.begin_test_delimeter`, which precedes the name of a hidden test.
-        is_variant: whether the notebook was given only to one student or group.
-    """
-
-    name: str
-    metadata: dict[str, Any]
-    cells: tuple[BundledCell, ...]
+    name: str  # nbgrader's notebook id, which is the file's name without its suffix
+    metadata: dict[str, Any]  # the notebook's metadata
+    cells: tuple[BundledCell, ...]  # all cells that are graded or released, and the author's, which are not
+    # data files and helper modules next to the notebook, by relative path; they replace a student's
     files: dict[str, bytes]
-    student_files: dict[str, bytes]
-    changes: DeclaredChanges = NOTHING
+    student_files: dict[str, bytes]  # the teacher's versions of files that a student's replace
+    changes: DeclaredChanges = NOTHING  # the declared differences between two students' notebooks
+    # the course's `ClearHiddenTests.begin_test_delimeter`, which precedes the name of a hidden test
     hidden_mark: str = ""
-    is_variant: bool = False
+    is_variant: bool = False  # whether the notebook was given only to one student or group
 
 
 class HiddenPart(msgspec.Struct, frozen=True, array_like=True):
@@ -76,32 +58,21 @@ class HiddenPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell of the source.
+    """One cell of the source."""
 
-    Attributes:
-        id: nbgrader's grade_id, "" for a cell that nbgrader does not know.
-        kind: "test" is graded by running it, "manual" and "task" manually; "answer" is the student's, "teacher" is
-            other code, and "text" other text.
-        text: the text with hidden tests; for an answer, the released text.
-        visible: the released text.
-        points: the maximum; 0 for a cell that is not graded.
-        cell: the cell as nbgrader would release it, but with hidden tests; its metadata determine the points.
-        full: the text as the teacher wrote it, with the model solution.
-        hidden: the parts of the text that were not released.
-        process: the process that the cell's own metadata request; "" without a request.
-        counts: whether the cell's own metadata make it count although the model answer fails it.
-    """
-
-    id: str
+    id: str  # nbgrader's grade_id, "" for a cell that nbgrader does not know
+    # "test" is graded by running it, "manual" and "task" manually; "answer" is the student's, "teacher" is other code,
+    # and "text" other text
     kind: Kind
-    text: str
-    visible: str
-    points: float
+    text: str  # the text with hidden tests; for an answer, the released text
+    visible: str  # the released text
+    points: float  # the maximum; 0 for a cell that is not graded
+    # the cell as nbgrader would release it, but with hidden tests; its metadata determine the points
     cell: NotebookNode
-    full: str
-    hidden: tuple[HiddenPart, ...] = ()
-    process: Process = ""
-    counts: bool = False
+    full: str  # the text as the teacher wrote it, with the model solution
+    hidden: tuple[HiddenPart, ...] = ()  # the parts of the text that were not released
+    process: Process = ""  # the process that the cell's own metadata request; "" without a request
+    counts: bool = False  # whether the cell's own metadata make it count although the model answer fails it
 
     @property
     def is_answer(self) -> bool:
