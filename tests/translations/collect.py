@@ -25,7 +25,7 @@ from autograder.course.practice.question_cards import practice_items
 from autograder.locale.notebook_translation import WORD, markdown_texts, texts
 from autograder.requirements import PACKAGE
 from autograder.tape.atlas.atlas_text import load_atlas
-from autograder.tape.diagnose.harm_registry import HARM_KINDS
+from autograder.tape.diagnose.harms import HARM_KINDS
 from autograder.view.assets import front_end_texts
 
 MESSAGES, SENTENCES, README = "messages", "sentences", "README"

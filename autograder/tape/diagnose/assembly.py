@@ -13,7 +13,7 @@ from msgspec import structs
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import NAMES, how_it_cuts
-from autograder.tape.diagnose.harm_registry import RECOMPUTED_BLOCK
+from autograder.tape.diagnose.harms import RECOMPUTED_BLOCK
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.observe.backward_watcher import backward_steps

@@ -10,7 +10,7 @@ import torch
 
 from autograder.locale.messages import LIST, Message, join_messages
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.harm_registry import find_harms
+from autograder.tape.diagnose.harms import find_harms
 from autograder.tape.oracle.all_runs import TOLERANCE
 from autograder.tape.oracle.gradient_comparison import Gradients, aligned
 from autograder.tape.recording.verdict_types import Place, Problem, line_of

@@ -11,8 +11,7 @@ from msgspec import structs
 
 from autograder.tape.diagnose.assembly import freeze
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.harm_registry import find_harms
-from autograder.tape.diagnose.kinds_of_write import UNRECORDED_WRITE
+from autograder.tape.diagnose.harms import UNRECORDED_WRITE, find_harms
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.all_runs import TOLERANCE
 from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of

@@ -13,8 +13,7 @@ from autograder.tape.diagnose.backward_errors import FREED_GRAPH, LEFT_ON, NOT_R
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence, compiled_notes
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_cut import GRAPH_CUT, LOST_LEAF, MISSING
-from autograder.tape.diagnose.harm_registry import find_harms
-from autograder.tape.diagnose.kinds_of_write import unrecorded_write_notes
+from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
 from autograder.tape.diagnose.optimizer_faults import OPTIMIZER_FAULTS, UNUSED_TARGET
 from autograder.tape.diagnose.shown_gradients import checks_of, notes_on_formulas, rename_targets, shown_gradients
 from autograder.tape.internals.support import shortcomings

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from autograder.errors import message_of
-from autograder.tape.diagnose.harm_kind import HarmKind
-from autograder.tape.diagnose.kinds_of_write import COUNTED_WRITE, FOUND_BY_VERSION
+from autograder.tape.diagnose.harms import COUNTED_WRITE, FOUND_BY_VERSION, HarmKind
 from autograder.tape.internals.entry_points import EXPOSING
 from autograder.tape.internals.mode_stack import sequence_number
 from autograder.tape.internals.tensor_fields import VERSIONS, is_freed, version_of

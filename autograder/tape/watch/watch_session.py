@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 import torch
 
 from autograder.errors import InputError, message_of
-from autograder.tape.diagnose.kinds_of_write import UNCOUNTED_WRITE
+from autograder.tape.diagnose.harms import UNCOUNTED_WRITE
 from autograder.tape.internals.entry_points import (
     around_optimizer_steps,
     around_zero_grad,

@@ -1,11 +1,11 @@
-"""From evidence to a verdict: each part looks at the same runs, and each kind of harm is found in its own example."""
+"""From evidence to a verdict: each part looks at the same runs, and kinds of harm are asked row by row."""
 
 import pytest
 import torch
 
 from autograder.tape import record
 from autograder.tape.diagnose import assembly
-from autograder.tape.diagnose.harm_registry import HARM_KINDS
+from autograder.tape.diagnose.harms import HARM_KINDS, HarmKind
 from autograder.tape.diagnose.shown_gradients import shown_gradients
 from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.recording.verdict_types import Harm, Place
@@ -161,65 +161,13 @@ def test_a_gradient_of_rounding_errors_is_no_measure(monkeypatch):
     assert pytest.approx(float((got - right).norm() / right.norm()), rel=1e-4) == shown["w"].off
 
 
-KINDS = [kind for row in HARM_KINDS for kind in row]
-EACH = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-
-
-def plain(source: str) -> dict[str, list[float]] | None:
-    """Return the gradients that plain PyTorch leaves (or `run` returns); None if it raises."""
-    names: dict = {}
-    try:
-        exec(compile(source, "example", "exec"), names)
-        returned = names["run"]() if "run" in names else {leaf: names[leaf].grad for leaf in "wv" if leaf in names}
-    except RuntimeError:
-        return None
-    return {name: gradient.tolist() for name, gradient in returned.items()}
-
-
-def without(source: str, lines: list[int]) -> str:
-    """Return the source with the lines replaced by the value of the expression, or removed."""
-    kept = source.splitlines()
-    for line in lines:
-        indent = kept[line - 1][: len(kept[line - 1]) - len(kept[line - 1].lstrip())]
-        kept[line - 1] = indent + ("return 2 * x * grad" if "return" in kept[line - 1] else "pass")
-    return "\n".join(kept)
-
-
-@EACH
-def test_the_example_is_broken_by_the_marked_line_alone(kind):
-    """Plain PyTorch raises, or gives another gradient than the same program without the marked line."""
-    source, repaired = kind.example.source, without(kind.example.source, kind.example.lines("writes"))
-
-    right, got = plain(repaired), plain(source)
-
-    assert right is not None
-    assert (got is None) == (kind.example.outcome == "raises-backward")
-    assert got != right
-
-
-@EACH
-def test_the_kind_finds_what_its_example_shows(kind):
-    """The outcome, the kind with its sentence, the line that writes and the line that needed the old values."""
-    example = kind.example
-    verdict = record(example.source, function="run" if "def run" in example.source else None).verdict
-
-    assert example.outcome == verdict.outcome
-    harm = verdict.harms[0]
-    assert (kind.name, kind.sentence) == (harm.kind, harm.explanation)
-    assert example.lines("writes") == [place.line for place in harm.mutated_at]
-    assert example.lines("saves") in ([], [harm.saved_at.line])
-
-
-@EACH
-def test_a_row_below_is_asked_only_where_those_above_are_silent(kind, monkeypatch):
+def test_a_row_below_is_asked_only_where_those_above_are_silent(monkeypatch):
     """A kind that always finds something, in a new row at the top, prevents all others."""
     place = Place("<program>", 1, "import torch")
-    loud = type(kind)("loud", "Always.", (kind.example.outcome,), lambda _: [_harm(place)], kind.example)
-    monkeypatch.setattr("autograder.tape.diagnose.harm_registry.HARM_KINDS", ((loud,), *HARM_KINDS))
+    loud = HarmKind("loud", "Always.", lambda _: [_harm(place)], ("raises-backward",))
+    monkeypatch.setattr("autograder.tape.diagnose.harms.HARM_KINDS", ((loud,), *HARM_KINDS))
 
-    verdict = record(kind.example.source, function="run" if "def run" in kind.example.source else None).verdict
-
-    assert ["loud"] == [harm.kind for harm in verdict.harms]
+    assert ["loud"] == [harm.kind for harm in record(WRITTEN.format("h += 1")).verdict.harms]
 
 
 def _harm(place: Place) -> Harm:
