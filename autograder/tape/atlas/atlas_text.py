@@ -18,21 +18,13 @@ TABLES = Path(__file__).parent / "tables"
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """A tensor that an operation saves.
+    """A tensor that an operation saves."""
 
-    Attributes:
-        what: name of the argument or output.
-        gradients: names of the arguments whose gradients need the tensor.
-        when: condition on the call, such as "where exponent is a tensor"; "" for all calls.
-        guarded: whether `backward()` raises an error after an in-place modification of the tensor.
-        read: whether a gradient changes if the values are modified without a change of the version counter.
-    """
-
-    what: str
-    gradients: tuple[str, ...] = msgspec.field(name="for")
-    when: str
-    guarded: bool
-    read: bool
+    what: str  # name of the argument or output
+    gradients: tuple[str, ...] = msgspec.field(name="for")  # names of the arguments whose gradients need the tensor
+    when: str  # condition on the call, such as "where exponent is a tensor"; "" for all calls
+    guarded: bool  # whether `backward()` raises an error after an in-place modification of the tensor
+    read: bool  # whether a gradient changes if the values are modified without a change of the version counter
 
 
 class InPlaceForm(msgspec.Struct, frozen=True):
@@ -43,32 +35,19 @@ class InPlaceForm(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """The tensors that an operation saves.
+    """The tensors that an operation saves."""
 
-    Attributes:
-        name: name below `torch`, such as "exp" or "nn.functional.relu".
-        form: variant of the call, if PyTorch tests several, such as "reduction_with_dim"; else "".
-        aliases: other names of the operation.
-        nodes: names of the node classes in its graph.
-        calls: number of observed calls.
-        arguments: names of its tensor arguments.
-        outputs: names of its outputs.
-        gradients: names of the arguments that can have a gradient.
-        keeps: the saved tensors; empty if the operation saves nothing.
-        in_place: the in-place form, or None.
-        notes: sentences on differences between PyTorch's version check and the values that backward reads.
-    """
-
-    name: str
-    aliases: tuple[str, ...]
-    nodes: tuple[str, ...]
-    calls: int
-    arguments: tuple[str, ...]
-    outputs: tuple[str, ...]
-    gradients: tuple[str, ...]
-    keeps: tuple[Keep, ...]
-    form: str = ""
-    in_place: InPlaceForm | None = None
+    name: str  # name below `torch`, such as "exp" or "nn.functional.relu"
+    aliases: tuple[str, ...]  # other names of the operation
+    nodes: tuple[str, ...]  # names of the node classes in its graph
+    calls: int  # number of observed calls
+    arguments: tuple[str, ...]  # names of its tensor arguments
+    outputs: tuple[str, ...]  # names of its outputs
+    gradients: tuple[str, ...]  # names of the arguments that can have a gradient
+    keeps: tuple[Keep, ...]  # the saved tensors; empty if the operation saves nothing
+    form: str = ""  # variant of the call, if PyTorch tests several, such as "reduction_with_dim"; else ""
+    in_place: InPlaceForm | None = None  # the in-place form, or None
+    # sentences on differences between PyTorch's version check and the values that backward reads
     notes: tuple[str, ...] = ()
 
     @property

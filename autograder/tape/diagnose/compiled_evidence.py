@@ -23,13 +23,9 @@ ROUNDING = 1e-5  # relative to the largest gradient
 
 @dataclass(frozen=True)
 class CompiledEvidence(Evidence):
-    """The evidence for a program with compiled functions. Only `plain` ran compiled, all other runs were eager.
+    """The evidence for a program with compiled functions. Only `plain` ran compiled, all other runs were eager."""
 
-    Attributes:
-        eager: the evidence with an eager plain run.
-    """
-
-    eager: Evidence
+    eager: Evidence  # the evidence with an eager plain run
 
     @property
     def explaining(self) -> Evidence:

@@ -17,11 +17,7 @@ from autograder.tape.recording.verdict_types import Outcome
 
 @dataclass(frozen=True)
 class Evidence:
-    """The results of all runs of a program, compared with each other.
-
-    Attributes:
-        runs: the results.
-    """
+    """The results of all runs of a program, compared with each other."""
 
     runs: Runs
 

@@ -27,19 +27,12 @@ from autograder.tape.recording.verdict_types import Harm, Outcome, Place, note_o
 
 @dataclass(frozen=True)
 class HarmKind:
-    """A kind of harm.
+    """A kind of harm."""
 
-    Attributes:
-        name: its name in `explain --json`.
-        sentence: description for readers who know PyTorch.
-        find: yields the harms of this kind in the evidence of a program.
-        outcomes: the outcomes that it can explain; it is skipped for others.
-    """
-
-    name: str
-    sentence: str
-    find: Callable[[Evidence], Iterable[Harm]]
-    outcomes: tuple[Outcome, ...] = ("silently-wrong",)
+    name: str  # its name in `explain --json`
+    sentence: str  # description for readers who know PyTorch
+    find: Callable[[Evidence], Iterable[Harm]]  # yields the harms of this kind in the evidence of a program
+    outcomes: tuple[Outcome, ...] = ("silently-wrong",)  # the outcomes that it can explain; it is skipped for others
 
 
 def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:

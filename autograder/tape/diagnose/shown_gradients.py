@@ -212,16 +212,11 @@ def _decisive(evidence: Evidence) -> int | None:
 
 @dataclass(frozen=True)
 class _Row:
-    """Leaves that the program created under the same name, one after another.
-
-    Attributes:
-        targets: their indices, at least one.
-        calls: indices of the backward calls that reached one of them.
-    """
+    """Leaves that the program created under the same name, one after another."""
 
     shape: tuple[int, ...]
-    targets: list[int] = field(default_factory=list)
-    calls: set[int] = field(default_factory=set)
+    targets: list[int] = field(default_factory=list)  # their indices, at least one
+    calls: set[int] = field(default_factory=set)  # indices of the backward calls that reached one of them
 
 
 def _rows(evidence: Evidence) -> dict[str, _Row]:

@@ -102,15 +102,10 @@ READABLE = hasattr(torch.autograd.SavedTensor, "data") and hasattr(torch.autogra
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """A saved tensor, with the two attributes of SavedTensor in newer releases.
+    """A saved tensor, with the two attributes of SavedTensor in newer releases."""
 
-    Attributes:
-        data: the tensor, or the return value of a pack hook; None if nothing was saved or backward has freed it.
-        unpack_hook: the hook that converts `data` back to a tensor; None if no hook is set, in which case backward
-            compares versions.
-    """
-
-    data: Any
+    data: Any  # the tensor, or the return value of a pack hook; None if nothing was saved or backward has freed it
+    # the hook that converts `data` back to a tensor; None if no hook is set, in which case backward compares versions
     unpack_hook: Callable[..., Any] | None
 
 

@@ -49,21 +49,13 @@ class BackwardRoots:
 
 @dataclass(frozen=True)
 class BackwardCall:
-    """The state of the graph at a backward call.
+    """The state of the graph at a backward call."""
 
-    Attributes:
-        call: index of the step that called it.
-        first: index of the first step that created a part of its graph.
-        invalid: saved tensors that had changed since they were saved.
-        wrong_since: index of the step from which its gradient is wrong for another reason, or None.
-        refused: whether it raised an error because its graph was empty or freed.
-    """
-
-    call: int
-    first: int
-    invalid: tuple[TrackedSave, ...]
-    wrong_since: int | None
-    refused: bool
+    call: int  # index of the step that called it
+    first: int  # index of the first step that created a part of its graph
+    invalid: tuple[TrackedSave, ...]  # saved tensors that had changed since they were saved
+    wrong_since: int | None  # index of the step from which its gradient is wrong for another reason, or None
+    refused: bool  # whether it raised an error because its graph was empty or freed
 
     @classmethod
     def of(

@@ -35,41 +35,30 @@ _UPDATE = re.compile(r"step|grad|update")
 
 @dataclass(eq=False)
 class Cut:
-    """A line at which values leave the graph: `sources` have a graph, but the result of `how` does not.
-
-    Attributes:
-        how: the function, such as "detach", "item" or "argmax"; `NO_GRAD` if recording was off; `NEW_LEAF` for a leaf
-            that no function mode receives: `nn.Parameter(h)`, `Variable(h.data, requires_grad=True)` (PyTorch 2.13).
-        sources: the values and their nodes, by id of the tensor.
-        joined: lines that combined such a value with the graph again.
-        last: number of backward calls before the line ran last.
-    """
+    """A line at which values leave the graph: `sources` have a graph, but the result of `how` does not."""
 
     place: Place
+    # the function, such as "detach", "item" or "argmax"; `NO_GRAD` if recording was off; `NEW_LEAF` for a leaf that no
+    # function mode receives: `nn.Parameter(h)`, `Variable(h.data, requires_grad=True)` (PyTorch 2.13)
     how: str
+    # the values and their nodes, by id of the tensor
     sources: dict[int, tuple[TrackedTensor, int | None]] = field(default_factory=dict)
-    joined: list[Place] = field(default_factory=list)
-    last: int = 0
+    joined: list[Place] = field(default_factory=list)  # lines that combined such a value with the graph again
+    last: int = 0  # number of backward calls before the line ran last
 
 
 @dataclass(eq=False)
 class StartedBackward:
-    """A call of backward: its line, its roots and their nodes, whether recording was on, and the cut that a root came from.
-
-    Attributes:
-        asked: the tensors whose gradients `autograd.grad` was to return.
-        creates_graph: whether the gradients have a graph.
-        of: a gradient that the roots were computed from, or None.
-    """
+    """A call of backward: its line, its roots and their nodes, whether recording was on, and the cut that a root came from."""
 
     place: Place
     roots: list[TrackedTensor]
     nodes: list[int | None]
     recording: bool
     cut: Cut | None
-    asked: list[TrackedTensor]
-    creates_graph: bool
-    of: EarlierGradient | None
+    asked: list[TrackedTensor]  # the tensors whose gradients `autograd.grad` was to return
+    creates_graph: bool  # whether the gradients have a graph
+    of: EarlierGradient | None  # a gradient that the roots were computed from, or None
 
 
 @dataclass(frozen=True)

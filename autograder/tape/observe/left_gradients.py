@@ -30,22 +30,15 @@ class FirstUse:
 
 @dataclass
 class FirstStep:
-    """The first step of an optimizer for a parameter.
+    """The first step of an optimizer for a parameter."""
 
-    Attributes:
-        before, calls: number of backward calls before the step of an optimizer before it, and before this one.
-        position: that of the parameter in the optimizer.
-        values: fingerprint of the parameter's values, if it had no gradient in this step.
-        filled: whether it had a gradient in this step or in a later one.
-        is_updated: whether the program itself changes its values, as it does for a target network.
-    """
-
+    # number of backward calls before the step of an optimizer before it, and before this one
     before: int
     calls: int
-    position: int
-    values: bytes | int = 0
-    filled: bool = False
-    is_updated: bool = False
+    position: int  # that of the parameter in the optimizer
+    values: bytes | int = 0  # fingerprint of the parameter's values, if it had no gradient in this step
+    filled: bool = False  # whether it had a gradient in this step or in a later one
+    is_updated: bool = False  # whether the program itself changes its values, as it does for a target network
 
 
 @dataclass

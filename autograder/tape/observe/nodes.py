@@ -16,49 +16,35 @@ from autograder.tape.run.storages import Memory, elements_of, fingerprint
 
 @dataclass(eq=False)
 class TrackedSave:
-    """A tensor that a node saved for backward.
-
-    Attributes:
-        saved: reads the tensor from the node without the version check; returns None after it was freed. Do not call it
-            while a hook of the node runs: the node is incomplete then, and reading it crashes the process (torch 2.13).
-        held: the tensor as read from the new node, or a weak reference to it; None after it was freed.
-        checked: whether backward compares versions: not for saved-tensor hooks, and not for attributes of ctx.
-        stashed: whether it is an attribute of ctx, which autograd does not check.
-        content: fingerprint of its values when it was saved.
-        generation: how often its memory had been modified when it was saved.
-        writes_before: number of modifications in the run before it was saved.
-        until: number of modifications in the run before a backward used it.
-        call: number of that backward.
-        since: index of the step in which it became invalid.
-        used: whether backward reads its values; its version is compared in any case.
-        tensor: id of the tensor, or of a tensor with the same bytes.
-        record_id: its id as a SavedEdge; None for an attribute of ctx.
-    """
+    """A tensor that a node saved for backward."""
 
     id: int
     node: GraphNode
     name: str
+    # reads the tensor from the node without the version check; returns None after it was freed. Do not call it while a
+    # hook of the node runs: the node is incomplete then, and reading it crashes the process (torch 2.13).
     saved: Callable[[], torch.Tensor | None]
+    # the tensor as read from the new node, or a weak reference to it; None after it was freed
     held: torch.Tensor | weakref.ref[Any] | None
     memory: Memory
     start: int
     stop: int
     version: int | None
-    checked: bool
-    stashed: bool
-    content: object = None
-    generation: int = 0
-    tensor: int | None = None
+    checked: bool  # whether backward compares versions: not for saved-tensor hooks, and not for attributes of ctx
+    stashed: bool  # whether it is an attribute of ctx, which autograd does not check
+    content: object = None  # fingerprint of its values when it was saved
+    generation: int = 0  # how often its memory had been modified when it was saved
+    tensor: int | None = None  # id of the tensor, or of a tensor with the same bytes
     counter: int = -1
     version_now: int | None = None
     changed: bool = False
-    until: int | None = None
-    used: bool = True
-    since: int | None = None
-    call: int = -1
+    until: int | None = None  # number of modifications in the run before a backward used it
+    used: bool = True  # whether backward reads its values; its version is compared in any case
+    since: int | None = None  # index of the step in which it became invalid
+    call: int = -1  # number of that backward
     freed: bool = False
-    record_id: int | None = None
-    writes_before: int = 0
+    record_id: int | None = None  # its id as a SavedEdge; None for an attribute of ctx
+    writes_before: int = 0  # number of modifications in the run before it was saved
 
     def record(self) -> SavedEdge:
         """Return the SavedEdge of this tensor."""

@@ -29,70 +29,49 @@ PASSES = 4  # maximum number of searches among all objects, each of which takes 
 
 @dataclass(eq=False)
 class Filling:
-    """A backward call that filled gradients, and the first line that read one of a leaf that is not a parameter.
-
-    Attributes:
-        calls: number of backward calls before it.
-        leaf: that leaf, such as the noise that an adversarial loss varies.
-        used_at: that line.
-        used_after: number of backward calls before that line.
-    """
+    """A backward call that filled gradients, and the first line that read one of a leaf that is not a parameter."""
 
     place: Place
-    calls: int
-    leaf: TrackedTensor | None = None
-    used_at: Place | None = None
-    used_after: int = 0
+    calls: int  # number of backward calls before it
+    leaf: TrackedTensor | None = None  # that leaf, such as the noise that an adversarial loss varies
+    used_at: Place | None = None  # that line
+    used_after: int = 0  # number of backward calls before that line
 
 
 @dataclass(frozen=True)
 class IdleStep:
-    """A step that left every parameter as it was, although a gradient was not zero.
+    """A step that left every parameter as it was, although a gradient was not zero."""
 
-    Attributes:
-        place: the line that computed with a parameter during the step, or the line that called it.
-        has_rate: whether a learning rate is not zero.
-        is_rounded: whether the learning rate is so small that rounding explains it.
-    """
-
-    place: Place
+    place: Place  # the line that computed with a parameter during the step, or the line that called it
     parameters: list[TrackedTensor]
-    has_rate: bool
-    is_rounded: bool
+    has_rate: bool  # whether a learning rate is not zero
+    is_rounded: bool  # whether the learning rate is so small that rounding explains it
 
 
 class OptimizerSteps:
-    """The parameters at each step of an optimizer, and those with a gradient that no optimizer holds.
-
-    Attributes:
-        filled: ids of the leaves with a gradient that no step has used.
-        trained: ids of the parameters that had a gradient at a step.
-        frozen: ids of the parameters that did not require grad at a step.
-        used: by id of a parameter, the last line that computed with it and with another tensor.
-        thrown_away: a parameter with an unused gradient, and the parameter that replaced it in its optimizer.
-        unoptimized: parameters with random values, and other leaves of one value whose gradient is filled before several
-            steps, that neither an optimizer nor a module with a held parameter contains.
-        read: ids of the tensors whose `.grad` a line of the user used.
-        left: by line of a backward call, the call whose gradients it added to after their use, the step that used the
-            sum, and its parameters by id.
-        calls: for each step, the number of backward calls before it.
-        left_training: the lines that switched a module to evaluation mode, if a later step trained it in that mode.
-        left_recording: the lines that turned recording off after a step, if a backward call followed while it was off.
-        idle: by id of an optimizer, its steps so far if none of them changed a parameter, else None.
-    """
+    """The parameters at each step of an optimizer, and those with a gradient that no optimizer holds."""
 
     def __init__(self) -> None:
-        self.filled: dict[int, TrackedTensor] = {}
-        self.trained: set[int] = set()
-        self.frozen: set[int] = set()
+        self.filled: dict[int, TrackedTensor] = {}  # ids of the leaves with a gradient that no step has used
+        self.trained: set[int] = set()  # ids of the parameters that had a gradient at a step
+        self.frozen: set[int] = set()  # ids of the parameters that did not require grad at a step
+        # by id of a parameter, the last line that computed with it and with another tensor
         self.used: dict[int, tuple[Place, TrackedTensor]] = {}
+        # a parameter with an unused gradient, and the parameter that replaced it in its optimizer
         self.thrown_away: list[tuple[TrackedTensor, TrackedTensor]] = []
+        # parameters with random values, and other leaves of one value whose gradient is filled before several steps,
+        # that neither an optimizer nor a module with a held parameter contains
         self.unoptimized: dict[int, TrackedTensor] = {}
-        self.read: set[int] = set()
+        self.read: set[int] = set()  # ids of the tensors whose `.grad` a line of the user used
+        # by line of a backward call, the call whose gradients it added to after their use, the step that used the sum,
+        # and its parameters by id
         self.left: dict[Place, tuple[Filling, Place, dict[int, TrackedTensor]]] = {}
-        self.calls: list[int] = []
+        self.calls: list[int] = []  # for each step, the number of backward calls before it
+        # the lines that switched a module to evaluation mode, if a later step trained it in that mode
         self.left_training: dict[Place, None] = {}
+        # the lines that turned recording off after a step, if a backward call followed while it was off
         self.left_recording: list[Place] = []
+        # by id of an optimizer, its steps so far if none of them changed a parameter, else None
         self.idle: dict[int, list[IdleStep] | None] = {}
         self._switched: list[tuple[weakref.ref[torch.nn.Module], Place]] = []
         self._off_at: Place | None = None

@@ -25,28 +25,20 @@ _FORMS = {"data": ".data", "detach": ".detach()", "__getitem__": "[…]"}
 
 
 class ThreadState(threading.local):
-    """The state of each thread.
-
-    Attributes:
-        step: the effects so far of the statement that runs.
-        packed: the tensors that hooks packed in the last operation, each with the packed value.
-        packing: number of active calls of such hooks.
-        place: the statement that has just run, while it is checked.
-        frames: the active calls whose variables were read, each with its variables.
-        engine_depth: number of active backward calls.
-        visited: the nodes of the last backward call.
-    """
+    """The state of each thread."""
 
     functions: Functions
 
     def __init__(self) -> None:
-        self.step = StepBuilder()
+        self.step = StepBuilder()  # the effects so far of the statement that runs
+        # the tensors that hooks packed in the last operation, each with the packed value
         self.packed: list[tuple[torch.Tensor, object]] = []
-        self.packing = 0
-        self.place: Place | None = None
+        self.packing = 0  # number of active calls of such hooks
+        self.place: Place | None = None  # the statement that has just run, while it is checked
+        # the active calls whose variables were read, each with its variables
         self.frames: list[tuple[ActiveCall, dict[str, int]]] = []
-        self.engine_depth = 0
-        self.visited: list[GraphNode] = []
+        self.engine_depth = 0  # number of active backward calls
+        self.visited: list[GraphNode] = []  # the nodes of the last backward call
 
 
 class RunState:

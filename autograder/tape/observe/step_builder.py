@@ -13,17 +13,7 @@ from autograder.tape.run.storages import Memory
 
 @dataclass(eq=False)
 class WriteEvent:
-    """A modification of existing memory, of the bytes [start, stop).
-
-    Attributes:
-        exact: whether `place` is certainly the line of the modification, not only the line after which it was detected.
-        swapped: whether the object received other memory, so that the old memory is unchanged.
-        in_backward: whether a hook or a custom backward did it while the engine ran.
-        active_call: number of the active call of a user's function.
-        call: number of the backward call, if any.
-        running: node of the custom Function whose backward did it, or None.
-        shared: whether no function reported it, and other processes can write there.
-    """
+    """A modification of existing memory, of the bytes [start, stop)."""
 
     index: int
     place: Place
@@ -36,14 +26,15 @@ class WriteEvent:
     tracked: TrackedTensor | None
     through: str | None = None
     version: int | None = None
+    # whether `place` is certainly the line of the modification, not only the line after which it was detected
     exact: bool = True
     harmed: list[TrackedSave] = field(default_factory=list)
-    swapped: bool = False
-    in_backward: bool = False
-    active_call: int | None = None
-    running: GraphNode | None = None
-    call: int = -1
-    shared: bool = False
+    swapped: bool = False  # whether the object received other memory, so that the old memory is unchanged
+    in_backward: bool = False  # whether a hook or a custom backward did it while the engine ran
+    active_call: int | None = None  # number of the active call of a user's function
+    running: GraphNode | None = None  # node of the custom Function whose backward did it, or None
+    call: int = -1  # number of the backward call, if any
+    shared: bool = False  # whether no function reported it, and other processes can write there
 
     def record(self) -> Write:
         """Return the Write record of this event."""

@@ -37,30 +37,18 @@ BEGINNING = 2.0  # seconds to record of a program that does not end
 
 @dataclass(frozen=True)
 class Runs:
-    """The results of all runs of a program.
+    """The results of all runs of a program."""
 
-    Attributes:
-        plain: the run without an observer, which determines the outcome.
-        observed: the run that `observer` recorded statement by statement.
-        cloned_saves: the run in which backward uses private copies of all saved tensors.
-        untracked_effect: result of finite differences for modifications that autograd did not record.
-        trace: the nodes that the engine visited, in order.
-        trace_of_copies: those of the run with private copies.
-        left: the gradients of another loss that steps of that run used.
-        excerpt: the recorded part of a long run; None if the whole run was recorded.
-        eager: for a program with compiled functions, the plain run without compilation; else None. Only `plain` runs
-            compiled.
-    """
-
-    plain: Run
-    observed: Run
-    cloned_saves: Run
+    plain: Run  # the run without an observer, which determines the outcome
+    observed: Run  # the run that `observer` recorded statement by statement
+    cloned_saves: Run  # the run in which backward uses private copies of all saved tensors
     observer: Observer
-    untracked_effect: UntrackedEffect
-    trace: BackwardTrace
-    trace_of_copies: BackwardTrace
-    left: LeftGradients
-    excerpt: Excerpt | None = None
+    untracked_effect: UntrackedEffect  # result of finite differences for modifications that autograd did not record
+    trace: BackwardTrace  # the nodes that the engine visited, in order
+    trace_of_copies: BackwardTrace  # those of the run with private copies
+    left: LeftGradients  # the gradients of another loss that steps of that run used
+    excerpt: Excerpt | None = None  # the recorded part of a long run; None if the whole run was recorded
+    # for a program with compiled functions, the plain run without compilation; else None. Only `plain` runs compiled.
     eager: Run | None = None
 
     @property

@@ -20,28 +20,20 @@ SHOWN = 2  # number of recorded backward calls of a correct program; the second 
 
 @dataclass(frozen=True)
 class Scope:
-    """The requested part of a run.
+    """The requested part of a run."""
 
-    Attributes:
-        calls: maximum number of backward calls; None for the whole run.
-        shown: 0-based index of the backward call to record; -1 for the last, None for the one that determines the
-            outcome.
-        check_gradients: whether to compare the gradients of every loss with finite differences.
-        knows_gradients: whether the caller has the correct gradients. Finite differences are then skipped if private
-            copies of saved tensors already show a wrong gradient, because they would take ten times as long as all
-            other runs.
-        is_proof: whether only the outcome matters, so that no correct gradient is computed element by element.
-        has_run: whether the program has run before in this process, so that the recorded run also serves as the plain one.
-        has_steps: whether to record an error that is unrelated to autograd step by step.
-    """
-
-    calls: int | None = None
+    calls: int | None = None  # maximum number of backward calls; None for the whole run
+    # 0-based index of the backward call to record; -1 for the last, None for the one that determines the outcome
     shown: int | None = None
-    check_gradients: bool = False
+    check_gradients: bool = False  # whether to compare the gradients of every loss with finite differences
+    # whether the caller has the correct gradients. Finite differences are then skipped if private copies of saved
+    # tensors already show a wrong gradient, because they would take ten times as long as all other runs.
     knows_gradients: bool = False
+    # whether only the outcome matters, so that no correct gradient is computed element by element
     is_proof: bool = False
+    # whether the program has run before in this process, so that the recorded run also serves as the plain one
     has_run: bool = False
-    has_steps: bool = True
+    has_steps: bool = True  # whether to record an error that is unrelated to autograd step by step
 
 
 WHOLE = Scope()

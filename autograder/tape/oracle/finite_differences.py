@@ -48,19 +48,14 @@ POINTS = 2
 
 @dataclass(frozen=True)
 class DerivativeAnswer:
-    """The result of comparing a function's derivative with finite differences.
+    """The result of comparing a function's derivative with finite differences."""
 
-    Attributes:
-        answer: "derivative" if both agree; "choice" if the function is constant or returns its input but defines another
-            derivative, as straight-through estimators and gradient reversals do; "wrong" if they differ at the point
-            and near it; "unknown" if finite differences cannot decide.
-        forward: directional derivative along a random direction, by finite differences.
-        backward: the same directional derivative, by backward.
-    """
-
+    # "derivative" if both agree; "choice" if the function is constant or returns its input but defines another
+    # derivative, as straight-through estimators and gradient reversals do; "wrong" if they differ at the point and near
+    # it; "unknown" if finite differences cannot decide
     answer: Answer
-    forward: float = 0.0
-    backward: float = 0.0
+    forward: float = 0.0  # directional derivative along a random direction, by finite differences
+    backward: float = 0.0  # the same directional derivative, by backward
 
 
 def examine(function: Callable[..., Any], inputs: Sequence[Tensor]) -> DerivativeAnswer:

@@ -81,21 +81,17 @@ LISTED = 4096  # largest number of elements of a gradient that a report lists; a
 
 @dataclass
 class Gradients:
-    """The gradients of a run.
+    """The gradients of a run."""
 
-    Attributes:
-        returned: items of the dictionary that the function returned, by key; empty if it returned another type.
-        targets: numbers of all tensors that received a gradient from a backward, in order.
-        keys: keys of the targets, which are equal for the same target in another run.
-        calls: for each backward, the gradient of each target (by its index) just after the call.
-        final: `.grad` of each target at the end.
-    """
-
+    # items of the dictionary that the function returned, by key; empty if it returned another type
     returned: dict[str, object] = field(default_factory=dict)
+    # numbers of all tensors that received a gradient from a backward, in order
     targets: list[int] = field(default_factory=list)
+    # keys of the targets, which are equal for the same target in another run
     keys: list[tuple[Any, ...]] = field(default_factory=list)
+    # for each backward, the gradient of each target (by its index) just after the call
     calls: list[dict[int, torch.Tensor | None]] = field(default_factory=list)
-    final: list[torch.Tensor | None] = field(default_factory=list)
+    final: list[torch.Tensor | None] = field(default_factory=list)  # `.grad` of each target at the end
     names: dict[int, str] = field(default_factory=dict)
 
 

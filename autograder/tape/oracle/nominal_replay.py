@@ -32,23 +32,17 @@ class NotApplicable(Exception):
 
 @dataclass
 class NominalRun:
-    """The values of the first run.
+    """The values of the first run."""
 
-    Attributes:
-        results: results outside the graph, by number of the call.
-        leaves: history of each leaf, as pairs of time and value.
-        losses: loss of each backward.
-        gradients: gradients of the graph for each backward, by index of the leaf.
-        targets: indices of the leaves that each backward has as targets.
-        bytes: size of the stored results.
-    """
-
-    results: dict[int, list[Any]] = field(default_factory=dict)
+    results: dict[int, list[Any]] = field(default_factory=dict)  # results outside the graph, by number of the call
+    # history of each leaf, as pairs of time and value
     leaves: list[list[tuple[int, torch.Tensor]]] = field(default_factory=list)
-    losses: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)  # loss of each backward
+    # gradients of the graph for each backward, by index of the leaf
     gradients: list[dict[int, torch.Tensor]] = field(default_factory=list)
+    # indices of the leaves that each backward has as targets
     targets: list[list[int | None]] = field(default_factory=list)
-    bytes: int = 0
+    bytes: int = 0  # size of the stored results
 
 
 class NominalReplay(CallMode, Listener):

@@ -40,14 +40,10 @@ WORST = ("wrong", "unknown", "choice", "derivative")
 
 @dataclass(frozen=True)
 class CheckedFunction:
-    """A custom Function that ran, and the result of the comparison.
-
-    Attributes:
-        place: line of its backward; line 0 for a Function of a library (such as a reentrant checkpoint).
-    """
+    """A custom Function that ran, and the result of the comparison."""
 
     name: str
-    place: Place
+    place: Place  # line of its backward; line 0 for a Function of a library (such as a reentrant checkpoint)
     found: DerivativeAnswer
 
 
@@ -129,28 +125,23 @@ UNEXPLAINED = Message(
 
 @dataclass
 class UntrackedEffect:
-    """The result of finite differences.
+    """The result of finite differences."""
 
-    Attributes:
-        suspects: unrecorded in-place modifications whose values a loss depends on.
-        wrong: pairs of backward and leaf (by number) whose gradient does not belong to the computed values.
-        corrections: correct gradient minus the gradient of the graph, by backward and position of the target.
-        uncorrected: backward and position of each target whose gradient is wrong, and whose correct one is not known.
-        note: reason why the check could not decide, entirely or for some leaves; else None.
-        taken: whether the losses were varied without contradictions.
-        functions: the custom Functions, each with the result of its own check.
-        operations: PyTorch operations with a wrong derivative, each with the line of a call; checked only if a gradient is wrong.
-        twice: custom Functions whose backward is right and has a wrong derivative; checked only if a gradient is wrong.
-    """
-
+    # unrecorded in-place modifications whose values a loss depends on
     suspects: list[UnrecordedWrite] = field(default_factory=list)
+    # pairs of backward and leaf (by number) whose gradient does not belong to the computed values
     wrong: set[tuple[int, int]] = field(default_factory=set)
+    # correct gradient minus the gradient of the graph, by backward and position of the target
     corrections: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
+    # backward and position of each target whose gradient is wrong, and whose correct one is not known
     uncorrected: set[tuple[int, int]] = field(default_factory=set)
-    note: str | None = None
-    taken: bool = False
+    note: str | None = None  # reason why the check could not decide, entirely or for some leaves; else None
+    taken: bool = False  # whether the losses were varied without contradictions
+    # the custom Functions, each with the result of its own check
     functions: list[CheckedFunction] = field(default_factory=list)
+    # PyTorch operations with a wrong derivative, each with the line of a call; checked only if a gradient is wrong
     operations: list[tuple[str, Place]] = field(default_factory=list)
+    # custom Functions whose backward is right and has a wrong derivative; checked only if a gradient is wrong
     twice: list[CheckedFunction] = field(default_factory=list)
 
     @property

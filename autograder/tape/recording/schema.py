@@ -114,91 +114,67 @@ class Storage(msgspec.Struct, frozen=True):
 
 
 class Tensor(msgspec.Struct, frozen=True):
-    """The constant properties of a tensor object.
-
-    Attributes:
-        start, stop: range of bytes in the storage that the tensor covers; stop is exclusive.
-        counter: id of the version counter; views and `.detach()` share the counter of their tensor, `.data` has a new
-            one.
-        base: id of the tensor that this tensor is a view of, or None.
-        kind: "parameter" or "leaf" if it requires grad, "input" if it does not, "result" if an operation created it.
-        alias_of: how it reaches another tensor's memory without its counter ("data", "numpy", "dlpack"), or None.
-        path: the path of a parameter that received a gradient, such as "trainer.net.fc.weight".
-    """
+    """The constant properties of a tensor object."""
 
     id: int
     shape: tuple[int, ...]
     dtype: str
     storage: int
+    # range of bytes in the storage that the tensor covers; stop is exclusive
     start: int
     stop: int
+    # id of the version counter; views and `.detach()` share the counter of their tensor, `.data` has a new one
     counter: int
+    # "parameter" or "leaf" if it requires grad, "input" if it does not, "result" if an operation created it
     kind: Literal["parameter", "leaf", "input", "result"]
-    base: int | None = None
+    base: int | None = None  # id of the tensor that this tensor is a view of, or None
+    # how it reaches another tensor's memory without its counter ("data", "numpy", "dlpack"), or None
     alias_of: str | None = None
+    # the path of a parameter that received a gradient, such as "trainer.net.fc.weight"
     path: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class TensorState(msgspec.Struct, frozen=True):
-    """The state of a tensor after a step that created or changed it.
-
-    Attributes:
-        version: version counter, the number of in-place modifications so far; None for an inference tensor, which has
-            no counter.
-        node: id of the node that created it (`grad_fn`), or None for a leaf.
-        values: short text of the values, such as "[[1, 2], [3, 4]]" or "[0.1, 0.2, … 998 more]".
-    """
+    """The state of a tensor after a step that created or changed it."""
 
     tensor: int
+    # version counter, the number of in-place modifications so far; None for an inference tensor, which has no counter
     version: int | None
     requires_grad: bool
     is_leaf: bool
-    node: int | None
-    values: str
+    node: int | None  # id of the node that created it (`grad_fn`), or None for a leaf
+    values: str  # short text of the values, such as "[[1, 2], [3, 4]]" or "[0.1, 0.2, … 998 more]"
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A backward function, with PyTorch's name (such as `MulBackward0`).
-
-    Attributes:
-        inputs: ids of the next nodes of backward, in the order of `next_functions`; None for an input without a
-            gradient.
-        tensor: id of the leaf that an AccumulateGrad node fills, else of the tensor that the operation produced, if
-            known.
-        place: the user's line that created the node.
-        scope: enclosing module or function calls, outermost first, such as ("Net", "layers.0"); the picture folds by
-            scope.
-    """
+    """A backward function, with PyTorch's name (such as `MulBackward0`)."""
 
     id: int
     name: str
+    # ids of the next nodes of backward, in the order of `next_functions`; None for an input without a gradient
     inputs: tuple[int | None, ...]
+    # id of the leaf that an AccumulateGrad node fills, else of the tensor that the operation produced, if known
     tensor: int | None = None
-    place: Place | None = None
+    place: Place | None = None  # the user's line that created the node
+    # enclosing module or function calls, outermost first, such as ("Net", "layers.0"); the picture folds by scope
     scope: tuple[str, ...] = ()
 
 
 class SavedEdge(msgspec.Struct, frozen=True):
-    """A tensor that a node saved for backward.
-
-    Attributes:
-        name: PyTorch's attribute name without its prefix, such as "self", "other", "result".
-        tensor: id of the saved tensor, or of a tensor that covers the same bytes; None if no variable referred to
-            either.
-        saved_version: version counter when the tensor was saved; None for an inference tensor, which has no counter.
-        version_now: version counter at the end of the forward program, just before the first backward used the tensor.
-        bytes_changed: whether the values at that time differ from the saved values.
-    """
+    """A tensor that a node saved for backward."""
 
     id: int
     node: int
-    name: str
+    name: str  # PyTorch's attribute name without its prefix, such as "self", "other", "result"
     storage: int
     start: int
     stop: int
+    # version counter when the tensor was saved; None for an inference tensor, which has no counter
     saved_version: int | None
+    # version counter at the end of the forward program, just before the first backward used the tensor
     version_now: int | None
-    bytes_changed: bool
+    bytes_changed: bool  # whether the values at that time differ from the saved values
+    # id of the saved tensor, or of a tensor that covers the same bytes; None if no variable referred to either
     tensor: int | None = None
     place: Place | None = None
 
@@ -209,27 +185,20 @@ class SavedEdge(msgspec.Struct, frozen=True):
 
 
 class Write(msgspec.Struct, frozen=True):
-    """An in-place modification of memory.
-
-    Attributes:
-        tensor: id of the modified tensor; None if the modification went through an alias that is not a variable.
-        through: display name of that tensor or alias, such as a variable or a path.
-        operation: the operation that wrote, such as "add_", "__setitem__", "numpy", "data =".
-        counters: ids of the version counters that the operation increased; empty if autograd cannot detect the
-            modification.
-        harmed: ids of the saved edges whose version or bytes it changed.
-    """
+    """An in-place modification of memory."""
 
     place: Place
-    operation: str
+    operation: str  # the operation that wrote, such as "add_", "__setitem__", "numpy", "data ="
     storage: int
     start: int
     stop: int
+    # ids of the version counters that the operation increased; empty if autograd cannot detect the modification
     counters: tuple[int, ...]
     bytes_changed: bool
+    # id of the modified tensor; None if the modification went through an alias that is not a variable
     tensor: int | None = None
-    through: str | None = None
-    harmed: tuple[int, ...] = ()
+    through: str | None = None  # display name of that tensor or alias, such as a variable or a path
+    harmed: tuple[int, ...] = ()  # ids of the saved edges whose version or bytes it changed
 
 
 class NameChange(msgspec.Struct, frozen=True):
@@ -247,70 +216,46 @@ class Forecast(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """An executed statement of the user's code, and its effects.
-
-    Attributes:
-        function: the enclosing function; "<module>" for top-level code.
-        depth: depth of the call; 0 for top-level code.
-        tensors, nodes, saved: ids of the objects that this step created.
-        freed: ids of the saved edges that backward released in this step.
-        forecast: None if no known tensor requires grad.
-    """
+    """An executed statement of the user's code, and its effects. `tensors`, `nodes` and `saved` are ids of the new objects."""
 
     index: int
     place: Place
-    function: str = "<module>"
-    depth: int = 0
+    function: str = "<module>"  # the enclosing function; "<module>" for top-level code
+    depth: int = 0  # depth of the call; 0 for top-level code
     names: tuple[NameChange, ...] = ()
     tensors: tuple[int, ...] = ()
     states: tuple[TensorState, ...] = ()
     nodes: tuple[int, ...] = ()
     saved: tuple[int, ...] = ()
     writes: tuple[Write, ...] = ()
-    freed: tuple[int, ...] = ()
-    forecast: Forecast | None = None
+    freed: tuple[int, ...] = ()  # ids of the saved edges that backward released in this step
+    forecast: Forecast | None = None  # None if no known tensor requires grad
 
 
 class BackwardStep(msgspec.Struct, frozen=True):
-    """A node that backward visited, in order of execution.
-
-    Attributes:
-        got: short text of the gradients that the node returned in this run.
-        true: short text of the correct gradients; equal to `got` if the node's gradients are correct.
-        message: message of the error, if the node raised an error.
-        step: index of the step whose statement called backward; None if it is not known.
-    """
+    """A node that backward visited, in order of execution."""
 
     node: int
     status: Literal["passed", "raised"]
-    got: str = ""
-    true: str = ""
-    message: str | None = None
-    step: int | None = None
+    got: str = ""  # short text of the gradients that the node returned in this run
+    true: str = ""  # short text of the correct gradients; equal to `got` if the node's gradients are correct
+    message: str | None = None  # message of the error, if the node raised an error
+    step: int | None = None  # index of the step whose statement called backward; None if it is not known
 
 
 class LostHistory(msgspec.Struct, frozen=True):
-    """A line that takes values out of the autograd graph, such as a call of `.detach()` or `.item()`.
-
-    Attributes:
-        sentence: what the line does with the values, in English.
-        tensors, nodes: ids of the tensors that the line reads, and of the nodes that produced them.
-        is_used: whether a later operation combined such a value with the graph again.
-    """
+    """A line that takes values out of the autograd graph, such as a call of `.detach()` or `.item()`."""
 
     place: Place
-    sentence: str
+    sentence: str  # what the line does with the values, in English
+    # ids of the tensors that the line reads, and of the nodes that produced them
     tensors: tuple[int, ...]
     nodes: tuple[int, ...]
-    is_used: bool
+    is_used: bool  # whether a later operation combined such a value with the graph again
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """The full record of a run: input of pictures, reports and lessons.
-
-    Attributes:
-        unlisted: number of statements that ran and are not a step, or a part of it; unset if all of them are steps.
-    """
+    """The full record of a run: input of pictures, reports and lessons."""
 
     version: int
     torch: str
@@ -323,6 +268,7 @@ class Recording(msgspec.Struct, frozen=True):
     backward: tuple[BackwardStep, ...]
     verdict: Verdict
     lost: tuple[LostHistory, ...] = ()
+    # number of statements that ran and are not a step, or a part of it; unset if all of them are steps
     unlisted: int | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -36,17 +36,12 @@ def note_on_line(place: Place, file: str, sentence: str) -> str:
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """The exception that ended the program.
-
-    Attributes:
-        line: innermost line of the user's code, or None if the traceback contains no such line.
-        file: the file of that line, as in `Place.file`; "" if unknown, which means the program's own file.
-    """
+    """The exception that ended the program."""
 
     type: str
     message: str
-    line: int | None
-    file: str = ""
+    line: int | None  # innermost line of the user's code, or None if the traceback contains no such line
+    file: str = ""  # the file of that line, as in `Place.file`; "" if unknown, which means the program's own file
 
     def is_in(self, file: str) -> bool:
         """Return whether the error was raised in this file."""
@@ -62,122 +57,90 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Harm(msgspec.Struct, frozen=True):
-    """A saved tensor that was modified in place before backward used it, even if PyTorch did not raise an error.
+    """A saved tensor that was modified in place before backward used it, even if PyTorch did not raise an error."""
 
-    Attributes:
-        tensor: name of the saved tensor.
-        through: name of the modified alias, if it is another object.
-        mutated_at: lines of the modifications, in order of execution.
-        edge: id of the SavedEdge, or None if no node saved the tensor (for example a tensor stored on the ctx of a
-            custom Function).
-        kind: name of the harm kind; "" in recordings of release 0.1.0.
-        explanation: the meaning of the harm kind, as a sentence; "" in recordings of release 0.1.0.
-    """
-
-    tensor: str
-    mutated_at: tuple[Place, ...]
-    through: str | None
+    tensor: str  # name of the saved tensor
+    mutated_at: tuple[Place, ...]  # lines of the modifications, in order of execution
+    through: str | None  # name of the modified alias, if it is another object
     saved_at: Place
     saved_by: str
     saved_version: int | None
     version_now: int | None
     bytes_changed: bool
+    # id of the SavedEdge, or None if no node saved the tensor (for example a tensor stored on the ctx of a custom
+    # Function)
     edge: int | None = None
-    kind: str = ""
-    explanation: str = ""
+    kind: str = ""  # name of the harm kind; "" in recordings of release 0.1.0
+    explanation: str = ""  # the meaning of the harm kind, as a sentence; "" in recordings of release 0.1.0
 
 
 class Gradient(msgspec.Struct, frozen=True):
     """The gradient of a leaf after this run, and the correct gradient, as nested lists.
 
     Both are None if there is no gradient or it is unknown.
-
-    Attributes:
-        unlisted: number of elements, if there are too many to list and `got` is None for that reason; else 0.
-        off: relative error (2-norm of the difference divided by the 2-norm of the correct gradient, or by the largest one
-            of the same backward if it is zero up to rounding), such as 0.5; None if unknown, or if the correct gradient
-            is exactly zero and the gradient of this run is not.
-        ran: the derivative of the loss as computed, if an unrecorded modification makes it differ from `true`, the
-            derivative of the program without that modification; else None.
-        rounds: number of leaves that the program made under this name, one after the other, if there are several. The
-            gradient is that of the decisive backward call, else of the last leaf.
-        returned: True if `autograd.grad` returned this gradient, which is then not in the leaf's `.grad`.
     """
 
     got: list[Any] | float | None
     true: list[Any] | float | None
-    unlisted: int = 0
+    unlisted: int = 0  # number of elements, if there are too many to list and `got` is None for that reason; else 0
+    # relative error (2-norm of the difference divided by the 2-norm of the correct gradient, or by the largest one of
+    # the same backward if it is zero up to rounding), such as 0.5; None if unknown, or if the correct gradient is
+    # exactly zero and the gradient of this run is not
     off: float | None = None
+    # the derivative of the loss as computed, if an unrecorded modification makes it differ from `true`, the derivative
+    # of the program without that modification; else None
     ran: list[Any] | float | None = None
+    # number of leaves that the program made under this name, one after the other, if there are several. The gradient is
+    # that of the decisive backward call, else of the last leaf.
     rounds: int | msgspec.UnsetType = msgspec.UNSET
+    # True if `autograd.grad` returned this gradient, which is then not in the leaf's `.grad`
     returned: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A question that an independent computation of the gradients answered about a run.
+    """A question that an independent computation of the gradients answered about a run."""
 
-    Attributes:
-        oracle: "copies of saved tensors", "finite differences" or "finite differences of each operation".
-        question: the question, such as whether the gradients are correct.
-        answer: "yes" or "no"; "not known" if the method could not decide, "not asked" if it was not run.
-        detail: what the method covered, or why it could not decide; "" if there is nothing to add.
-    """
-
-    oracle: str
-    question: str
+    oracle: str  # "copies of saved tensors", "finite differences" or "finite differences of each operation"
+    question: str  # the question, such as whether the gradients are correct
+    # "yes" or "no"; "not known" if the method could not decide, "not asked" if it was not run
     answer: Literal["yes", "no", "not known", "not asked"]
-    detail: str = ""
+    detail: str = ""  # what the method covered, or why it could not decide; "" if there is nothing to add
 
 
 class FaultyTensor(msgspec.Struct, frozen=True):
-    """A tensor that a graph fault concerns, with the lines that made it, lost its history or gradient, and read it.
+    """A tensor that a graph fault concerns, with the lines that made it, lost its history or gradient, and read it."""
 
-    Attributes:
-        name: its name in the program.
-        is_untrained: whether an optimizer holds it and it had a gradient at none of its steps, or whether no optimizer
-            holds it although it gets a gradient.
-    """
-
-    name: str
+    name: str  # its name in the program
     made: Place | None = None
     lost: Place | None = None
     read: Place | None = None
+    # whether an optimizer holds it and it had a gradient at none of its steps, or whether no optimizer holds it
+    # although it gets a gradient
     is_untrained: bool = False
 
 
 class GraphFault(msgspec.Struct, frozen=True):
-    """A line that modifies no saved tensor but prevents a gradient from reaching its intended tensor.
+    """A line that modifies no saved tensor but prevents a gradient from reaching its intended tensor."""
 
-    Attributes:
-        kind: name of the fault, such as "graph cut".
-        sentence: effect of the line, without its number.
-        change: suggested replacement, in words.
-        tensors: the tensors that have no gradient because of it, or whose gradient is not used.
-        diff: the change as a unified diff; "" if it is not only text.
-        was_run: whether the changed program was run, is correct, and does not have the fault; otherwise `diff` is only a
-            suggestion.
-    """
-
-    kind: str
+    kind: str  # name of the fault, such as "graph cut"
     place: Place
-    sentence: str
-    change: str
+    sentence: str  # effect of the line, without its number
+    change: str  # suggested replacement, in words
+    # the tensors that have no gradient because of it, or whose gradient is not used
     tensors: tuple[FaultyTensor, ...] = ()
-    diff: str = ""
+    diff: str = ""  # the change as a unified diff; "" if it is not only text
+    # whether the changed program was run, is correct, and does not have the fault; otherwise `diff` is only a
+    # suggestion
     was_run: bool = False
 
 
 class NamedLine(msgspec.Struct, frozen=True):
-    """A line that a check names in its message, although it modifies no saved tensor.
-
-    Attributes:
-        sentence: effect of the line, in English and without its number.
-        mark: mark in the picture: "lost" if the line takes values out of the graph, "unseen" if autograd does not
-            record its modification, else "named".
-    """
+    """A line that a check names in its message, although it modifies no saved tensor."""
 
     place: Place
-    sentence: str
+    sentence: str  # effect of the line, in English and without its number
+    # mark in the picture: "lost" if the line takes values out of the graph, "unseen" if autograd does not record its
+    # modification, else "named"
     mark: Literal["lost", "unseen", "named"] = "named"
 
 
@@ -185,31 +148,21 @@ Effect = Literal["same losses and gradients", "changes what is computed"]
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """A change of the source that gives correct gradients, confirmed by running it and by two independent computations.
+    """A change of the source that gives correct gradients, confirmed by running it and by two independent computations."""
 
-    Attributes:
-        kind: description of the change.
-        line: first changed line, with the lines `before` and `after`.
-        proven: whether `effect` is "same losses and gradients".
-        effect: "same losses and gradients" if every backward starts from the loss that the program was meant to compute
-            and produces the matching gradients, and every leaf ends with its intended value; else "changes what is
-            computed".
-        changes: the difference in the computation, as a sentence; "" if there is no difference.
-        diff: unified diff of the changed files, for `patch`.
-        file: the changed file, if it is an imported file of the project; None for the program's own file.
-        more: required changes of other files.
-    """
-
-    kind: str
-    line: int
+    kind: str  # description of the change
+    line: int  # first changed line, with the lines `before` and `after`
     before: str
     after: str
-    proven: bool
+    proven: bool  # whether `effect` is "same losses and gradients"
+    # "same losses and gradients" if every backward starts from the loss that the program was meant to compute and
+    # produces the matching gradients, and every leaf ends with its intended value; else "changes what is computed"
     effect: Effect = "same losses and gradients"
-    changes: str = ""
-    diff: str = ""
+    changes: str = ""  # the difference in the computation, as a sentence; "" if there is no difference
+    diff: str = ""  # unified diff of the changed files, for `patch`
+    # the changed file, if it is an imported file of the project; None for the program's own file
     file: str | None = None
-    more: tuple[Fix, ...] = ()
+    more: tuple[Fix, ...] = ()  # required changes of other files
 
 
 def place_of_fix(fix: Fix) -> str:
@@ -233,34 +186,18 @@ def note_on_change(fix: Fix) -> str:
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """The recorded part of a long run.
+    """The recorded part of a long run."""
 
-    Attributes:
-        calls: number of backward calls of the run.
-        checked: number of backward calls, from the first, whose gradients were compared with the correct ones.
-        first, last: 1-based numbers of the recorded backward calls; the recording starts after the previous backward
-            call.
-        ended: whether the program reached its end before the time limit.
-    """
-
-    calls: int
-    checked: int
+    calls: int  # number of backward calls of the run
+    checked: int  # number of backward calls, from the first, whose gradients were compared with the correct ones
+    # 1-based numbers of the recorded backward calls; the recording starts after the previous backward call
     first: int
     last: int
-    ended: bool = True
+    ended: bool = True  # whether the program reached its end before the time limit
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The outcome of a run, its cause, and fixes. The fields are those of `explain --json`.
-
-    Attributes:
-        runs: number of executions of the program and of its changed versions; 0 in recordings of release 0.1.0.
-        excerpt: the recorded part of a long run; None if the whole run was recorded.
-        refusal: short reason why a check rejected this program; "" if no check did.
-        named: lines that this check names.
-        messages: id and values of each English text above and in `Recording.lost`, by which it is translated; filled when
-            the recording is stored.
-    """
+    """The outcome of a run, its cause, and fixes. The fields are those of `explain --json`."""
 
     outcome: Outcome
     error: Problem | None = None
@@ -270,10 +207,12 @@ class Verdict(msgspec.Struct, frozen=True):
     fixes: tuple[Fix, ...] = ()
     checks: tuple[Check, ...] = ()
     graph_faults: tuple[GraphFault, ...] = ()
-    runs: int = 0
-    excerpt: Excerpt | None = None
-    refusal: str = ""
-    named: tuple[NamedLine, ...] = ()
+    runs: int = 0  # number of executions of the program and of its changed versions; 0 in recordings of release 0.1.0
+    excerpt: Excerpt | None = None  # the recorded part of a long run; None if the whole run was recorded
+    refusal: str = ""  # short reason why a check rejected this program; "" if no check did
+    named: tuple[NamedLine, ...] = ()  # lines that this check names
+    # id and values of each English text above and in `Recording.lost`, by which it is translated; filled when the
+    # recording is stored
     messages: tuple[StoredMessage, ...] = ()
 
     @property

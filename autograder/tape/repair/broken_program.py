@@ -19,22 +19,16 @@ LAST = 3  # level of changes with other losses
 
 @dataclass(frozen=True)
 class TriedChange:
-    """A change that was run, before or after its proof.
-
-    Attributes:
-        changes: difference in the computation, as a sentence; None if all values stay the same.
-        level: 0 if all values stay the same, 1 if only variables have other values, `OTHER` if gradients or updates
-            differ, `LAST` if losses differ or cannot be compared.
-        lines: number of changed lines.
-        rank: position of its kind in `KINDS`.
-    """
+    """A change that was run, before or after its proof."""
 
     candidate: Candidate
     text: str
-    lines: int
-    rank: int
+    lines: int  # number of changed lines
+    rank: int  # position of its kind in `KINDS`
+    # 0 if all values stay the same, 1 if only variables have other values, `OTHER` if gradients or updates differ,
+    # `LAST` if losses differ or cannot be compared
     level: int = 0
-    changes: str | None = None
+    changes: str | None = None  # difference in the computation, as a sentence; None if all values stay the same
     is_pair: bool = False
 
     @property
@@ -62,20 +56,14 @@ def is_like(left: Candidate, right: Candidate) -> bool:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A proposed change of the source, before it is run.
+    """A proposed change of the source, before it is run."""
 
-    Attributes:
-        kind: short description of the change.
-        changes: effect on the gradients, as a sentence; None if they should stay the same.
-        may_change: sentence for the case that backward starts from other losses; None if that excludes the change.
-        may_silence: whether the change can remove the error but not the fault; it is then offered only if all values
-            stay the same.
-    """
-
-    kind: str
+    kind: str  # short description of the change
     edits: Edits
-    changes: str | None = None
+    changes: str | None = None  # effect on the gradients, as a sentence; None if they should stay the same
+    # sentence for the case that backward starts from other losses; None if that excludes the change
     may_change: str | None = None
+    # whether the change can remove the error but not the fault; it is then offered only if all values stay the same
     may_silence: bool = False
 
 
@@ -87,17 +75,13 @@ def each_then_all(kind: str, found: list[Edits]) -> Iterator[Candidate]:
 
 
 class BrokenProgram:
-    """A broken program: its source, and the verdict on it.
-
-    Attributes:
-        failures: errors that kinds of fix raised on this program, each as a sentence.
-    """
+    """A broken program: its source, and the verdict on it."""
 
     def __init__(self, source: EditableSource, verdict: Verdict, file: str):
         self.source = source
         self.verdict = verdict
         self.file = file
-        self.failures: list[str] = []
+        self.failures: list[str] = []  # errors that kinds of fix raised on this program, each as a sentence
 
     @cached_property
     def suspects(self) -> list[ast.stmt]:

@@ -21,21 +21,13 @@ NO_WRITES = {"requires_grad_", "share_memory_"}
 
 @dataclass(frozen=True)
 class InPlaceWrite:
-    """An in-place modification in the source.
+    """An in-place modification in the source."""
 
-    Attributes:
-        statement: the statement that contains it.
-        node: the call or statement that modifies.
-        target: the modified expression, such as `b[0]`.
-        root: the name (or `self.name`) of the tensor that owns the memory, such as `b`.
-        path: the steps from root to target, such as ("[]",) or ("data",).
-    """
-
-    statement: ast.stmt
-    node: Any  # ast.Assign, ast.AugAssign or ast.Call
-    target: Any
-    root: ast.expr
-    path: tuple[str, ...]
+    statement: ast.stmt  # the statement that contains it
+    node: Any  # the call or statement that modifies: ast.Assign, ast.AugAssign or ast.Call
+    target: Any  # the modified expression, such as `b[0]`
+    root: ast.expr  # the name (or `self.name`) of the tensor that owns the memory, such as `b`
+    path: tuple[str, ...]  # the steps from root to target, such as ("[]",) or ("data",)
 
     @property
     def is_method(self) -> bool:

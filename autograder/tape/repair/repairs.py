@@ -126,19 +126,14 @@ def is_under_no_grad(node: ast.AST) -> bool:
 
 @dataclass(frozen=True)
 class Repairs:
-    """The fixes of a program.
+    """The fixes of a program."""
 
-    Attributes:
-        fixes: fixes that keep all losses and gradients, smallest first; if there are none, fixes that change the
-            computation. Use `apply_fix` to apply them.
-        warnings: attempted fixes in the program that have no effect, each with the resulting gradient, and errors of
-            the search.
-        reason: reason why there is no fix; None if there is one, or if none is needed.
-    """
-
+    # fixes that keep all losses and gradients, smallest first; if there are none, fixes that change the computation.
+    # Use `apply_fix` to apply them.
     fixes: tuple[Fix, ...] = ()
+    # attempted fixes in the program that have no effect, each with the resulting gradient, and errors of the search
     warnings: tuple[str, ...] = ()
-    reason: str | None = None
+    reason: str | None = None  # reason why there is no fix; None if there is one, or if none is needed
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -52,30 +52,22 @@ Prove = Callable[[Program, Scope], Verdict]
 
 @dataclass
 class Search:
-    """A search for fixes of a program in one of its files.
-
-    Attributes:
-        prove: returns the verdict on a changed program.
-        scope: the length of each run, and the backward call that a proof records.
-        known: the program's actual and intended results, if another search has computed them.
-        time: remaining seconds at the start; half of them are reserved for proofs.
-        longest: duration of the longest run in seconds.
-        failing: changes of the original source after which another fault is left.
-        failures: errors of kinds of fix, each as a sentence.
-    """
+    """A search for fixes of a program in one of its files."""
 
     factory: ProgramFactory
     verdict: Verdict
-    prove: Prove
-    scope: Scope = WHOLE
-    known: Reference | None = None
+    prove: Prove  # returns the verdict on a changed program
+    scope: Scope = WHOLE  # the length of each run, and the backward call that a proof records
+    known: Reference | None = None  # the program's actual and intended results, if another search has computed them
     texts: set[str] = field(default_factory=set)
     tried: int = 0
+    # remaining seconds at the start; half of them are reserved for proofs
     time: float = field(default_factory=lambda: current_budget().left)
-    longest: float = 0.0
+    longest: float = 0.0  # duration of the longest run in seconds
     changing: list[TriedChange] = field(default_factory=list)
+    # changes of the original source after which another fault is left
     failing: list[TriedChange] = field(default_factory=list)
-    failures: dict[str, None] = field(default_factory=dict)
+    failures: dict[str, None] = field(default_factory=dict)  # errors of kinds of fix, each as a sentence
 
     def __post_init__(self) -> None:
         """Register the original source, and limit the runs if another search has run the program."""

@@ -22,27 +22,19 @@ class Budget:
     """A time limit in seconds for all runs, proofs and comparisons of an explanation.
 
     Each run of a program ends when the active budget is spent.
-
-    Attributes:
-        seconds: size of the budget, counted from `began` (by `time.monotonic`).
-        tell: receives a sentence on the progress, at most every few seconds; None for no messages.
-        runs: number of runs of the program.
-        stage: short description of the current work.
-        quiet: seconds before the first progress message, and between two messages.
-        kept: seconds at the end of the budget that are reserved for the output, and that no run may use.
-        readings: clock readings of the program's first run, which all other runs reuse.
-        due: time from which the next message does not wait for `quiet`.
     """
 
-    seconds: float = math.inf
+    seconds: float = math.inf  # size of the budget, counted from `began` (by `time.monotonic`)
+    # receives a sentence on the progress, at most every few seconds; None for no messages
     tell: Callable[[str], None] | None = None
     began: float = field(default_factory=time.monotonic)
-    runs: int = 0
-    stage: str = ""
-    quiet: float = QUIET
-    kept: float = 0.0
+    runs: int = 0  # number of runs of the program
+    stage: str = ""  # short description of the current work
+    quiet: float = QUIET  # seconds before the first progress message, and between two messages
+    kept: float = 0.0  # seconds at the end of the budget that are reserved for the output, and that no run may use
+    # clock readings of the program's first run, which all other runs reuse
     readings: Readings = field(default_factory=dict)
-    due: float = math.inf
+    due: float = math.inf  # time from which the next message does not wait for `quiet`
 
     def __post_init__(self) -> None:
         self._reported = time.monotonic()

@@ -54,30 +54,19 @@ LAUNCHERS = ("python", "pypy", "torchrun", "accelerate", "deepspeed")
 
 @dataclass(frozen=True)
 class Children:
-    """The processes that a run started.
+    """The processes that a run started."""
 
-    Attributes:
-        forked: whether `multiprocessing` or `os.fork` started a process.
-        called_backward: whether such a process called backward.
-        pythons: whether a command started another Python program, about which nothing is known.
-    """
-
-    forked: bool = False
-    called_backward: bool = False
-    pythons: bool = False
+    forked: bool = False  # whether `multiprocessing` or `os.fork` started a process
+    called_backward: bool = False  # whether such a process called backward
+    pythons: bool = False  # whether a command started another Python program, about which nothing is known
 
 
 class ChildProcesses:
-    """The processes that a run starts. A child reports a backward call with a byte in a file.
-
-    Attributes:
-        process: id of the process that runs the program.
-        processes: processes that `multiprocessing` started.
-    """
+    """The processes that a run starts. A child reports a backward call with a byte in a file."""
 
     def __init__(self) -> None:
-        self.process = os.getpid()
-        self.processes: list[BaseProcess] = []
+        self.process = os.getpid()  # id of the process that runs the program
+        self.processes: list[BaseProcess] = []  # processes that `multiprocessing` started
         self.pythons = False
         self._path: str | None = None
 

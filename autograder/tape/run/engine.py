@@ -27,55 +27,35 @@ class LastCall(BaseException):
 
 @dataclass
 class Backward:
-    """A call of the engine by the program.
+    """A call of the engine by the program."""
 
-    Attributes:
-        roots: the tensors that it starts from.
-        asked: its `inputs`, if any.
-        weights: gradients of the roots.
-        targets: the tensors that receive a gradient: the leaves of the graph, or the `inputs`; emptied when the run
-            ends.
-        numbers: for each target, an identifier within the run.
-        returns: whether the call returns the gradients (`autograd.grad`) instead of accumulating them in `.grad`.
-        keys: for each target, its shape and values, to find it in another run.
-        gradients: copy of each target's gradient after the call (sampled beyond SAMPLED elements); None for a missing
-            one.
-        is_summed: whether only sums of its gradients are kept.
-        nodes: number of nodes in its graph, and in those of nested calls.
-        oldest: sequence number of the oldest of these nodes.
-        ended: sequence number of the next node created after the call.
-        error: the error that it raised, or None.
-        names: by number, the expressions for targets that no earlier call had, if the run noted them.
-        thread: index of its thread: 0 for the thread that runs the program, then in order of their start.
-    """
-
-    roots: tuple[Any, ...]
+    roots: tuple[Any, ...]  # the tensors that it starts from
+    # the tensors that receive a gradient: the leaves of the graph, or the `inputs`; emptied when the run ends
     targets: list[torch.Tensor]
-    returns: bool
+    returns: bool  # whether the call returns the gradients (`autograd.grad`) instead of accumulating them in `.grad`
     keeps_graph: bool
     creates_graph: bool
-    asked: tuple[torch.Tensor, ...] = ()
-    weights: tuple[Any, ...] = ()
-    numbers: list[int] = field(default_factory=list)
+    asked: tuple[torch.Tensor, ...] = ()  # its `inputs`, if any
+    weights: tuple[Any, ...] = ()  # gradients of the roots
+    numbers: list[int] = field(default_factory=list)  # for each target, an identifier within the run
+    # for each target, its shape and values, to find it in another run
     keys: list[tuple[Any, ...]] = field(default_factory=list)
+    # copy of each target's gradient after the call (sampled beyond SAMPLED elements); None for a missing one
     gradients: list[torch.Tensor | None] = field(default_factory=list)
-    is_summed: bool = False
-    nodes: int = 0
-    oldest: int = 0
-    ended: int = 0
-    error: BaseException | None = None
+    is_summed: bool = False  # whether only sums of its gradients are kept
+    nodes: int = 0  # number of nodes in its graph, and in those of nested calls
+    oldest: int = 0  # sequence number of the oldest of these nodes
+    ended: int = 0  # sequence number of the next node created after the call
+    error: BaseException | None = None  # the error that it raised, or None
+    # by number, the expressions for targets that no earlier call had, if the run noted them
     names: dict[int, str] = field(default_factory=dict)
-    thread: int = 0
+    thread: int = 0  # index of its thread: 0 for the thread that runs the program, then in order of their start
 
 
 class Listener:
-    """Base class of listeners to a run. Overridden methods must not change the work of the engine.
+    """Base class of listeners to a run. Overridden methods must not change the work of the engine."""
 
-    Attributes:
-        keeps_graph: whether the engine keeps each graph, because another run uses the same one.
-    """
-
-    keeps_graph = False
+    keeps_graph = False  # whether the engine keeps each graph, because another run uses the same one
 
     def around(self, program: Program) -> AbstractContextManager[Any]:
         """Return the context in which the program's code runs."""

@@ -121,20 +121,7 @@ def raise_if_unusable(run: Run, given: str, in_compiler: bool, partial: bool) ->
 
 @dataclass
 class Run:
-    """The result of a run: its backward calls, its return value or error, and the line of the error.
-
-    Attributes:
-        program: the name of the program's file.
-        root: the path of the copy in which the program ran, which messages leave out.
-        final: copy of each target's `.grad` at the end, by the target's number.
-        compiled: whether functions made by `torch.compile` ran compiled.
-        gave_up_compiling: whether they ran eagerly because compilation took too long.
-        is_truncated: whether the run ended before the program did; `calls` are the complete backward calls.
-        has_diverged: whether calls were left out because they started from other parameters than those of the plain run.
-        took: duration in seconds.
-        children: the processes that it started.
-        warned: PyTorch's warnings about gradients, each with the line of the user's code.
-    """
+    """The result of a run: its backward calls, its return value or error, and the line of the error."""
 
     calls: list[Backward] = field(default_factory=list)
     returned: object = None
@@ -142,15 +129,18 @@ class Run:
     in_backward: bool = False
     line: int | None = None
     file: str = ""
-    program: str = ""
-    root: str = ""
+    program: str = ""  # the name of the program's file
+    root: str = ""  # the path of the copy in which the program ran, which messages leave out
+    # copy of each target's `.grad` at the end, by the target's number
     final: dict[int, torch.Tensor | None] = field(default_factory=dict)
-    compiled: bool = False
-    gave_up_compiling: bool = False
-    is_truncated: bool = False
+    compiled: bool = False  # whether functions made by `torch.compile` ran compiled
+    gave_up_compiling: bool = False  # whether they ran eagerly because compilation took too long
+    is_truncated: bool = False  # whether the run ended before the program did; `calls` are the complete backward calls
+    # whether calls were left out because they started from other parameters than those of the plain run
     has_diverged: bool = False
-    took: float = 0.0
-    children: Children = Children()
+    took: float = 0.0  # duration in seconds
+    children: Children = Children()  # the processes that it started
+    # PyTorch's warnings about gradients, each with the line of the user's code
     warned: dict[str, Place] = field(default_factory=dict)
 
     @property

@@ -72,17 +72,11 @@ SECONDS = 60.0  # time limit of a run; lessons need milliseconds, and training s
 
 @dataclass(frozen=True)
 class Runner:
-    """Starts all runs of a program. Changes to this process are undone after each run.
-
-    Attributes:
-        program: the program.
-        seconds: time limit of a run, which also ends when the active budget is spent.
-        calls: number of backward calls after which a run ends, before the next one; None for no limit.
-    """
+    """Starts all runs of a program. Changes to this process are undone after each run."""
 
     program: Program
-    seconds: float = SECONDS
-    calls: int | None = None
+    seconds: float = SECONDS  # time limit of a run, which also ends when the active budget is spent
+    calls: int | None = None  # number of backward calls after which a run ends, before the next one; None for no limit
 
     def run(
         self, listener: Listener | None = None, *, compiles: bool = False, partial: bool = False, patience: float = 0.0

@@ -24,32 +24,22 @@ SAMPLES, SAMPLE_BYTES = 64, 4096
 
 @dataclass(eq=False)
 class Memory:
-    """A storage: an address interval and its content at the last check.
-
-    Attributes:
-        content: its bytes (up to COPIED), or a checksum; None before the first check.
-        generation: number of detected changes.
-        exposed: whether it has a foreign alias (NumPy, DLPack, a raw pointer), whose modifications autograd does not
-            detect.
-        capsule: whether it was exposed through DLPack.
-        saves: the saved tensors in it (`TrackedSave`) that are unchanged.
-        on_device: whether it is the memory of a GPU or another device, which has to be copied to be read.
-        live_tensors: functions that return a tensor in it, or None if it was freed; the address may be read only if a
-            tensor exists.
-    """
+    """A storage: an address interval and its content at the last check."""
 
     id: int
     address: int
     size: int
-    content: bytes | int | None = None
-    generation: int = 0
+    content: bytes | int | None = None  # its bytes (up to COPIED), or a checksum; None before the first check
+    generation: int = 0  # number of detected changes
+    # whether it has a foreign alias (NumPy, DLPack, a raw pointer), whose modifications autograd does not detect
     exposed: bool = False
-    capsule: bool = False
+    capsule: bool = False  # whether it was exposed through DLPack
     next_look: int = 0
     patience: int = 1
+    # functions that return a tensor in it, or None if it was freed; the address may be read only if a tensor exists
     live_tensors: list[Callable[[], torch.Tensor | None]] = field(default_factory=list)
-    saves: list[Any] = field(default_factory=list)
-    on_device: bool = False
+    saves: list[Any] = field(default_factory=list)  # the saved tensors in it (`TrackedSave`) that are unchanged
+    on_device: bool = False  # whether it is the memory of a GPU or another device, which has to be copied to be read
 
     def alive(self) -> bool:
         """Return whether a tensor still has this address. Remove the entries of freed or moved tensors."""

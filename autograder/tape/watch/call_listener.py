@@ -111,17 +111,11 @@ MOST = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NotedWrite:
-    """An in-place modification, or a call that exposed memory to other libraries.
+    """An in-place modification, or a call that exposed memory to other libraries."""
 
-    Attributes:
-        site: number of the call site.
-        version: version counter after the modification; None if it did not change.
-        exposes: whether the call only gave other libraries, such as NumPy, access to the memory; they may have modified
-            it later.
-    """
-
-    site: int
-    version: int | None
+    site: int  # number of the call site
+    version: int | None  # version counter after the modification; None if it did not change
+    # whether the call only gave other libraries, such as NumPy, access to the memory; they may have modified it later
     exposes: bool
 
 

@@ -196,20 +196,14 @@ NOWHERE = Place("", 0, "")
 
 @dataclass(frozen=True)
 class SavedTensorRef:
-    """A tensor that a node saved.
-
-    Attributes:
-        site: the call that saved it, or None if the call was not logged.
-        clock: number of modifications logged before it was saved.
-        expected: version that backward expects; None if it is unknown.
-    """
+    """A tensor that a node saved."""
 
     node: Any
     name: str
     tensor: torch.Tensor
-    site: CallSite | None
-    clock: int
-    expected: int | None
+    site: CallSite | None  # the call that saved it, or None if the call was not logged
+    clock: int  # number of modifications logged before it was saved
+    expected: int | None  # version that backward expects; None if it is unknown
 
     @property
     def is_stale(self) -> bool:

@@ -17,20 +17,13 @@ FEW = 3  # maximum number of names in a sentence
 
 @dataclass(frozen=True)
 class Reference:
-    """The actual and the intended results of a program.
+    """The actual and the intended results of a program."""
 
-    Attributes:
-        plain: the run of the program as it is, up to its error.
-        meant: the run with private copies of all saved tensors: the same values, and gradients that no modification can
-            change.
-        right: correct gradients of the verdict, if the program makes one backward call.
-        contradicted: whether finite differences of several calls found a gradient that is not the derivative of the
-            computed loss.
-    """
-
-    plain: TrialRun
+    plain: TrialRun  # the run of the program as it is, up to its error
+    # the run with private copies of all saved tensors: the same values, and gradients that no modification can change
     meant: MeantRun
-    right: tuple[Tensor, ...] = ()
+    right: tuple[Tensor, ...] = ()  # correct gradients of the verdict, if the program makes one backward call
+    # whether finite differences of several calls found a gradient that is not the derivative of the computed loss
     contradicted: bool = False
 
     @property

@@ -120,15 +120,12 @@ def _write_into_copy(
 
 
 class UnusedGradients:
-    """Tracks the backward calls of a run.
-
-    Attributes:
-        unused: ids of the leaves with such a gradient that was cleared before the leaf's value changed.
-        waiting: by id, the leaves whose `.grad` is such a gradient now, each with a fingerprint of the leaf.
-    """
+    """Tracks the backward calls of a run."""
 
     def __init__(self) -> None:
+        # ids of the leaves with such a gradient that was cleared before the leaf's value changed
         self.unused: set[int] = set()
+        # by id, the leaves whose `.grad` is such a gradient now, each with a fingerprint of the leaf
         self.waiting: dict[int, tuple[Tensor, object]] = {}
         self._calls: list[tuple[int, dict[int, tuple[Any, ...]]]] = []
         self._outdated: list[Tensor] = []
@@ -184,16 +181,12 @@ class MeantRun(TrialRun):
 
     If the program calls backward twice through one graph, the graph is kept. A leaf that was modified between the two
     calls receives no gradient from the second one, which would be the gradient of its old value.
-
-    Attributes:
-        keeps_graph: whether the graph is kept for a second call.
-        takes_views_singly: whether each view of a multi-output function is replaced by a single view, which may be
-            modified.
-        thrown_away: number of leaves that end with a gradient of older values that the program would have cleared.
     """
 
-    keeps_graph: bool = False
+    keeps_graph: bool = False  # whether the graph is kept for a second call
+    # whether each view of a multi-output function is replaced by a single view, which may be modified
     takes_views_singly: bool = False
+    # number of leaves that end with a gradient of older values that the program would have cleared
     thrown_away: int = 0
     _later: UnusedGradients = field(default_factory=UnusedGradients)
     _outdated: list[set[int]] = field(default_factory=list)

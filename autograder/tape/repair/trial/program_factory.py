@@ -185,21 +185,13 @@ class ImportedFile:
 
 @dataclass(frozen=True)
 class ProgramFactory:
-    """A program, and a constructor for the same program with a changed source.
+    """A program, and a constructor for the same program with a changed source."""
 
-    Attributes:
-        original: the unchanged program.
-        make: returns the program with a changed source.
-        obstacle: reason why no changed source can be run, as a sentence; None if it can be run.
-        imported: the changed file, if it is a file that the program imports.
-        notebook: the notebook that contains the source, as JSON.
-    """
-
-    original: Program
-    make: Callable[[str], Program] = field(compare=False)
-    obstacle: str | None = None
-    imported: ImportedFile | None = None
-    notebook: str | None = None
+    original: Program  # the unchanged program
+    make: Callable[[str], Program] = field(compare=False)  # returns the program with a changed source
+    obstacle: str | None = None  # reason why no changed source can be run, as a sentence; None if it can be run
+    imported: ImportedFile | None = None  # the changed file, if it is a file that the program imports
+    notebook: str | None = None  # the notebook that contains the source, as JSON
 
     @property
     def source(self) -> str:

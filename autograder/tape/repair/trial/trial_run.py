@@ -31,17 +31,12 @@ MEMBERS = 100  # maximum number of items of a list or dictionary that are compar
 
 @dataclass
 class CallValues:
-    """The results of a backward call.
+    """The results of a backward call."""
 
-    Attributes:
-        losses: values of the roots.
-        given: gradients that it added to each target's `.grad` or returned for it, with the `id` of the target.
-        raised: whether it raised an error.
-    """
-
-    losses: list[Tensor]
+    losses: list[Tensor]  # values of the roots
+    # gradients that it added to each target's `.grad` or returned for it, with the `id` of the target
     given: list[tuple[int, Tensor]] = field(default_factory=list)
-    raised: bool = False
+    raised: bool = False  # whether it raised an error
 
     @property
     def gradients(self) -> list[Tensor]:
@@ -51,30 +46,21 @@ class CallValues:
 
 @dataclass
 class TrialRun(Listener):
-    """The results of a run.
+    """The results of a run."""
 
-    Attributes:
-        error: text of the exception, or None.
-        calls: losses and gradients of each backward.
-        values: tensors of the variables when their function returned, by "name" or "function.name", and the result.
-        numbers: the variables that are a float, until the run has ended.
-        leaves: names of the leaves that require grad, each with the leaf's `id`.
-        trained: values at the end of every leaf that a backward reached.
-        left: `.grad` of these leaves at the end.
-        least, until: minimum number of backward calls and time (of `time.monotonic`) after which the run may end.
-        running: number of active backward calls, which may be nested.
-    """
-
-    error: str | None = None
-    calls: list[CallValues] = field(default_factory=list)
+    error: str | None = None  # text of the exception, or None
+    calls: list[CallValues] = field(default_factory=list)  # losses and gradients of each backward
+    # tensors of the variables when their function returned, by "name" or "function.name", and the result
     values: dict[str, Tensor] = field(default_factory=dict)
-    numbers: dict[str, float] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)  # the variables that are a float, until the run has ended
+    # names of the leaves that require grad, each with the leaf's `id`
     leaves: dict[str, int] = field(default_factory=dict)
-    trained: list[Tensor] = field(default_factory=list)
-    left: list[Tensor] = field(default_factory=list)
+    trained: list[Tensor] = field(default_factory=list)  # values at the end of every leaf that a backward reached
+    left: list[Tensor] = field(default_factory=list)  # `.grad` of these leaves at the end
     reached: dict[int, Tensor] = field(default_factory=dict)
     held: dict[int, Tensor | None] = field(default_factory=dict)
-    running: int = 0
+    running: int = 0  # number of active backward calls, which may be nested
+    # minimum number of backward calls and time (of `time.monotonic`) after which the run may end
     least: int = 0
     until: float = math.inf
 

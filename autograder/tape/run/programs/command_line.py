@@ -17,16 +17,11 @@ from autograder.tape.run.programs.source_text import ProgramError
 
 @dataclass(frozen=True)
 class CommandLine:
-    """The arguments of a `python` command.
+    """The arguments of a `python` command."""
 
-    Attributes:
-        arguments: arguments of the program, as in `sys.argv[1:]`.
-        module: full name of the module for `-m`, else None.
-        scratch: copy of the working directory in which each run starts; None for the working directory itself.
-    """
-
-    arguments: tuple[str, ...] = ()
-    module: str | None = None
+    arguments: tuple[str, ...] = ()  # arguments of the program, as in `sys.argv[1:]`
+    module: str | None = None  # full name of the module for `-m`, else None
+    # copy of the working directory in which each run starts; None for the working directory itself
     scratch: ScratchFolder | None = field(default=None, compare=False)
 
     @contextlib.contextmanager

@@ -167,29 +167,21 @@ def _called(function: Callable[..., Any], module: types.ModuleType, shown: str) 
 
 @dataclass(frozen=True)
 class Program:
-    """A program that can be run repeatedly, each time from the same start.
+    """A program that can be run repeatedly, each time from the same start."""
 
-    Attributes:
-        file: name in reports.
-        code_file: file name of its code objects.
-        source: its whole source.
-        call: runs it once and returns its result; receives a function that returns the number of backward calls so far.
-        roots: objects of this process that it can reach and may change; () for a program that is only text.
-        space: the namespace that it binds names in, if that is not its own.
-        seeded: whether each run starts from a fixed seed; a notebook cell starts from the current state of the
-            generators.
-        scratch: copy of the working directory in which it runs, if there is one.
-        folder: the working directory, to which file names in reports are relative.
-    """
-
-    file: str
-    source: str
+    file: str  # name in reports
+    source: str  # its whole source
+    # runs it once and returns its result; receives a function that returns the number of backward calls so far
     call: Callable[[Callable[[], int]], object] = field(compare=False)
-    code_file: str = ""
+    code_file: str = ""  # file name of its code objects
+    # objects of this process that it can reach and may change; () for a program that is only text
     roots: tuple[Any, ...] = ()
-    space: dict[Any, Any] | None = None
+    space: dict[Any, Any] | None = None  # the namespace that it binds names in, if that is not its own
+    # whether each run starts from a fixed seed; a notebook cell starts from the current state of the generators
     seeded: bool = True
+    # copy of the working directory in which it runs, if there is one
     scratch: ScratchFolder | None = field(default=None, compare=False)
+    # the working directory, to which file names in reports are relative
     folder: str = field(default_factory=os.getcwd, compare=False)
 
     def owns(self, filename: str) -> bool:

@@ -47,19 +47,13 @@ class ScratchFolder:
 
     Hidden directories, virtual environments and large files are linked instead of copied. In a process that ends with
     the runs, an audit hook replaces these links before the program writes to them.
-
-    Attributes:
-        root: an empty directory; the copy has the same path in it as the original has in `/`.
-        script: path of the script, if the program is a file.
-        is_guarded: whether to set the audit hook, which cannot be removed.
-        original: the working folder.
-        is_copied: whether there is a copy; False for a folder that directly contains too many files, and on Windows.
     """
 
-    root: str
-    script: str | None = None
-    is_guarded: bool = False
-    original: str = field(default_factory=os.getcwd)
+    root: str  # an empty directory; the copy has the same path in it as the original has in `/`
+    script: str | None = None  # path of the script, if the program is a file
+    is_guarded: bool = False  # whether to set the audit hook, which cannot be removed
+    original: str = field(default_factory=os.getcwd)  # the working folder
+    # whether there is a copy; False for a folder that directly contains too many files, and on Windows
     is_copied: bool = os.name == "posix"
     _is_whole: bool = True
     _is_running: bool = False
