@@ -223,12 +223,7 @@ def _with_fixes(
 ) -> Recording:
     """Return the recording with the fixes of its program, the changes for its graph faults, and the notes on them.
 
-    Args:
-        recording: the recording.
-        factory: the program, and a constructor for its changed versions.
-        scope: the length of each run of a change for a graph fault.
-        has_repairs: whether to search for fixes.
-        run: whether to run the changes for graph faults.
+    `scope` is the length of each run of a change for a graph fault, and `run` whether to run these changes at all.
     """
     from autograder.tape.repair.repairs import find_repairs
     from autograder.tape.repair.suggestions import with_suggestions

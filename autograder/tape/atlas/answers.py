@@ -33,9 +33,7 @@ HOMES = re.compile(r"^(torch|nn|functional|F|Tensor|special|linalg|x)\.")
 def find_operations(atlas: Atlas, word: str) -> list[Operation]:
     """Return all forms of the operation with a name, such as the three forms of `max`.
 
-    Args:
-        atlas: the table to search.
-        word: name of a function, method, module or node class, or a Python operator.
+    `word` is the name of a function, method, module or node class, or a Python operator.
 
     Raises:
         InputError: if no operation has this name; the message lists similar names.
@@ -166,11 +164,7 @@ def words_on_node(kind: str, *, advice: bool = True) -> str:
     """Return a sentence on the tensors that a node's operation saves, such as "exp keeps its output: …" for ExpBackward0.
 
     Several operations can create the same kind of node; the sentence is about the operation that gives the node its
-    name. The result is "" if the operation is unknown.
-
-    Args:
-        kind: name of the node's class.
-        advice: whether to include advice on in-place modifications.
+    name. The result is "" if the operation is unknown. `advice` includes advice on in-place modifications.
     """
     named = plain_name(kind.partition("Backward")[0])
     try:

@@ -113,10 +113,7 @@ def installed_version() -> str | None:
 
 
 def table_text(version: str) -> str:
-    """Return the JSON text of a table.
-
-    Args:
-        version: a release that has a table, such as "2.13.0".
+    """Return the JSON text of the table of a release such as "2.13.0".
 
     Raises:
         InputError: if the release has no table; the message lists the releases that do.

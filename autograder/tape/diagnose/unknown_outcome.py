@@ -33,13 +33,7 @@ _WORDS = re.compile(
 
 
 def is_foreign(problem: Problem, in_backward: bool, source: str) -> bool:
-    """Return whether an exception has nothing to do with autograd.
-
-    Args:
-        problem: the exception.
-        in_backward: whether it was raised in a backward call.
-        source: the source of the file that raised it.
-    """
+    """Return whether an exception has nothing to do with autograd. `source` is the text of the file that raised it."""
     is_builtin = isinstance(getattr(builtins, problem.type, None), type)
     # `torch.load` raises UnpicklingError with a text about checkpoints.
     if (is_builtin and problem.type not in _TYPES) or problem.type == "UnpicklingError":
@@ -93,11 +87,7 @@ class UnknownOutcomeError(ProgramError):
 
 
 def refuse_unfollowed(evidence: Evidence) -> None:
-    """Check that no other process determined the outcome. Harms of this process are reported in any case.
-
-    Raises:
-        UnknownOutcomeError: if one did; the message is one sentence.
-    """
+    """Raise an UnknownOutcomeError if another process determined the outcome. Harms of this process are reported in any case."""
     children, outcome = evidence.runs.plain.children, evidence.outcome
     if outcome == "silently-wrong" and children.forked and _wrote_into_shared_memory(evidence):
         raise UnknownOutcomeError.of(
@@ -124,11 +114,7 @@ def refuse_unfollowed(evidence: Evidence) -> None:
 
 
 def refuse_uncompared(evidence: Evidence) -> None:
-    """Check that a reference computed the gradients within the time limit.
-
-    Raises:
-        UnknownOutcomeError: if they were not; the message is one sentence.
-    """
+    """Raise an UnknownOutcomeError if no reference computed the gradients within the time limit."""
     observed, error = evidence.runs.observed, evidence.runs.cloned_saves.error
     late = is_out_of_time(error)
     if evidence.outcome == "correct" and error is not None and not late:
@@ -148,12 +134,9 @@ def refuse_uncompared(evidence: Evidence) -> None:
 
 
 def refuse_inherited(evidence: Evidence) -> None:
-    """Check that backward did not use a tensor that an earlier cell's graph saved and this cell changed.
+    """Raise an UnknownOutcomeError if backward used a tensor that an earlier cell's graph saved and this cell changed.
 
     This tensor was not copied when it was saved, so the correct gradient is unknown.
-
-    Raises:
-        UnknownOutcomeError: if it did; the message is one sentence.
     """
     state = evidence.state
     changed = [save for save in state.consumed if save.changed and save.node.id < state.inherited]
@@ -174,14 +157,9 @@ def is_unexplained(evidence: Evidence) -> bool:
 
 
 def refuse_unrepeated(evidence: Evidence, again: Run) -> None:
-    """Check that wrong gradients are the same in each run, because otherwise differences between runs have no meaning.
+    """Raise an UnknownOutcomeError if wrong gradients differ between runs, because other differences then have no meaning.
 
-    Args:
-        evidence: the results of the program's runs.
-        again: another run of the unchanged program, because two runs may agree by chance.
-
-    Raises:
-        UnknownOutcomeError: if they are not; the message is one sentence.
+    `again` is another run of the unchanged program, because two runs may agree by chance.
     """
     if is_out_of_time(evidence.runs.observed.error):
         raise UnknownOutcomeError.of(

@@ -61,14 +61,10 @@ class BackwardCall:
     def of(
         cls, call: int, made: int, visited: list[GraphNode], saves: list[TrackedSave], shared_since: int | None
     ) -> BackwardCall:
-        """Return the view of a backward in the step `call` that starts from a root created in the step `made`.
+        """Return the state at a backward call in the step `call`, from a root that the step `made` created.
 
-        Args:
-            call: index of the step that calls backward.
-            made: index of the step that created its root.
-            visited: nodes of its graph.
-            saves: saved tensors of these nodes.
-            shared_since: index of the step from which two leaves share a gradient buffer, or None.
+        `visited` are the nodes of its graph, and `saves` their saved tensors. From the step `shared_since` on, two leaves
+        share a gradient buffer.
         """
         steps = [node.step for node in visited if node.inputs]
         wrong_steps = [node.untracked for node in visited if node.untracked is not None]

@@ -111,16 +111,9 @@ class GradientFlow:
         here: Place,
         numbers: Iterable[float],
     ) -> None:
-        """Process a function call.
+        """Process a function call: its tensor arguments with their tracked data, its return value, and the tensors that it returned.
 
-        Args:
-            name: name of the function.
-            inputs: its tensor arguments.
-            sources: the tracked data of `inputs`.
-            result: its return value.
-            results: the tensors that it returned, or the tensor that it modified.
-            here: the line of the call.
-            numbers: its float arguments.
+        For `__setitem__`, `results` is the tensor that it modified. `numbers` are the float arguments.
         """
         if name == "grad" and result is None and len(inputs) == 1 and not inputs[0].retains_grad:
             self.missing.append((here, sources[0]))

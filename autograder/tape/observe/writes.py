@@ -150,20 +150,11 @@ class Writes:
         exact: bool = True,
         shared: bool = False,
     ) -> None:
-        """Record a modification, with its position in the run and the saved tensors that it affects.
+        """Record a modification of the bytes [start, stop) of a storage, with its position in the run and its effects.
 
-        Args:
-            memory: the modified storage.
-            interval: range [start, stop) of modified bytes in `memory`.
-            operation: name of the function.
-            tracked: the modified tensor, if a function reported it.
-            counters: ids of the version counters that changed.
-            changed: whether bytes changed.
-            refused: saved tensors for which backward raises from now on, because their counter changed.
-            swapped: the tensor that received other memory, as in `.data = other`.
-            through: the modified expression of the line, if it is known.
-            exact: whether the line is certain.
-            shared: whether no function reported it, and other processes can write there.
+        `tracked` is the modified tensor, if a function reported it; `refused` are the saved tensors for which backward raises
+        from now on, because their counter changed; `swapped` is a tensor that received other memory, as in `.data = other`.
+        The other arguments are fields of the WriteEvent.
         """
         state = self.state
         neighbours = state.tensors.at(memory)

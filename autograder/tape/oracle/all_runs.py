@@ -85,11 +85,7 @@ def first_run(runner: Runner, scope: Scope, observer: Observer | None = None) ->
 def all_runs(runner: Runner, plain: Run, scope: Scope, observer: Observer | None = None) -> Runs:
     """Return the plain run with all others. The run that determines the outcome comes first, because time may be short.
 
-    Args:
-        runner: starts the runs.
-        plain: the first run.
-        scope: the part of the run to record.
-        observer: the observer of the first run, if it had one.
+    `observer` is the observer of the plain run, if it had one.
     """
     eager = repeated(runner, plain) if plain.compiled else plain
     runner = _slower(runner)
@@ -208,13 +204,9 @@ def beginning_of(runner: Runner) -> tuple[Observer, Run]:
 
 
 def cell_runs(runner: Runner, before: Snapshot) -> Runs:
-    """Return the runs of a notebook cell, the last of which keeps its effects.
+    """Return the runs of a notebook cell, the last of which keeps its effects. `before` is the state before the cell.
 
     The runs for the correct gradients are undone, and keep the graphs of other cells.
-
-    Args:
-        runner: starts the runs.
-        before: the state before the cell.
     """
     trace, copies = BackwardTrace(keeps_graph=True), ClonedSavesRun(keeps_graph=True)
     runner.run_again(trace)

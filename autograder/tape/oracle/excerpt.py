@@ -58,12 +58,8 @@ def calls_beyond_error(error: object, calls: Sized) -> int | None:
 def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, without_gradient: Iterable[FirstStep] = ()) -> Excerpt:
     """Return the backward calls to record: the decisive call, and those since its graph was started.
 
-    Args:
-        plain: the program's run.
-        cloned_saves: the run with private copies.
-        scope: the requested part.
-        without_gradient: first steps of parameters that had no gradient in any step. Without a decisive call, the calls
-            before one of these steps are recorded if they are few.
+    Without a decisive call, the calls before a first step of `without_gradient` (of a parameter that had no gradient in any
+    step) are recorded if they are few.
 
     Raises:
         ProgramError: if the run did not make the requested call.

@@ -216,11 +216,8 @@ def gap(got: object, true: object) -> float:
 def distance(got: object, true: object, size: float = 0.0) -> float | None:
     """Return the 2-norm of the difference divided by that of the correct gradient, or None if that is missing, zero or not finite.
 
-    Args:
-        got: the gradient of the program.
-        true: the correct gradient.
-        size: the largest 2-norm of a correct gradient of the same backward. A correct gradient that is zero compared with it, up to
-            rounding, is not a measure, and the difference is divided by `size`.
+    `size` is the largest 2-norm of a correct gradient of the same backward. A correct gradient that is zero compared with
+    it, up to rounding, is not a measure, and the difference is divided by `size`.
     """
     got_numbers, true_numbers = _numbers(got), _numbers(true)
     if true_numbers is None or not true_numbers.any():

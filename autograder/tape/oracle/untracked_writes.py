@@ -160,11 +160,8 @@ def effect_of_untracked_writes(
 ) -> UntrackedEffect:
     """Check a run's custom Functions and unrecorded modifications with finite differences.
 
-    Args:
-        runner: starts the runs of the program.
-        observer: the observer of an earlier run.
-        asked: vary every loss, even without suspects.
-        corrected: compute the correct gradient of each wrong one, element by element.
+    With `asked`, every loss is varied, even without suspects. With `corrected`, the correct gradient of each wrong one is
+    computed, element by element.
     """
     effect = UntrackedEffect(observer.state.untracked.used_writes)
     try:

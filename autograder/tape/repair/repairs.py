@@ -144,10 +144,7 @@ class Repairs:
 def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Repairs:
     """Return the changes of a program's source that fix it, without writing a file.
 
-    Args:
-        factory: the program, and a constructor for its changed versions.
-        verdict: the verdict on the unchanged program.
-        prove: returns the verdict on a changed program, of which a part is recorded.
+    `prove` returns the verdict on a changed program, of which a part is recorded.
     """
     if verdict.outcome == "correct":
         return Repairs()
@@ -265,12 +262,7 @@ def can_be_imported(factory: ProgramFactory, file: str) -> bool:
 
 
 def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepair]:
-    """Return the fixes of the first file that has some, or those of two files, or changes of the computation.
-
-    Args:
-        searches: a search for each file.
-        search_of: creates the search in another file.
-    """
+    """Return the fixes of the first file that has some, or those of two files, or changes of the computation."""
     for search in searches:
         if found := search.look(search.factory.source, search.verdict):
             return [((search.factory, fix),) for fix in found]

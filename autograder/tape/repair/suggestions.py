@@ -48,11 +48,7 @@ Change = Callable[[EditableSource, ast.stmt, GraphFault], Iterator[Edits]]
 def with_suggestions(verdict: Verdict, factory: ProgramFactory, scope: Scope, prove: Prove | None) -> Verdict:
     """Return the verdict with a diff for each graph fault whose change is text.
 
-    Args:
-        verdict: the verdict.
-        factory: the program, and a constructor for its changed versions.
-        scope: the length of each run.
-        prove: returns the verdict on a changed program; if it is None, the first change is a suggestion.
+    Without `prove`, which returns the verdict on a changed program, the first change is a suggestion.
     """
     if not verdict.graph_faults or factory.obstacle:
         return verdict

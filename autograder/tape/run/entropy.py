@@ -181,13 +181,10 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
 
 @contextmanager
 def isolated_globals(seeded: bool, readings: Readings) -> Iterator[Captured]:
-    """Seed all generators and restore global state that a program may change: generators, modes, dtype, arguments, directory, streams.
+    """Restore global state that a program may change, and yield the output of the block.
 
-    Yields the output of the block.
-
-    Args:
-        seeded: whether to seed the generators.
-        readings: clock readings of earlier runs.
+    That is: generators (which are seeded before, if `seeded`), modes, dtype, arguments, directory, streams. `readings` are
+    the clock readings of earlier runs.
     """
     python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
     numpy_state = numpy.random.get_state() if numpy else None

@@ -35,13 +35,10 @@ def is_out_of_time(error: BaseException | None) -> bool:
 
 
 def raise_if_exited(run: Run, printed: Captured) -> None:
-    """Check that the program did not exit with a status other than 0, or before any backward call.
+    """Raise a ProgramError if the program exited with a status other than 0, or before any backward call.
 
     Exit status 0 after a backward call counts as the end of the program. The last line of its error output, for example
     from argparse, is part of the message.
-
-    Raises:
-        ProgramError: if it did.
     """
     error, at, (output, errors) = run.error, run.at, printed
     if not isinstance(error, SystemExit):
@@ -70,16 +67,10 @@ def raise_if_exited(run: Run, printed: Captured) -> None:
 
 
 def raise_if_unusable(run: Run, given: str, in_compiler: bool, partial: bool) -> None:
-    """Check that the run allows a statement about gradients.
+    """Raise a ProgramError if the run does not allow a statement about gradients.
 
-    Args:
-        run: the run.
-        given: its time limit in words.
-        in_compiler: whether the time limit was reached while the compiler ran.
-        partial: whether a single backward call would have been sufficient.
-
-    Raises:
-        ProgramError: if it does not.
+    `given` is its time limit in words. `in_compiler` means that the limit was reached while the compiler ran, and `partial`
+    that a single backward call would have been sufficient.
     """
     error, at = run.error, run.at
     gradients = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]

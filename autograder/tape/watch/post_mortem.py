@@ -235,9 +235,7 @@ class PostMortem:
     def freed_by(self, graph: list[Any], calls: Iterable[tuple[int, int]]) -> tuple[Place, Place | None] | None:
         """Return the line that made the newest freed node of a graph, and the line of the backward that freed it, if known.
 
-        Args:
-            graph: the nodes of the backward that raised.
-            calls: for each earlier backward that freed its graph, the next sequence number after it and its call site.
+        `calls` are the earlier backward calls that freed their graph: the next sequence number after each, and its call site.
         """
         calls = list(calls)
         # The call that raised has freed the nodes that it visited; an earlier call freed only nodes that existed then.

@@ -86,8 +86,7 @@ def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
 def rebind_tracked(source: EditableSource, write: InPlaceWrite, edits: Edits) -> Edits:
     """Return the edits that assign a new tensor with a graph, or () if the modification is not a complete statement.
 
-    Args:
-        edits: the edits that remove the aliases.
+    `edits` are those that remove the aliases.
     """
     name = source.of(write.root)
     if isinstance(write.node, ast.AugAssign):

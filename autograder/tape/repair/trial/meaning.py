@@ -160,8 +160,7 @@ def different(meant: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:
 def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str] = ()) -> str | None:
     """Return a sentence on the names that end with other values or are no longer leaves, or None if there are no such names.
 
-    Args:
-        unsteady: names whose values differ in each run, and that are ignored.
+    The values of `unsteady` names differ in each run, and are ignored.
     """
     sentences: list[str] = []
     if lost := lost_leaves(reference, trial):

@@ -67,12 +67,7 @@ _Key = tuple[str, int]
 
 
 class LiveFunctions:
-    """The function objects whose code was compiled from a source.
-
-    Args:
-        source: the source.
-        file: the file name of their code objects.
-    """
+    """The function objects whose code was compiled from a source. `file` is the file name of their code objects."""
 
     def __init__(self, source: str, file: str):
         self.file = file
@@ -143,14 +138,11 @@ def _outside(source: str) -> str:
 
 @contextmanager
 def changed_imports(texts: dict[str, str]) -> Iterator[None]:
-    """Load these sources instead of the files in the block.
+    """Load these sources, by path, instead of the files in the block.
 
     Replace a method of the loader for Python files instead of adding a finder to `sys.meta_path`, because
     `importlib.util.spec_from_file_location`, which programs use to load a file by path, calls no finder
     (docs.python.org, `importlib`).
-
-    Args:
-        texts: the sources by path of the file.
     """
     changed = {os.path.realpath(path): text for path, text in texts.items()}
     lines = {path: linecache.cache.get(path) for path in changed}

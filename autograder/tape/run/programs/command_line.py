@@ -28,9 +28,7 @@ class CommandLine:
     def given_to(self, first: str, folders: list[str]) -> Iterator[None]:
         """Set `sys.argv`, the working directory and `sys.path` for the program in the block.
 
-        Args:
-            first: the first argument.
-            folders: the entries of `sys.path` from which the program imports its own files.
+        The program imports its own files from `folders`, which are entries of `sys.path`.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(replaced(sys, "argv", [self.path_of(first), *self.arguments]))

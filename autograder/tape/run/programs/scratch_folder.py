@@ -358,9 +358,7 @@ class ScratchFolder:
     def _replace_link(self, link: str, *, keeps: bool = True) -> None:
         """Replace a link of the copy to a file of the project by a copy, and one to a directory by links to its contents.
 
-        Args:
-            link: the path of a link.
-            keeps: whether the content of a file is needed.
+        `keeps` means that the content of a file is needed.
         """
         original = link.removeprefix(self.root)
         if link == original or os.readlink(link) != original or not self._is_in_project(original):
