@@ -38,15 +38,13 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     again = {node for node in last.nodes if node is not None}
     visited = [set(nodes) for nodes in state.visited]
     if any(again & set(call.nodes) for call in earlier):
-        name = name_of(state, last.roots, Message("backward.the_loss|The loss"))
         made = state.graph.nodes[min(again)].place
-        message = Message(
+        yield FREED_GRAPH.at(
+            made,
             "backward.called_again|{name} is computed here once, and {place} calls backward on it more than once.",
-            name=name,
-            place=line_of(last.place, made.file),
-        )
-        change = Message("backward.compute_before_each|Compute it again before each backward.")
-        yield GraphFault(FREED_GRAPH.name, made, message, change)
+            "backward.compute_before_each|Compute it again before each backward.",
+            name=name_of(state, last.roots, Message("backward.the_loss|The loss")), place=line_of(last.place, made.file),
+        )  # fmt: skip
         return
     shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
     if shared is None:
@@ -103,25 +101,19 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place, *, is_modified
     """Return the fault of a loop: the value that an iteration passes to the next, which need not be the shared node itself."""
     carried = _carried_node(state, shared) or shared
     name = _name_of_node(state, carried)
-    known: dict[str, object] = {"name": name, "place": line_of(at, carried.place.file)}
-    if is_modified:
-        sentence = Message(
-            "backward.modified_in_loop|{name} is computed here, and a later round of the loop uses it again, after {place} "
-            "has modified a tensor that its graph saved.", **known,
-        )  # fmt: skip
-    else:
-        sentence = Message(
-            "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the "
-            "backward of {place} has freed its graph.", **known,
-        )  # fmt: skip
-    change = Message("backward.compute_in_round|Compute it again in each round, or detach it before the next one.")
-    if name.replace(".", "_").isidentifier():
-        change = Message(
-            "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
-            "`{name} = {name}.detach()`.",
-            name=name,
-        )
-    return GraphFault(FREED_GRAPH.name, carried.place, sentence, change)
+    return FREED_GRAPH.at(
+        carried.place,
+        "backward.modified_in_loop|{name} is computed here, and a later round of the loop uses it again, after {place} "
+        "has modified a tensor that its graph saved."
+        if is_modified
+        else "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the "
+        "backward of {place} has freed its graph.",
+        "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
+        "`{name} = {name}.detach()`."
+        if name.replace(".", "_").isidentifier()
+        else "backward.compute_in_round|Compute it again in each round, or detach it before the next one.",
+        name=name, place=line_of(at, carried.place.file),
+    )  # fmt: skip
 
 
 def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:
@@ -158,6 +150,8 @@ INFERENCE = ("nference tensor", "InferenceMode")
 SWAPPED = re.compile(r"Couldn't swap (\w+\.(\w+))")
 VIEW = ("view was created in no_grad mode", "function that returns multiple views")
 
+NAMELESS = Message("tensor.nameless|a tensor")
+
 
 def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that made the tensor which the last call of the program could not use."""
@@ -180,31 +174,23 @@ def _not_a_leaf(state: RunState, tensors: list[TrackedTensor], at: Place) -> Ite
     for tracked in tensors:
         if tracked.node is not None:
             made = state.graph.nodes[tracked.node].place
-            name = name_of(state, [tracked], Message("tensor.nameless|a tensor"))
-            message = Message(
+            yield REFUSED_TENSOR.at(
+                made,
                 "deepcopy.not_a_leaf|{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy it.",
-                name=name, place=line_of(at, made.file),
+                "deepcopy.detach|Keep it without its history (`.detach()`), or do not keep it in the copied object.",
+                name=name_of(state, [tracked], NAMELESS), place=line_of(at, made.file),
             )  # fmt: skip
-            change = Message(
-                "deepcopy.detach|Keep it without its history (`.detach()`), or do not keep it in the copied object."
-            )
-            yield GraphFault(REFUSED_TENSOR.name, made, message, change)
 
 
 def _inference(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
     for tracked in tensors[:1]:
         if (made := state.made_at(tracked)) is not None and made != at:
-            known: dict[str, object] = {
-                "name": name_of(state, [tracked], Message("tensor.nameless|a tensor")), "place": line_of(at, made.file),
-            }  # fmt: skip
-            message = Message(
+            yield REFUSED_TENSOR.at(
+                made,
                 "inference.tensor_needed|{name} is made in inference mode here, and {place} needs a normal tensor.",
-                **known,
-            )
-            change = Message(
-                "inference.use_no_grad|Use torch.no_grad() instead, or pass a clone that is made outside of inference mode."
-            )
-            yield GraphFault(REFUSED_TENSOR.name, made, message, change)
+                "inference.use_no_grad|Use torch.no_grad() instead, or pass a clone that is made outside of inference mode.",
+                name=name_of(state, [tracked], NAMELESS), place=line_of(at, made.file),
+            )  # fmt: skip
 
 
 def _view(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
@@ -240,13 +226,12 @@ def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFa
         if base is None or not base.parameter or made is None or name is None or at is None:
             continue
         if (state.name_of(base) or "").rpartition(".")[2] == key.rpartition(".")[2]:
-            known: dict[str, object] = {"name": name, "key": key, "place": line_of(at, made.file)}
-            message = Message(
+            yield REFUSED_TENSOR.at(
+                made,
                 "view.cannot_be_swapped|{name} is a view of {key}, so {place} cannot swap {key} with the converted tensor.",
-                **known,
-            )
-            change = Message("view.take_after_conversion|Take the view after the conversion.")
-            yield GraphFault(REFUSED_TENSOR.name, made, message, change)
+                "view.take_after_conversion|Take the view after the conversion.",
+                name=name, key=key, place=line_of(at, made.file),
+            )  # fmt: skip
             return
 
 
@@ -256,20 +241,18 @@ REFUSED_TENSOR = FaultKind("tensor that a later line cannot use", _refused_tenso
 def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that switched a model to evaluation mode, if a later step trained it in that mode."""
     for place in evidence.state.flow.steps.left_training:
-        message = Message(
+        yield LEFT_ON.at(
+            place,
             "eval.switched|it switches the model to evaluation mode, and later steps train it in that mode; the steps "
-            "before were in training mode."
+            "before were in training mode.",
+            "eval.call_train|Call train() before the next step.",
         )
-        change = Message("eval.call_train|Call train() before the next step.")
-        yield GraphFault(LEFT_ON.name, place, message, change)
     for place in evidence.state.flow.steps.left_recording:
-        message = Message(
-            "no_grad.left_on|it turns recording off after a step, and the loss of a later step is computed while it is off."
+        yield LEFT_ON.at(
+            place,
+            "no_grad.left_on|it turns recording off after a step, and the loss of a later step is computed while it is off.",
+            "no_grad.turn_on_before_step|Turn recording on again before the next step: `torch.set_grad_enabled(True)`.",
         )
-        change = Message(
-            "no_grad.turn_on_before_step|Turn recording on again before the next step: `torch.set_grad_enabled(True)`."
-        )
-        yield GraphFault(LEFT_ON.name, place, message, change)
 
 
 def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
@@ -278,21 +261,20 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
     for node in state.graph.nodes:
         source = node.inputs[0] if node.name == "ToCopyBackward0" else None
         leaf = None if source is None else state.graph.nodes[source].tensor
-        if leaf not in state.flow.optimized:
+        held = None if leaf is None else state.flow.optimized.get(leaf)
+        if held is None:
             continue
         calls = [number for number, visited in enumerate(state.visited) if node.id in visited]
         if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step in steps):
             continue
         place = _autocast_around(trees.get(node.place.file), node.place) or node.place
-        sentence = Message(
+        yield STALE_CAST.at(
+            place,
             "autocast.stale_cast|one autocast contains several steps: its cache keeps the cast copy of {names} "
             "that {place} made, so later losses are computed with the values before the step.",
-            names=name_of(state, [state.flow.optimized[leaf]]), place=line_of(node.place, place.file),
+            "autocast.per_step|Open autocast around the forward of each step, or pass cache_enabled=False.",
+            tensors_of(state, [held]), names=name_of(state, [held]), place=line_of(node.place, place.file),
         )  # fmt: skip
-        change = Message(
-            "autocast.per_step|Open autocast around the forward of each step, or pass cache_enabled=False."
-        )
-        yield GraphFault(STALE_CAST.name, place, sentence, change, tensors_of(state, [state.flow.optimized[leaf]]))
 
 
 def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
@@ -311,10 +293,13 @@ def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]
     """Yield the faults of a program that turns recording off without `no_grad`."""
     calls = [call for call in evidence.state.flow.calls if not call.recording]
     places = {call.place for call in calls if "inference" in switch or all(node is None for node in call.nodes)}
-    change = Message("no_grad.turn_on_before_loss|Turn recording on again before the loss is computed.")
     for place in sorted(places, key=lambda spot: spot.line):
-        message = Message("no_grad.backward_while|backward is called while {switch}.", switch=switch)
-        yield GraphFault(NOT_RECORDED.name, place, message, change)
+        yield NOT_RECORDED.at(
+            place,
+            "no_grad.backward_while|backward is called while {switch}.",
+            "no_grad.turn_on_before_loss|Turn recording on again before the loss is computed.",
+            switch=switch,
+        )
 
 
 def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
@@ -329,14 +314,12 @@ def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
         # Backward of a recorded loss computes the same under no_grad, with create_graph, too.
         if call.recording or any(node is not None for node in call.nodes):
             continue
-        follows = Message(
+        yield NOT_RECORDED.at(
+            call.place,
             "no_grad.loss_inside|backward is called under no_grad; the loss was also computed there, so it has no "
-            "history and backward raises an error."
+            "history and backward raises an error.",
+            "no_grad.only_update_inside|Compute the loss and call backward outside of no_grad; keep only the update inside.",
         )
-        change = Message(
-            "no_grad.only_update_inside|Compute the loss and call backward outside of no_grad; keep only the update inside."
-        )
-        yield GraphFault(NOT_RECORDED.name, call.place, follows, change)
 
 
 LEFT_ON = FaultKind("mode left on", _left_on)

@@ -31,6 +31,16 @@ class FaultKind:
     name: str
     find: Callable[[Evidence], Iterator[GraphFault]]
 
+    def at(
+        self, at: Place, effect: str, change: str, tensors: tuple[FaultyTensor, ...] = (), /, **values: object
+    ) -> GraphFault:
+        """Return a fault of this kind with the messages of two texts, each of which gets the values that it names."""
+
+        def message(text: str) -> Message:
+            return Message(text, **{name: value for name, value in values.items() if f"{{{name}}}" in text})
+
+        return GraphFault(self.name, at, message(effect), message(change), tensors)
+
 
 def called(cut: Cut) -> str:
     """Return the expression that cut the graph, as in the program's source."""

@@ -78,23 +78,16 @@ def _is_step(statement: ast.stmt | None, name: str) -> bool:
 def _lost_leaf_fault(trees: dict[str, ast.Module], name: str, place: Place, statement: ast.stmt | None) -> GraphFault:
     value = statement.value if isinstance(statement, ast.Assign) else None
     step = ast.unparse(value.right) if isinstance(value, ast.BinOp) else "…"
-    if _is_loop_variable(trees.get(place.file), name, place.line):
-        message = Message(
-            "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values.",
-            name=name,
-        )
-    else:
-        message = Message(
-            "leaf.becomes_other|{name} is then another tensor, which is not a leaf that requires grad: the next "
-            "backward call computes no gradient for it.",
-            name=name,
-        )
-    change = Message(
-        "leaf.modify_in_place|Modify the leaf in place, under torch.no_grad(): `{name} -= {step}`.",
-        name=name,
-        step=step,
+    effect = (
+        "leaf.becomes_other|{name} is then another tensor, which is not a leaf that requires grad: the next backward "
+        "call computes no gradient for it."
     )
-    return GraphFault(LOST_LEAF.name, place, message, change)
+    if _is_loop_variable(trees.get(place.file), name, place.line):
+        effect = (
+            "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values."
+        )
+    change = "leaf.modify_in_place|Modify the leaf in place, under torch.no_grad(): `{name} -= {step}`."
+    return LOST_LEAF.at(place, effect, change, name=name, step=step)
 
 
 def _is_loop_variable(tree: ast.Module | None, name: str, line: int) -> bool:
@@ -108,19 +101,15 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
     state = evidence.state
     for place, tracked in state.flow.missing:
         if tracked.node is not None:
-            name, made = name_of(state, [tracked], "it"), state.graph.nodes[tracked.node].place
-            message = Message(
+            yield MISSING.at(
+                place,
                 "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
                 "backward fills only the .grad of leaves.",
-                name=name,
-                place=line_of(made, place.file),
-            )
-            change = Message(
                 "leaf.make_leaf|Make {name} itself the leaf (requires_grad_() after that computation), "
                 "or call {name}.retain_grad() before backward.",
-                name=name,
+                name=name_of(state, [tracked], "it"),
+                place=line_of(state.graph.nodes[tracked.node].place, place.file),
             )
-            yield GraphFault(MISSING.name, place, message, change)
 
 
 MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)
@@ -237,13 +226,14 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
 def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the calls of `autograd.grad` without create_graph whose result a penalty in the loss was computed from."""
     for place, (earlier, added) in evidence.state.flow.constants.items():
-        message = Message(
+        yield GRAPH_CUT.at(
+            place,
             "cut.penalty|it computes {slope} without a graph, so the number that {place} adds to a loss, which is "
             "computed from it, does not change the loss's gradient.",
+            "target.graph|Pass create_graph=True here.",
             slope=name_of(evidence.state, [earlier.gradient], Message("target.gradient|the gradient")),
             place=line_of(added, place.file),
-        )  # fmt: skip
-        yield GraphFault(GRAPH_CUT.name, place, message, Message("target.graph|Pass create_graph=True here."))
+        )
 
 
 def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:

@@ -79,22 +79,19 @@ def _unused(
         return _constant(state, call, earlier, target)
     base = state.tensors.all[target.base] if target.base is not None else target.origin and target.origin[0]
     if base is not None and base.id in reached and (of := _plain_name(state, base)):
-        message = Message(
+        return UNUSED_TARGET.at(
+            call.place,
             "target.new_tensor|it asks for the gradient of a new tensor that was made from {base}, but {root} was "
             "computed from {base} itself.",
+            "target.index_gradient|Ask for the gradient of {base}, and index it.",
             base=of, root=root,
         )  # fmt: skip
-        change = Message("target.index_gradient|Ask for the gradient of {base}, and index it.", base=of)
-        return GraphFault(UNUSED_TARGET.name, call.place, message, change)
-    message = Message(
+    return UNUSED_TARGET.at(
+        call.place,
         "target.not_in_graph|{root} was computed without {name}, so its graph does not contain it.",
-        root=root,
-        name=name,
-    )
-    change = Message(
-        "target.compute_from|Compute it from {name}, or pass allow_unused=True, which gives None for {name}.", name=name
-    )
-    return GraphFault(UNUSED_TARGET.name, call.place, message, change)
+        "target.compute_from|Compute it from {name}, or pass allow_unused=True, which gives None for {name}.",
+        root=root, name=name,
+    )  # fmt: skip
 
 
 def _constant(state: RunState, call: StartedBackward, first: EarlierGradient, target: TrackedTensor) -> GraphFault:
@@ -102,17 +99,17 @@ def _constant(state: RunState, call: StartedBackward, first: EarlierGradient, ta
     known = _first_derivative(state, call, first) | {
         "name": name_of(state, [target], Message("target.input|the input"))
     }
-    message = Message(
-        "target.linear|{slope}, which {earlier} computed, is the derivative of something linear (or piecewise linear) "
-        "in {name}: it does not depend on {name}.", **known,
-    )  # fmt: skip
-    change = Message(
+    change = (
         "target.zeros|If a second derivative of zero is right, pass materialize_grads=True (it gives zeros) or "
         "allow_unused=True (it gives None)."
     )
     if all(node is None for node in call.nodes):
-        change = Message("target.use_zeros|If a second derivative of zero is right, use zeros instead of this call.")
-    return GraphFault(UNUSED_TARGET.name, call.place, message, change)
+        change = "target.use_zeros|If a second derivative of zero is right, use zeros instead of this call."
+    return UNUSED_TARGET.at(
+        call.place,
+        "target.linear|{slope}, which {earlier} computed, is the derivative of something linear (or piecewise linear) "
+        "in {name}: it does not depend on {name}.", change, **known,
+    )  # fmt: skip
 
 
 def _first_derivative(state: RunState, call: StartedBackward, first: EarlierGradient) -> dict[str, object]:
@@ -135,15 +132,12 @@ def _custom_backward(state: RunState, call: StartedBackward, first: EarlierGradi
 
 
 def _without_graph(state: RunState, call: StartedBackward, earlier: EarlierGradient) -> GraphFault:
-    known: dict[str, object] = {
-        "slope": name_of(state, [earlier.gradient], Message("target.gradient|the gradient")),
-        "later": _of_line(call.place, earlier.call.place),
-    }
-    message = Message(
-        "target.no_graph|it computes {slope} without a graph, and {later} differentiates it again.", **known
-    )
-    return GraphFault(
-        UNUSED_TARGET.name, earlier.call.place, message, Message("target.graph|Pass create_graph=True here.")
+    return UNUSED_TARGET.at(
+        earlier.call.place,
+        "target.no_graph|it computes {slope} without a graph, and {later} differentiates it again.",
+        "target.graph|Pass create_graph=True here.",
+        slope=name_of(state, [earlier.gradient], Message("target.gradient|the gradient")),
+        later=_of_line(call.place, earlier.call.place),
     )
 
 
@@ -158,6 +152,7 @@ def _plain_name(state: RunState, tracked: TrackedTensor, other: str = "") -> str
     return other if "…" in name else name
 
 
+ITS_PARAMETERS = Message("optimizer.its_parameters|its parameters")
 _INITIAL = re.compile(r"init|normal_|uniform_")
 _COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
 
@@ -176,15 +171,14 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
         if number in flow.optimized and number not in known and tracked.shape not in elsewhere:
             places.setdefault(place, []).append(tracked)
     for place, tensors in places.items():
-        names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
-        message = Message(
+        yield WITHOUT_A_LOSS.at(
+            place,
             "optimizer.result_unused|the result that it computes with {names} reaches no loss: the optimizer holds "
             "{names}, but no backward call computes a gradient for it.",
-            names=names,
+            "optimizer.use|Use the result in the loss, or take {names} out of the optimizer.",
+            tensors_of(state, tensors, read=place),
+            names=name_of(state, tensors, Message("tensor.a_parameter|a parameter")),
         )
-        change = Message("optimizer.use|Use the result in the loss, or take {names} out of the optimizer.", names=names)
-        concerned = tensors_of(state, tensors, read=place)
-        yield GraphFault(WITHOUT_A_LOSS.name, place, message, change, concerned)
 
 
 def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
@@ -213,26 +207,24 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
     for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
         if any(tensor.id in used or tensor.id in flow.optimized for tensor in tensors):
             continue
-        names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
-        message = Message(
+        effect = (
             "optimizer.unheld|backward fills the gradient of {names}, which is made here, but no optimizer holds it, "
-            "so it stays at its random values.",
-            names=names,
+            "so it stays at its random values."
         )
-        change = Message("optimizer.once|Make it once, before the optimizer, and pass its parameters to the optimizer.")
+        change = "optimizer.once|Make it once, before the optimizer, and pass its parameters to the optimizer."
         if all(steps.outlives(tensor) for tensor in tensors):
-            change = Message(
+            change = (
                 "optimizer.pass_or_freeze|Pass its parameters to the optimizer, or call requires_grad_(False) on them "
                 "if they should keep these values."
             )
         if not tensors[0].parameter:
-            message = Message(
+            effect = (
                 "optimizer.unheld_leaf|each backward adds to the gradient of {names}, which is made here, but no "
-                "optimizer holds it, so it keeps its value.",
-                names=names,
+                "optimizer holds it, so it keeps its value."
             )
-            change = Message("optimizer.pass_it|Pass it to the optimizer, too.")
-        yield GraphFault(UNOPTIMIZED.name, made, message, change, tensors_of(state, tensors))
+            change = "optimizer.pass_it|Pass it to the optimizer, too."
+        names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
+        yield UNOPTIMIZED.at(made, effect, change, tensors_of(state, tensors), names=names)
 
 
 def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
@@ -275,25 +267,21 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
     for old, new in state.flow.steps.thrown_away:
         made = state.made_at(new)
         if made is not None:
-            message = Message(
+            yield CLEARED.at(
+                made,
                 "optimizer.replaced|{names} is replaced by a new parameter without a gradient, after backward "
                 "filled the gradient of the old one: the next step of the optimizer does not use it.",
-                names=name_of(state, [new, old], "the parameter"),
-            )
-            change = Message(
-                "optimizer.replace_after|Replace parameters after the step and before the next backward, or copy the gradient."
-            )
-            yield GraphFault(CLEARED.name, made, message, change, tensors_of(state, [old, new], lost=made))
+                "optimizer.replace_after|Replace parameters after the step and before the next backward, or copy the gradient.",
+                tensors_of(state, [old, new], lost=made), names=name_of(state, [new, old], "the parameter"),
+            )  # fmt: skip
     for place, leaves in state.flow.cleared:
-        message = Message(
+        yield CLEARED.at(
+            place,
             "optimizer.cleared|the step changes nothing: backward filled the gradient of {names}, "
             "and it was cleared before this line.",
-            names=name_of(state, leaves, Message("optimizer.its_parameters|its parameters")),
-        )
-        change = Message(
-            "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them."
-        )
-        yield GraphFault(CLEARED.name, place, message, change, tensors_of(state, leaves, lost=place))
+            "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them.",
+            tensors_of(state, leaves, lost=place), names=name_of(state, leaves, ITS_PARAMETERS),
+        )  # fmt: skip
 
 
 def _spent(evidence: Evidence) -> Iterator[GraphFault]:
@@ -307,13 +295,13 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
         names = name_of(state, those.values(), "a leaf")
         steps = [flow.updated_at[number].text for number in those if number in flow.updated_at]
         clear = f"{_optimizer_in(steps[0])}.zero_grad()" if steps else f"{names.partition(' ')[0]}.grad = None"
-        message = Message(
+        yield SPENT.at(
+            place,
             "optimizer.spent|backward adds to the gradient of {names} that an earlier update has used already, "
             "and the next update uses the sum.",
-            names=names,
-        )
-        change = Message("optimizer.clear_after|Clear it after each update: `{code}`.", code=clear)
-        yield GraphFault(SPENT.name, place, message, change)
+            "optimizer.clear_after|Clear it after each update: `{code}`.",
+            names=names, code=clear,
+        )  # fmt: skip
 
 
 def _left(evidence: Evidence) -> Iterator[GraphFault]:
@@ -328,13 +316,13 @@ def _left(evidence: Evidence) -> Iterator[GraphFault]:
             found.setdefault(second, LeftGradient(call.place, call.used_at, second, step, names))
     for left in found.values():
         first, used, update = (line_of(one, left.second.file) for one in (left.first, left.used, left.update))
-        message = Message(
+        yield LEFT.at(
+            left.second,
             "optimizer.left|it adds to the gradient of {names}, which still contains that of the backward of {first}, "
             "although {used} has used it; {update} uses the sum of both.",
+            "optimizer.clear_left|Clear these gradients before this line, unless the sum is intended.",
             names=and_more(left.names, Message("tensor.a_parameter|a parameter")), first=first, used=used, update=update,
         )  # fmt: skip
-        change = Message("optimizer.clear_left|Clear these gradients before this line, unless the sum is intended.")
-        yield GraphFault(LEFT.name, left.second, message, change)
 
 
 def _optimizer_in(text: str) -> str:
@@ -351,18 +339,14 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
         # A warm-up may start with a learning rate of zero.
         if not steps[0].has_rate and (len(steps) == 1 or evidence.runs.excerpt is not None):
             continue
-        names = name_of(evidence.state, steps[0].parameters, Message("optimizer.its_parameters|its parameters"))
-        message = Message(
-            "optimizer.no_step_changes|no step that was recorded changes {names}, although its gradient is not zero.",
-            names=names,
-        )
-        change = Message("optimizer.write|Write the new values into the parameters in place, under torch.no_grad().")
-        if not steps[0].has_rate:
-            message = Message("optimizer.no_rate|no step changes {names}, because the learning rate is 0.", names=names)
-            change = Message("optimizer.set_rate|Set a learning rate above 0.")
-        yield GraphFault(
-            NO_EFFECT.name, steps[0].place, message, change, tensors_of(evidence.state, steps[0].parameters)
-        )
+        effect = "optimizer.no_rate|no step changes {names}, because the learning rate is 0."
+        change = "optimizer.set_rate|Set a learning rate above 0."
+        if steps[0].has_rate:
+            effect = "optimizer.no_step_changes|no step that was recorded changes {names}, although its gradient is not zero."
+            change = "optimizer.write|Write the new values into the parameters in place, under torch.no_grad()."
+        tensors = tensors_of(evidence.state, steps[0].parameters)
+        names = name_of(evidence.state, steps[0].parameters, ITS_PARAMETERS)
+        yield NO_EFFECT.at(steps[0].place, effect, change, tensors, names=names)
 
 
 WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss)
