@@ -241,11 +241,15 @@ def length(gradient: object) -> float:
 
 def first_difference(got: Gradients, true: Gradients, limit: float) -> int | None:
     """Return the index of the first backward whose gradients differ by more than `limit` (relative), or None."""
+    calls = enumerate(_paired_calls(got, true))
+    return next((number for number, pairs in calls if any(gap(*pair) > limit for pair in pairs)), None)
+
+
+def _paired_calls(got: Gradients, true: Gradients) -> Iterator[list[tuple[object, object]]]:
+    """Yield, for each backward call of both runs, pairs of the gradients of the targets that both have."""
     pairs = aligned(got, true)
-    for number, (ours, theirs) in enumerate(zip(got.calls, true.calls, strict=False)):
-        if any(gap(ours[index], theirs.get(pairs[index])) > limit for index in ours if index in pairs):
-            return number
-    return None
+    for ours, theirs in zip(got.calls, true.calls, strict=False):
+        yield [(ours[index], theirs.get(pairs[index])) for index in ours if index in pairs]
 
 
 def diverged_at(got: Run, true: Run, limit: float) -> int | None:
@@ -253,10 +257,9 @@ def diverged_at(got: Run, true: Run, limit: float) -> int | None:
 
     Leaves differ without a wrong gradient if an optimizer such as Adam enlarged the rounding errors of earlier gradients.
     """
-    one, other = gradients_of(got), gradients_of(true)
-    pairs, rounded = aligned(one, other), False
-    for number, (ours, theirs) in enumerate(zip(one.calls, other.calls, strict=False)):
-        gaps = [gap(ours[index], theirs.get(pairs[index])) for index in ours if index in pairs]
+    rounded = False
+    for number, pairs in enumerate(_paired_calls(gradients_of(got), gradients_of(true))):
+        gaps = [gap(*pair) for pair in pairs]
         if max(gaps, default=0.0) > limit:
             has_diverged = rounded and set(got.calls[number].keys) != set(true.calls[number].keys)
             return number if has_diverged else None
@@ -271,13 +274,8 @@ def differ(got: Run, true: Run, limit: float) -> bool:
 
 def loses_gradients(got: Run, true: Run) -> bool:
     """Return whether a target has a gradient in a backward call of `got` but not in the same call of `true`."""
-    one, other = gradients_of(got), gradients_of(true)
-    pairs = aligned(one, other)
-    return any(
-        index in pairs and theirs.get(pairs[index]) is None and gap(gradient, None) > 0
-        for ours, theirs in zip(one.calls, other.calls, strict=False)
-        for index, gradient in ours.items()
-    )
+    calls = _paired_calls(gradients_of(got), gradients_of(true))
+    return any(right is None and gap(left, None) > 0 for pairs in calls for left, right in pairs)
 
 
 def _numbers(value: object) -> torch.Tensor | None:
