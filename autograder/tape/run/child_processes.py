@@ -173,19 +173,17 @@ def track_child_processes() -> Iterator[ChildProcesses]:
 
     met += [(BaseProcess, "start", started), (subprocess.Popen, "__init__", opened), (os, "system", called)]
     if hasattr(os, "fork"):
-        met.append((os, "fork", _forking(children, os.fork)))
+        fork = os.fork
+
+        def forked() -> int:
+            assert children.path  # create the file before the fork, because each process would create its own
+            return fork()
+
+        met.append((os, "fork", forked))
     with ExitStack() as stack:
         for owner, name, value in met:
             stack.enter_context(replaced(owner, name, value))
         yield children
-
-
-def _forking(children: ChildProcesses, original: Callable[[], int]) -> Callable[[], int]:
-    def fork() -> int:
-        assert children.path  # create the file before the fork, because each process would create its own
-        return original()
-
-    return fork
 
 
 @contextmanager

@@ -129,20 +129,10 @@ def watched(
         yield
 
     def replacement(original: Callable[..., Any]) -> Callable[..., Any]:
-        return _only_here(_observed_calls(listener, calls, here, original, most), original, children)
+        return _observed_calls(listener, calls, here, original, most, children)
 
     with replaced_engine(replacement), in_new_threads(numbered):
         yield calls
-
-
-def _only_here(run: Callable[..., Any], original: Callable[..., Any], children: ChildProcesses) -> Callable[..., Any]:
-    def in_this_process(*args: Any, **options: Any) -> Any:
-        if not children.is_child():
-            return run(*args, **options)
-        report_backward(children.path)
-        return original(*args, **options)
-
-    return in_this_process
 
 
 class _EngineOfThread(threading.local):
@@ -153,14 +143,21 @@ class _EngineOfThread(threading.local):
 
 
 def _observed_calls(
-    listener: Listener, calls: list[Backward], here: _EngineOfThread, original: Callable[..., Any], most: int | None
+    listener: Listener,
+    calls: list[Backward],
+    here: _EngineOfThread,
+    original: Callable[..., Any],
+    most: int | None,
+    children: ChildProcesses,
 ) -> Callable[..., Any]:
     budget = current_budget()
 
     def run(
         outputs: Any, grad_tensors: Any, keep_graph: Any, create_graph: Any, inputs: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        if is_tracing():
+        if children.is_child():
+            report_backward(children.path)
+        if children.is_child() or is_tracing():
             return original(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs)
         keep_graph = keep_graph or listener.keeps_graph
         rest = (grad_tensors, keep_graph, create_graph, inputs, *args)
