@@ -36,8 +36,8 @@ from autograder.tape.recording.verdict_types import Outcome, Problem, Verdict
 from autograder.tape.run.budget import SECONDS, Budget, current_budget
 from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.programs.notebook_text import place_in_cell
-from autograder.tape.run.programs.program import Program, from_cell, from_file, from_function, from_source
-from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.programs.program import Program, from_cell, from_file_text, from_function, from_source
+from autograder.tape.run.programs.source_text import ProgramError, read_source
 from autograder.tape.run.runner import SECONDS as RUN_SECONDS
 from autograder.tape.run.runner import Runner
 from autograder.tape.run.snapshot import Snapshot
@@ -294,7 +294,7 @@ def record_file(
     Raises:
         ProgramError: if the program cannot be run; the message gives the reason and the next step in one sentence.
     """
-    return record_program(from_file(path, function), seconds)
+    return record_program(from_file_text(read_source(path), path, function), seconds)
 
 
 def outcome_of(source: str, names: dict[str, Any] | None = None) -> Outcome:

@@ -14,9 +14,9 @@ from autograder.cli import main
 from autograder.errors import InputError
 from autograder.tape.run.programs import scratch_folder
 from autograder.tape.run.programs.command_line import CommandLine
-from autograder.tape.run.programs.program import from_file
+from autograder.tape.run.programs.program import from_file_text
 from autograder.tape.run.programs.scratch_folder import ScratchFolder, file_state
-from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.programs.source_text import ProgramError, read_source
 from autograder.tape.run.runner import Runner
 
 WRITES = """
@@ -67,7 +67,7 @@ def copied(root: Path, file: str = "train.py"):
     """Return the program that runs in a copy below `root`, and the copy."""
     root.mkdir()
     scratch = ScratchFolder(str(root))
-    return from_file(file, None, CommandLine(scratch=scratch)), scratch
+    return from_file_text(read_source(file), file, None, CommandLine(scratch=scratch)), scratch
 
 
 def test_the_folder_stays_as_it_was(project, capfd, monkeypatch):
@@ -143,7 +143,7 @@ def test_hidden_folders_and_environments_are_links(project, tmp_path):
 def test_a_program_that_leaves_its_folder_changes_it_for_nobody(project):
     """`os.chdir` lasts as long as the run."""
     (project / "train.py").write_text("import os\nos.chdir('/')\n")
-    Runner(from_file("train.py")).run()
+    Runner(from_file_text(read_source("train.py"), "train.py")).run()
     assert str(project) == os.getcwd()
 
 

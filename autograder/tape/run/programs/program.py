@@ -21,7 +21,7 @@ from autograder.locale.messages import Message
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, packaged_name, place_in_package
 from autograder.tape.run.programs.scratch_folder import ScratchFolder
-from autograder.tape.run.programs.source_text import ProgramError, code_of, compiled, is_own_file, read_source
+from autograder.tape.run.programs.source_text import ProgramError, code_of, compiled, is_own_file
 
 _NEVER_HIDDEN = {"autograder", "torch"}  # already imported, even if files of the program have these names
 
@@ -262,19 +262,6 @@ def from_function(
     return Program(shown, source, call, code.co_filename, (function,))
 
 
-def from_file(
-    path: str | os.PathLike[Any], function: str | None = None, started: CommandLine = NO_ARGUMENTS
-) -> Program:
-    """Return the program that runs a script as `__main__`, or imports it and runs one of its functions.
-
-    If `function` is None and the script does not run a backward, its `run` is called with the return value of `make`.
-
-    Raises:
-        ProgramError: if the file does not exist or is not Python.
-    """
-    return from_file_text(read_source(path), path, function, started)
-
-
 def from_file_text(
     source: str,
     path: str | os.PathLike[Any],
@@ -282,7 +269,10 @@ def from_file_text(
     started: CommandLine = NO_ARGUMENTS,
     names: Mapping[str, object] = MappingProxyType({}),
 ) -> Program:
-    """Return the program of a file with the content `source`, whose globals start with `names`.
+    """Return the program that runs a script with the content `source` as `__main__`, or imports it and runs a function.
+
+    If `function` is None and the script does not run a backward, its `run` is called with the return value of `make`.
+    The globals of the script start with `names`.
 
     Raises:
         ProgramError: if the source is not valid Python.
