@@ -21,6 +21,7 @@ from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 from autograder.tape.repair.kinds.aliases import is_no_grad
 from autograder.tape.repair.kinds.clones import bindings
 from autograder.tape.repair.search import DEEPER, Prove, Search
+from autograder.tape.repair.trial.meaning import short
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.programs.source_text import is_own_file
@@ -90,14 +91,6 @@ def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
                 true=short(true),
             )
     return Message("cure.gradient_wrong|a gradient is wrong, and no error is raised.")
-
-
-def short(value: object) -> str:
-    """Return a gradient as a rounded and shortened text."""
-    if isinstance(value, list):
-        inside = ", ".join(short(item) for item in value[:4])
-        return f"[{inside}{', …' if len(value) > 4 else ''}]"
-    return f"{value:.4g}" if isinstance(value, int | float) else "none at all"
 
 
 def is_identity(node: ast.expr) -> bool:

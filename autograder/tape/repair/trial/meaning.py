@@ -213,6 +213,12 @@ def is_gradient(name: str, trial: TrialRun) -> bool:
 
 def text(value: Tensor) -> str:
     """Return a short text of a tensor's values."""
-    numbers = [f"{number:.4g}" for number in value.flatten()[:4].tolist()]
-    inside = ", ".join(numbers) + (", …" if value.numel() > 4 else "")
-    return inside if value.dim() == 0 else f"[{inside}]"
+    return short(value.flatten().tolist() if value.dim() else value.item())
+
+
+def short(value: object) -> str:
+    """Return a number, or nested lists of numbers, as a rounded and shortened text."""
+    if isinstance(value, list):
+        inside = ", ".join(short(item) for item in value[:4])
+        return f"[{inside}{', …' if len(value) > 4 else ''}]"
+    return f"{value:.4g}" if isinstance(value, int | float | complex) else "none at all"
