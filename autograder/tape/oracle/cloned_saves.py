@@ -151,13 +151,56 @@ def _addresses(tensor: torch.Tensor) -> tuple[int, int]:
 def _copy(value: Any, keeps_leaves: bool) -> object:
     if isinstance(value, torch.Tensor):
         return value if keeps_leaves and value.is_leaf and value.requires_grad else value.clone()
-    if type(value) in (list, tuple) and value and all(isinstance(item, torch.Tensor) for item in value):
+    if _has_only_tensors(value, tuple, list):
         return type(value)(_copy(item, keeps_leaves) for item in value)
-    if type(value) is dict and value and all(isinstance(item, torch.Tensor) for item in value.values()):
+    if _has_only_tensors(value, dict):
         return {key: _copy(item, keeps_leaves) for key, item in value.items()}
     if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
         return value.copy()
     return copy(value) if _is_settings(value) else value
+
+
+def _has_only_tensors(value: Any, *kinds: type) -> bool:
+    """Return whether a container of one of these types has items, and all of them are tensors."""
+    items = value.values() if type(value) is dict else value
+    return type(value) in kinds and bool(value) and all(isinstance(item, torch.Tensor) for item in items)
+
+
+class _Container:
+    """A list or dictionary of tensors on ctx, which other functions may share, as a stack of outputs.
+
+    Backward gets a copy of it unless the program has added or removed items since the forward. If backward adds or removes
+    items of the copy, the original changes in the same way.
+    """
+
+    def __init__(self, node: Any, name: str, copied: Callable[[Any], Any]) -> None:
+        self.node, self.name, self.original = node, name, getattr(node, name)
+        self.items, self.copy = items_of(self.original), copied(self.original)
+        self.originals = dict(zip(map(id, items_of(self.copy).values()), self.items.values(), strict=True))
+        node.register_prehook(self._give_copy)
+        node.register_hook(self._take_changes)
+
+    def _give_copy(self, *_: object) -> None:
+        if same_items(self.items, items_of(self.original)):
+            self.given = items_of(self.copy)
+            setattr(self.node, self.name, self.copy)
+
+    def _take_changes(self, *_: object) -> None:
+        now = items_of(self.copy)
+        if getattr(self.node, self.name) is self.copy and not same_items(self.given, now):
+            kept = {key: self.originals.get(id(item), item) for key, item in now.items()}
+            self.original.clear()
+            self.original.update(kept) if isinstance(self.original, dict) else self.original.extend(kept.values())
+
+
+def items_of(container: Any) -> dict[Any, Any]:
+    """Return the items of a list or dictionary by position or key."""
+    return dict(container) if isinstance(container, dict) else dict(enumerate(container))
+
+
+def same_items(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
+    """Return whether two results of `items_of` contain the same objects."""
+    return left.keys() == right.keys() and all(right[key] is item for key, item in left.items())
 
 
 def _is_settings(value: object) -> bool:
@@ -183,7 +226,10 @@ def _apply_with_copies(apply: Any, copied: Callable[..., Any], cls: Any, *args: 
         for name, value in list(vars(node).items()):
             is_result = isinstance(value, torch.Tensor) and value.grad_fn is node
             with torch.enable_grad():
-                setattr(node, name, value.detach().clone() if is_result else copied(value))
+                if _has_only_tensors(value, list, dict):
+                    _Container(node, name, copied)
+                else:
+                    setattr(node, name, value.detach().clone() if is_result else copied(value))
         node.register_prehook(_copies)
         node.register_hook(lambda outgoing, _incoming: _copies(outgoing))
     return result

@@ -16,6 +16,7 @@ from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import replaced_apply
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.untracked import UnrecordedWrite
+from autograder.tape.oracle.cloned_saves import items_of, same_items
 from autograder.tape.oracle.finite_differences import (
     DerivativeAnswer,
     FiniteDifferences,
@@ -101,7 +102,11 @@ def _examined(function: Any, given: tuple[Any, ...], examined: Callable[..., Der
             arguments[place] = value.clone()  # the forward may modify its argument in place
         return function.apply(*arguments)
 
-    return examined(alone, [given[place] for place in varied]) if varied else DerivativeAnswer("derivative")
+    containers = [(one, items_of(one)) for one in given if isinstance(one, list | dict)]
+    answer = examined(alone, [given[place] for place in varied]) if varied else DerivativeAnswer("derivative")
+    # A function that changes a container, such as a stack of outputs, depends on the calls before it.
+    is_changed = any(not same_items(before, items_of(one)) for one, before in containers)
+    return DerivativeAnswer("unknown") if is_changed else answer
 
 
 # Number of elements whose derivatives are computed one by one, with two runs each; larger gradients are not corrected.

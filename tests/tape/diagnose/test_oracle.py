@@ -168,3 +168,28 @@ def test_a_backward_that_recomputes_has_a_reference_with_the_same_leaves(option,
 
     assert outcome == verdict.outcome
     torch.testing.assert_close(torch.tensor(found.true if write else found.got), plain["layer"].weight.grad)
+
+
+STACK = """
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, stack):
+        ctx.stack = stack
+        return x * x
+    @staticmethod
+    def backward(ctx, grad):
+        x = ctx.stack.pop().sqrt()
+        ctx.stack.append(x)
+        return 2 * grad * x, None
+stack = [w.detach()]
+y = Square.apply(Square.apply(w, stack), stack)
+stack.append(y.detach())
+y.sum().backward()
+"""
+
+
+def test_functions_can_share_a_stack_of_outputs():
+    """Reversible networks keep one stack on the ctx of all blocks. The gradient of w⁴ is 4w³."""
+    verdict = record(HEAD + STACK).verdict
+    assert ("correct", ()) == (verdict.outcome, verdict.notes)
+    assert pytest.approx([4, 32]) == verdict.gradients["w"].got
