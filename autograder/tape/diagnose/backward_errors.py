@@ -36,7 +36,8 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
         return
     last, earlier = calls[-1], calls[:-1]
     again = {node for node in last.nodes if node is not None}
-    visited = [set(nodes) for nodes in state.visited]
+    # In a long run, `visited` and `backward_calls` also have the calls before the recording, which `calls` does not.
+    visited, begun_at = [set(nodes) for nodes in state.visited[-len(calls) :]], state.backward_calls[-len(calls) :]
     if any(again & set(call.nodes) for call in earlier):
         made = state.graph.nodes[min(again)].place
         yield FREED_GRAPH.at(
@@ -50,7 +51,7 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     if shared is None:
         return
     number = next((index for index, nodes in enumerate(visited[:-1]) if shared.id in nodes), len(earlier) - 1)
-    first, begun = earlier[number], state.backward_calls[number].call
+    first, begun = earlier[number], begun_at[number].call
     # Of losses that were all computed before, as in `for loss in losses: loss.backward()`, no round passes on a value.
     if first.place == last.place and any(state.graph.nodes[node].step > begun for node in again):
         yield _carried_fault(state, shared, first.place)
@@ -89,7 +90,7 @@ def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
     rounds = [number for number, call in enumerate(calls[:-1]) if call.place == calls[-1].place]
     if not rounds:
         return
-    call = state.backward_calls[rounds[-1]].call
+    call = state.backward_calls[rounds[-1] - len(calls)].call
     repeated = {node.place for node in state.graph.nodes if node.step > call}  # lines of the loop, and not above it
     for node in [state.graph.nodes[number] for number in evidence.raised_nodes if number is not None]:
         write = _modified_below(state, node)
@@ -264,7 +265,10 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
         held = None if leaf is None else state.flow.optimized.get(leaf)
         if held is None:
             continue
-        calls = [number for number, visited in enumerate(state.visited) if node.id in visited]
+        recorded = enumerate(
+            state.visited, len(state.flow.calls) - len(state.visited)
+        )  # `steps` counts these calls only
+        calls = [number for number, visited in recorded if node.id in visited]
         if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step in steps):
             continue
         place = _autocast_around(trees.get(node.place.file), node.place) or node.place

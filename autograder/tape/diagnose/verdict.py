@@ -206,6 +206,9 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     if excerpt.checked == excerpt.calls > 1:
         yield Message("excerpt.all_compared|{calls}. All gradients were compared; {shown}", calls=calls, shown=shown)
         return
+    if not excerpt.checked:
+        yield Message("excerpt.none_compared|{calls}. Gradients were not compared; {shown}", calls=calls, shown=shown)
+        return
     if evidence.runs.cloned_saves.has_diverged:
         yield Message(
             "excerpt.rounding|Optimizer steps enlarged rounding errors, so the parameters of the two compared runs "
