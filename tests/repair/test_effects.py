@@ -443,3 +443,21 @@ def test_copies_that_change_only_a_returned_gradient_give_the_right_one():
     wrong, right = ([CallValues([], [(1, torch.tensor([number]))])] for number in (1.0, 2.0))
     assert Reference(TrialRun(calls=wrong), MeantRun(calls=right)).gradients_known
     assert not Reference(TrialRun(calls=right), MeantRun(calls=right)).gradients_known
+
+
+REFILLED = """import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+a, b = torch.zeros(2), torch.zeros(2)
+losses = []
+for k in (1.0, 2.0):
+    [kept.data.fill_(k * factor) for kept, factor in ((a, 1), (b, 3))]
+    h = w * a
+    losses.append((h * b).sum())
+sum(losses).backward()
+"""
+
+
+def test_two_silent_modifications_are_repaired_by_two_changes():
+    """Neither a copy of `a` nor one of `b` alone gives the gradient 1 · 3 + 2 · 6 of both leaves' elements."""
+    exec(apply_fix(REFILLED, repairs(REFILLED).fixes[0]), space := {})
+    assert [15, 15] == space["w"].grad.tolist()

@@ -21,6 +21,7 @@ from autograder.tape.repair.trial.meaning import (
     Reference,
     changed_losses,
     changed_values,
+    changes_wrong_gradients,
     different,
     hides_a_leaf,
     keeps_losses,
@@ -180,7 +181,7 @@ class Search:
         return proven
 
     def try_changes(self, text: str, verdict: Verdict) -> tuple[list[TriedChange], list[TriedChange]]:
-        """Return the changes that run to the end and keep the training, and those that fail with another error."""
+        """Return the changes that run to the end and keep the training, and those that leave another fault."""
         working: list[TriedChange] = []
         failing: list[TriedChange] = []
         for rank, candidate, changed in self.candidates(text, verdict):
@@ -194,8 +195,11 @@ class Search:
                     failing.append(TriedChange(candidate, changed, 0, rank, LAST))
                 continue
             tried = TriedChange(candidate, changed, changed_lines(self.factory.source, changed), rank)
-            if found := self.classify(tried, trial):
+            found = self.classify(tried, trial)
+            if found:
                 (working if found.keeps_training else self.changing).append(found)
+            if not (found and found.keeps_training) and changes_wrong_gradients(reference, trial):
+                failing.append(replace(tried, level=LAST))
         return working, failing
 
     def classify(self, found: TriedChange, trial: TrialRun) -> TriedChange | None:

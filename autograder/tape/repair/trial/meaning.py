@@ -103,6 +103,19 @@ def keeps_training(reference: Reference, trial: TrialRun) -> bool:
     return given and keeps_updates(reference, trial)
 
 
+def changes_wrong_gradients(reference: Reference, trial: TrialRun) -> bool:
+    """Return whether the first call with wrong gradients has the intended loss in a run, but other gradients, not more of them wrong.
+
+    A change with this effect prevents the harm of one modification, if several do harm.
+    """
+    calls = zip(reference.meant.calls, reference.plain.calls, trial.calls, strict=False)
+    for meant, plain, now in calls if reference.gradients_known else ():
+        if wrong := missing(meant.gradients, plain.gradients):
+            is_other = not among(plain.gradients, now.gradients)
+            return is_other and same_all(meant.losses, now.losses) and missing(meant.gradients, now.gradients) <= wrong
+    return False
+
+
 def keeps_updates(reference: Reference, trial: TrialRun) -> bool:
     """Return whether every leaf ends with its intended value and gradient, as far as these are known."""
     meant = reference.meant
@@ -120,14 +133,19 @@ def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spar
 
     Zeros may be missing. With `near`, elements may differ by the error of finite differences.
     """
-    left = list(found)
+    return missing(wanted, found, near=near) <= spare
+
+
+def missing(wanted: list[Tensor], found: list[Tensor], *, near: bool = False) -> int:
+    """Return the number of tensors of `wanted` that `found` does not contain, as `among` compares them."""
+    left, count = list(found), 0
     for value in wanted:
         place = next((n for n, other in enumerate(left) if same(value, other, near=near)), None)
         if place is not None:
             left.pop(place)
-        elif value.any():
-            spare -= 1
-    return spare >= 0
+        else:
+            count += bool(value.any())
+    return count
 
 
 def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
