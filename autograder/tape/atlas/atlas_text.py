@@ -88,10 +88,7 @@ def known_versions() -> list[str]:
 
 
 def nearest_version(version: str | None) -> str:
-    """Return the release with a table that is closest to `version`, or the newest if `version` is None.
-
-    Of two equally close releases, return the older one.
-    """
+    """Return the release with a table that is closest to `version` (of two, the older one), or the newest if it is None."""
     known = known_versions()
     if version is None:
         return known[-1]

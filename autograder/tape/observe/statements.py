@@ -97,10 +97,7 @@ class Statements:
 
     @contextmanager
     def traced(self, *, begun: bool = True) -> Iterator[None]:
-        """Trace the code in the block, and restore the previous tracer (a debugger, coverage) afterwards.
-
-        With `begun=False`, tracing starts when `resume` is called.
-        """
+        """Trace the code in the block, or (with `begun=False`) from `resume` on, and restore the previous tracer (a debugger, coverage)."""
         before = sys.gettrace()
         if begun:
             sys.settrace(self._call)

@@ -29,10 +29,7 @@ class UnrecordedWrite:
 
 
 class Untracked:
-    """Unrecorded modifications, after which a tensor has values that its graph does not describe.
-
-    For a leaf, such a modification only sets a new value.
-    """
+    """Unrecorded modifications of tensors with a graph, which then have values that the graph does not describe."""
 
     def __init__(self) -> None:
         self.pending: list[UnrecordedWrite] = []

@@ -40,10 +40,7 @@ WHOLE = Scope()
 
 
 def is_long(plain: Run, scope: Scope) -> bool:
-    """Return whether to record only a part of the run.
-
-    A run with several threads is recorded in full, because the order of its calls differs between runs.
-    """
+    """Return whether to record only a part of the run: not of one with threads, whose calls have another order in each run."""
     if any(call.thread for call in plain.calls):
         return False
     is_much = len(plain.calls) > 1 and sum(call.nodes for call in plain.calls) > LONG

@@ -75,10 +75,7 @@ class Harm(msgspec.Struct, frozen=True):
 
 
 class Gradient(msgspec.Struct, frozen=True):
-    """The gradient of a leaf after this run, and the correct gradient, as nested lists.
-
-    Both are None if there is no gradient or it is unknown.
-    """
+    """The gradient of a leaf after this run and the correct one, as nested lists; None if there is none, or it is unknown."""
 
     got: list[Any] | float | None
     true: list[Any] | float | None

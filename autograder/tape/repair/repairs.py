@@ -135,10 +135,7 @@ class Repairs:
 
 
 def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Repairs:
-    """Return the changes of a program's source that fix it, without writing a file.
-
-    `prove` returns the verdict on a changed program, of which a part is recorded.
-    """
+    """Return the changes of a program's source that fix it, without writing a file. `prove` returns the verdict on a changed program."""
     if verdict.outcome == "correct":
         return Repairs()
     if factory.obstacle:

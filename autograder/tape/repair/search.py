@@ -289,10 +289,7 @@ def knows_gradients(verdict: Verdict) -> bool:
 
 
 def right_derivatives(verdict: Verdict) -> dict[str, list[Any] | float]:
-    """Return the correct gradients of the verdict by name.
-
-    If a gradient has two correct values, return that of the computed loss, which a fix keeps.
-    """
+    """Return the correct gradients of the verdict by name; of two correct values, that of the computed loss, which a fix keeps."""
     listed = {name: one.true if one.ran is None else one.ran for name, one in verdict.gradients.items()}
     return {name: right for name, right in listed.items() if right is not None}
 

@@ -46,10 +46,7 @@ Change = Callable[[EditableSource, ast.stmt, GraphFault], Iterator[Edits]]
 
 
 def with_suggestions(verdict: Verdict, factory: ProgramFactory, scope: Scope, prove: Prove | None) -> Verdict:
-    """Return the verdict with a diff for each graph fault whose change is text.
-
-    Without `prove`, which returns the verdict on a changed program, the first change is a suggestion.
-    """
+    """Return the verdict with a diff for each graph fault whose change is text. Without `prove`, it is the first change, not run."""
     if not verdict.graph_faults or factory.obstacle:
         return verdict
     part = compared_part(verdict) if verdict.excerpt else scope

@@ -19,10 +19,7 @@ SHORTEST = 0.05  # seconds of a run after the budget is spent, because a limit o
 
 @dataclass
 class Budget:
-    """A time limit in seconds for all runs, proofs and comparisons of an explanation.
-
-    Each run of a program ends when the active budget is spent.
-    """
+    """A time limit in seconds for all runs, proofs and comparisons of an explanation, which ends each run of a program."""
 
     seconds: float = math.inf  # size of the budget, counted from `began` (by `time.monotonic`)
     # receives a sentence on the progress, at most every few seconds; None for no messages

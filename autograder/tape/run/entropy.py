@@ -160,10 +160,7 @@ class _Calendar(type):
 
 
 def _calendar(kind: type[datetime.date], readings: Readings) -> type:
-    """Return a subclass of `datetime.datetime` or `datetime.date` with repeated clock readings.
-
-    A subclass is needed, because attributes of these types cannot be replaced.
-    """
+    """Return a subclass of a date class with repeated clock readings, because attributes of these types cannot be replaced."""
     clocks = {name: staticmethod(_clock(getattr(kind, name), readings)) for name in CALENDARS[kind]}
     return _Calendar(kind.__name__, (kind,), {"__module__": kind.__module__, "__slots__": (), **clocks})
 

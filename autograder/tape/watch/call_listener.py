@@ -242,10 +242,7 @@ class CallListener(TorchFunctionMode):
         return result
 
     def _versions(self, name: str, args: Iterable[Any], kwargs: dict[Any, Any] | None) -> list[tuple[Tensor, int]]:
-        """Return the tensors that the call may modify, with their versions before it.
-
-        Tensors in lists are included only if the function's name shows that it works in place.
-        """
+        """Return the tensors that the call may modify, with their versions before it; those in lists only if its name ends with `_`."""
         try:
             writes = name.endswith("_") and not name.startswith("__")
             found = tensors(args) if writes else [argument for argument in args if isinstance(argument, Tensor)]
@@ -273,10 +270,7 @@ class CallListener(TorchFunctionMode):
         self.failure, self.open = error, False
 
     def around(self, call: Callable[[], object], name: str, args: tuple[Any, ...], frame: FrameType) -> object:
-        """Run and log a call that function modes do not receive.
-
-        `Function.apply` creates a node, and increases the counters of the tensors passed to `mark_dirty`.
-        """
+        """Run and log a call that function modes do not receive, such as `Function.apply`, which creates a node and may modify tensors."""
         with mode_paused():
             written = self._versions(name, args, None)
             moved = [(storage, tensor) for tensor, _ in written if (storage := storage_of(tensor)) is not None]

@@ -134,10 +134,7 @@ def _is_namespace(owner: ast.expr) -> bool:
 
 
 def foreign_writes(site: CallSite) -> tuple[str, list[int]] | None:
-    """Return the variable that shares a tensor's memory, and the lines of the same file that modify it.
-
-    The variable is `n` for `n = h.numpy()` and for `h = torch.from_numpy(n)`.
-    """
+    """Return the variable that shares a tensor's memory, as `n` in `n = h.numpy()`, and the lines of the same file that modify it."""
     call = call_at(site)
     given = call.args[0] if isinstance(call, ast.Call) and call.args else None
     name = given.id if isinstance(given, ast.Name) and site.called in FOREIGN else _target(call)
@@ -255,11 +252,7 @@ class PostMortem:
             yield from (kept for kept in self.kept(node) if kept.is_stale)
 
     def kept(self, node: Any) -> Iterator[SavedTensorRef]:
-        """Yield the tensors that a node saved.
-
-        For tensors that backward does not check (saved by hooks, or as an attribute of ctx), the expected version is
-        the current one.
-        """
+        """Yield the tensors that a node saved. For those that backward does not check, the expected version is the current one."""
         found = self._found(node)
         site = self._site(found[0])
         for name, read, checked, _ in kept_by(node):
@@ -269,10 +262,7 @@ class PostMortem:
                 yield SavedTensorRef(node, name, tensor, site, found[1], expected)
 
     def _expected(self, node: Any, name: str, tensor: torch.Tensor, clock: int) -> int | None:
-        """Return the version that backward expects.
-
-        For a tensor in a list, it is the version after the first modification since the save, minus one.
-        """
+        """Return the version that backward expects. In a list, it is that after the first modification since the save, minus one."""
         if "[" not in name:
             return saved_version(node, name, tensor)
         versions = [write.version for write in self._writes(tensor, clock) if write.version is not None]
@@ -365,10 +355,7 @@ class PostMortem:
         return []
 
     def _by_version(self, now: int, then: int, hidden: tuple[CallSite, str] | None) -> list[Harm]:
-        """Return the newest modifications that moved a counter from `then` to `now`.
-
-        They are used if no node shows its saved tensors (CopySlices).
-        """
+        """Return the newest modifications that moved a counter from `then` to `now`, if no node shows its saved tensors (CopySlices)."""
         by_storage: dict[int, list[NotedWrite]] = {}
         for storage, write in self.writes.since(0):
             by_storage.setdefault(storage, []).append(write)

@@ -50,10 +50,7 @@ def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def of_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
-    """Yield the names that a training loop carries, with edits that detach them at the start or at the end of an iteration.
-
-    The end is needed if the state starts as None.
-    """
+    """Yield the names that a training loop carries, detached at the start of an iteration, or at its end (if they start as None)."""
     for loop in source.statements():
         if isinstance(loop, ast.For | ast.While) and any(calls_backward(statement) for statement in loop.body):
             for name in carried_names(loop):

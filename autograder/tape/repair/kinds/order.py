@@ -129,10 +129,7 @@ class _Arguments(ast.NodeTransformer):
 
 
 def _both_first(one: list[ast.Call], two: list[ast.Call]) -> Iterator[list[str]]:
-    """Yield the statements of two updates with both backwards before both steps.
-
-    The second backward may be restricted to the parameters that its step trains.
-    """
+    """Yield the statements of two updates, both backwards first, the second possibly only for the parameters that its step trains."""
     (first, after_first), (second, after_second) = _diverged(one), _diverged(two)
     step_calls = (call.func for call in after_second if called(call) == "step" and isinstance(call.func, ast.Attribute))
     inputs = f"inputs=[p for group in {ast.unparse(next(step_calls).value)}.param_groups for p in group['params']]"

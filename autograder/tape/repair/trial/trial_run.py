@@ -108,10 +108,7 @@ class TrialRun(Listener):
         self.reached = {}
 
     def keep(self, name: str, value: Any) -> None:
-        """Store the tensors of a value, including those in lists and dictionaries, parameters of modules, and gradients.
-
-        Tensors inside `vmap` have no values outside it and are skipped.
-        """
+        """Store the tensors of a value, also those in containers and modules, and gradients. Those of `vmap` are invalid outside it."""
         if isinstance(value, Tensor) and is_transformed(value):
             return
         if isinstance(value, Tensor):

@@ -26,10 +26,7 @@ class CommandLine:
 
     @contextlib.contextmanager
     def given_to(self, first: str, folders: list[str]) -> Iterator[None]:
-        """Set `sys.argv`, the working directory and `sys.path` for the program in the block.
-
-        The program imports its own files from `folders`, which are entries of `sys.path`.
-        """
+        """Set `sys.argv`, the working directory, and the entries of `sys.path` from which the program imports its own files (`folders`)."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(replaced(sys, "argv", [self.path_of(first), *self.arguments]))
             if self.scratch is not None:

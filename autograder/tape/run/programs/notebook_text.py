@@ -199,10 +199,7 @@ _HEADER = re.compile(rf"^{re.escape(HEADER)}(\d+)\]\n", re.MULTILINE)
 
 
 def changed_notebook(content: str, text: str) -> str:
-    """Return a notebook, as JSON, whose cells contain the parts of a changed `notebook_text` with their numbers.
-
-    Magics and all other content of the notebook stay unchanged.
-    """
+    """Return a notebook, as JSON, with the parts of a changed `notebook_text` in its cells. Magics and all else stay unchanged."""
     notebook = json.loads(content)
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     _, *parts = _HEADER.split(text)

@@ -356,10 +356,7 @@ class ScratchFolder:
         return place if self._is_in_project(original) else original
 
     def _replace_link(self, link: str, *, keeps: bool = True) -> None:
-        """Replace a link of the copy to a file of the project by a copy, and one to a directory by links to its contents.
-
-        `keeps` means that the content of a file is needed.
-        """
+        """Replace a link of the copy by a copy of the file (with its content, if `keeps`), or by links to the contents of the directory."""
         original = link.removeprefix(self.root)
         if link == original or os.readlink(link) != original or not self._is_in_project(original):
             return
