@@ -19,7 +19,7 @@ from autograder.check.subject.call_report import CallProblem
 from autograder.check.subject.subjects import Subject
 from autograder.locale.messages import Message
 from autograder.locale.translations import restored, translatable, translated
-from autograder.tape.atlas.answers import words_on_node
+from autograder.tape.atlas.atlas_text import words_on_node
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Forecast, Recording, Step, last_unrecorded, unrecorded_writes
 from autograder.tape.recording.verdict_types import Harm, NamedLine, Place

@@ -84,7 +84,7 @@ def add_atlas(subparsers: Any) -> None:
 
 
 def _atlas(chosen: argparse.Namespace) -> int:
-    from autograder.tape.atlas.answers import difference, of_operation, summary, whole_table
+    from autograder.tape.atlas.atlas_text import difference, of_operation, summary, whole_table
 
     if chosen.json:
         print(whole_table(), end="")

@@ -27,7 +27,7 @@ from autograder.locale.messages import Message
 from autograder.locale.stored_messages import stored
 from autograder.locale.translations import known_language, localized
 from autograder.tape import explain_program
-from autograder.tape.atlas.answers import words_on_node
+from autograder.tape.atlas.atlas_text import words_on_node
 from autograder.tape.explain import record_program
 from autograder.tape.internals.support import require_internals
 from autograder.tape.oracle.excerpt import Scope

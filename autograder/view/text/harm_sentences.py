@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from autograder.locale.translations import join_names, join_sentences, localized, translatable, translated
-from autograder.tape.atlas.answers import words_on_node
+from autograder.tape.atlas.atlas_text import words_on_node
 from autograder.tape.recording.schema import Recording, SavedEdge
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict, line_of
 from autograder.view.shapes import clip

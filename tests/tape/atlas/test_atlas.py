@@ -10,9 +10,16 @@ import torch
 
 from autograder.api import explain
 from autograder.cli import main
-from autograder.tape.atlas import answers, atlas_text
-from autograder.tape.atlas.answers import difference_text, find_operations
-from autograder.tape.atlas.atlas_text import known_versions, load_atlas, nearest_version, operation_text, sentence
+from autograder.tape.atlas import atlas_text
+from autograder.tape.atlas.atlas_text import (
+    difference_text,
+    find_operations,
+    known_versions,
+    load_atlas,
+    nearest_version,
+    operation_text,
+    sentence,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 ATLAS = load_atlas("2.13.0")
@@ -193,8 +200,8 @@ def test_the_nearest_table_is_taken(version, nearest):
 
 def test_another_release_is_told(monkeypatch):
     """The answer names the installed release and the release of the table."""
-    monkeypatch.setattr(answers, "installed_version", lambda: "2.13.1")
-    assert "PyTorch 2.13.1 is installed here; this is the table of 2.13.0" in answers.of_operation("exp")
+    monkeypatch.setattr(atlas_text, "installed_version", lambda: "2.13.1")
+    assert "PyTorch 2.13.1 is installed here; this is the table of 2.13.0" in atlas_text.of_operation("exp")
 
 
 def test_the_atlas_needs_no_torch():
@@ -226,7 +233,7 @@ def test_the_atlas_needs_no_torch():
 )
 def test_a_kind_of_node_has_the_words_of_its_operation(kind, words):
     """The description of a harm names the operation of the node; a node that keeps no tensor has no description."""
-    told = answers.words_on_node(kind)
+    told = atlas_text.words_on_node(kind)
     assert told.startswith(words)
     assert bool(told) is bool(words)
 
