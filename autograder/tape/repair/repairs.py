@@ -252,9 +252,15 @@ def can_be_imported(factory: ProgramFactory, file: str) -> bool:
 
 
 def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepair]:
-    """Return the fixes of the first file that has some, or those of two files, or changes of the computation."""
+    """Return the fixes of the first file that has some by one change, else by two changes of one file, or of two files.
+
+    Without a fix, return changes of the computation.
+    """
     for search in searches:
         if found := search.look(search.factory.source, search.verdict):
+            return [((search.factory, fix),) for fix in found]
+    for search in searches:
+        if found := search.look_deeper():
             return [((search.factory, fix),) for fix in found]
     for search in searches if len(searches) > 1 else ():
         if pairs := list(find_in_two(search, search_of)):
@@ -273,7 +279,7 @@ def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
         changed, verdict = search.factory.make(failed.text), search.verdict_of(failed.text)
         others = [one for one in editable_files(ProgramFactory(changed, search.factory.make), verdict) if one.imported]
         seconds = [search_of(factory, verdict) for factory in others if factory.file != search.factory.file]
-        found = [(one.factory, fix) for one in seconds for fix in one.look(one.factory.source, verdict, depth=1)]
+        found = [(one.factory, fix) for one in seconds for fix in one.look(one.factory.source, verdict)]
         if found:
             yield from (((search.factory, failed), second) for second in found)
             return

@@ -137,8 +137,8 @@ class Search:
         """Return the verdict on a changed source."""
         return self.prove(self.factory.make(text), self.scope)
 
-    def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[TriedChange]:
-        """Return the proven fixes of `text`, best first, or pairs of changes if no single change works."""
+    def look(self, text: str, verdict: Verdict) -> list[TriedChange]:
+        """Return the proven fixes of `text` by one change, best first."""
         working, failing = self.try_changes(text, verdict)
         proven: list[TriedChange] = []
         for found in sorted(working, key=lambda trial: (self.needs_differences(trial.text), trial.order)):
@@ -155,15 +155,15 @@ class Search:
             proven.sort(key=lambda repair: not self.works_for_other_data(repair))
         if text == self.factory.source:
             self.failing = failing
-        return proven if proven or depth == 1 else self.look_deeper(failing, depth)
+        return proven
 
-    def look_deeper(self, failing: list[TriedChange], depth: int) -> list[TriedChange]:
+    def look_deeper(self) -> list[TriedChange]:
         """Return the fixes that need one more change after a change of `failing`."""
-        for failed in failing[:DEEPER]:
+        for failed in self.failing[:DEEPER]:
             if self.is_almost_late():
                 return []
             known = len(self.changing)
-            found = self.look(failed.text, self.verdict_of(failed.text), depth - 1)
+            found = self.look(failed.text, self.verdict_of(failed.text))
             self.changing[known:] = [join(failed, repair) for repair in self.changing[known:]]
             if found:
                 return [join(failed, repair) for repair in found]
