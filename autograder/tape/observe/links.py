@@ -38,17 +38,13 @@ def kept_by(
     `near` are inputs of the operation. A reader returns None after the tensor was freed. Saved-tensor hooks disable the
     version check (torch 2.13).
     """
-    for name in saved_names(type(node)):  # type: ignore[arg-type]
-        saved = saved_state(node, name)
-        many = isinstance(saved, (tuple, list))
-        for index, member in enumerate(saved if many else (saved,)):
-            tensor = None if member is None else member.data
-            read: Callable[[], torch.Tensor | None] = partial(_raw, node, name, index if many else None)
-            if tensor is STALE:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
-                tensor = unchecked(node, name, near)
-                read = partial(lambda kept: kept, tensor)
-            if isinstance(tensor, torch.Tensor):
-                yield name + (f"[{index}]" if many else ""), read, member.unpack_hook is None, False
+    for name, member in _members(node):
+        tensor, read = member.data, partial(_raw, node, name)
+        if tensor is STALE:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
+            tensor = unchecked(node, name, near)
+            read = partial(lambda kept: kept, tensor)
+        if isinstance(tensor, torch.Tensor):
+            yield name, read, member.unpack_hook is None, False
     if isinstance(node, torch.autograd.function.BackwardCFunction):
         for name, value in list(vars(node).items()):
             is_plain = isinstance(value, torch.Tensor | list | tuple | dict)
@@ -56,12 +52,26 @@ def kept_by(
                 yield path, partial(lambda kept: kept, tensor), False, True
 
 
-def has_hooks(node: Any, name: str) -> bool:
-    """Return whether hooks were set on a saved tensor after it was saved, which disables its version check."""
+def _members(node: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the states of the tensors that a node saved, each with its name, such as "self" or "tensors[1]"."""
+    for name in saved_names(type(node)):  # type: ignore[arg-type]
+        saved = saved_state(node, name)
+        many = isinstance(saved, tuple | list)
+        for index, part in enumerate(saved if many else (saved,)):
+            if part is not None:
+                yield f"{name}[{index}]" if many else name, part
+
+
+def _member(node: Any, name: str) -> Any:
     attribute, _, index = name.partition("[")
     saved = saved_state(node, attribute)
-    tensor = saved[int(index[:-1])] if index and saved is not None else saved
-    return tensor is not None and tensor.unpack_hook is not None
+    return saved[int(index[:-1])] if index and saved is not None else saved
+
+
+def has_hooks(node: Any, name: str) -> bool:
+    """Return whether hooks were set on a saved tensor after it was saved, which disables its version check."""
+    member = _member(node, name)
+    return member is not None and member.unpack_hook is not None
 
 
 def hidden_in(node: Any) -> tuple[dict[str, object], bool]:
@@ -69,16 +79,9 @@ def hidden_in(node: Any) -> tuple[dict[str, object], bool]:
 
     `torch.utils.checkpoint` saves no tensor and recomputes it from inputs whose versions it checks (torch 2.13).
     """
-    hidden: dict[str, object] = {}
-    checked = False
-    for name in saved_names(type(node)):  # type: ignore[arg-type]
-        saved = saved_state(node, name)
-        many = isinstance(saved, (tuple, list))
-        for index, tensor in enumerate(saved if many else (saved,)):
-            if tensor is not None and tensor.data is not None and not isinstance(tensor.data, torch.Tensor):
-                hidden[name + (f"[{index}]" if many else "")] = tensor.data
-                checked = checked or is_checkpoint(tensor.unpack_hook)
-    return hidden, checked
+    packed = {name: member for name, member in _members(node) if not isinstance(member.data, torch.Tensor | None)}
+    checked = any(is_checkpoint(member.unpack_hook) for member in packed.values())
+    return {name: member.data for name, member in packed.items()}, checked
 
 
 def shares_memory(tensor: torch.Tensor, packed: object) -> bool:
@@ -87,10 +90,9 @@ def shares_memory(tensor: torch.Tensor, packed: object) -> bool:
     return not held or place in map(address_of, held)
 
 
-def _raw(node: Any, name: str, index: int | None) -> torch.Tensor | None:
-    saved = saved_state(node, name)
-    tensor = None if saved is None else (saved if index is None else saved[index]).data
-    return tensor if isinstance(tensor, torch.Tensor) else None
+def _raw(node: Any, name: str) -> torch.Tensor | None:
+    member = _member(node, name)
+    return member.data if member is not None and isinstance(member.data, torch.Tensor) else None
 
 
 def kept_still(node: Any, name: str, tensor: torch.Tensor) -> torch.Tensor | None:
