@@ -17,7 +17,7 @@ from autograder.tape.diagnose.harms import RECOMPUTED_BLOCK
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.observe.backward_watcher import backward_steps
-from autograder.tape.observe.forecast import with_next_call
+from autograder.tape.observe.forecast import UNSEEN
 from autograder.tape.observe.gradient_flow import NO_GRAD, Cut
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.state import RunState
@@ -36,7 +36,7 @@ def assemble(program: Program, evidence: Evidence) -> Recording:
     """Return the recording of the observed run, with the verdict on all runs."""
     state, verdict = evidence.runs.observer.state, verdict_of(evidence)
     steps = tuple(step.record(index) for index, step in enumerate(state.finished_steps))
-    steps = _settle_forecasts(with_next_call(steps, state.backward_calls), evidence, verdict)
+    steps = _settle_forecasts(steps, evidence, verdict)
     trace = backward_steps(evidence.runs.trace, evidence.runs.trace_of_copies, state)
     return freeze(program, state, steps, _agreeing(trace, evidence, verdict), verdict)
 
@@ -95,7 +95,7 @@ def _other_programs(program: Program, state: RunState) -> list[schema.SourceFile
 
 
 def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdict: Verdict) -> tuple[schema.Step, ...]:
-    """Return the steps with forecasts that agree with the outcome of the backward call that follows, where it is known.
+    """Return the steps, each with the forecast of the next backward that the program called, or its outcome where it is known.
 
     Only a completed backward shows whether an overwritten value matters, a hook changes a gradient, or a custom
     backward raises. Before the call, a forecast may be better than its outcome, because the harm happens later.
@@ -103,15 +103,17 @@ def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdic
     settled, known, overwritten = [], _outcomes_of_calls(evidence, verdict), False
     # no saved tensor shows this kind before backward
     early = {place for harm in verdict.harms if harm.kind == RECOMPUTED_BLOCK.name for place in harm.mutated_at}
-    calls = sorted(known)
+    calls = evidence.state.backward_calls
     for step in steps:
-        place = bisect_left(calls, step.index)
-        ahead = calls[place] if place < len(calls) else None
-        outcome = None if ahead is None else known[ahead]
+        place = bisect_left(calls, step.index, key=lambda call: call.call)
+        ahead = calls[place] if place < len(calls) else UNSEEN
+        outcome = None if ahead is UNSEEN else known[ahead.call]
+        if ahead.first <= step.index < ahead.call:
+            step = structs.replace(step, forecast=ahead.at(step.index))
         forecast = step.forecast.outcome if step.forecast else None
         overwritten = overwritten or step.place in early
         is_false = outcome in ("correct", "silently-wrong") and forecast not in (outcome, "correct")
-        is_late = forecast == "correct" != outcome and (step.index == ahead or overwritten)
+        is_late = forecast == "correct" != outcome and (step.index == ahead.call or overwritten)
         if forecast and outcome and (is_false or is_late):
             step = structs.replace(step, forecast=schema.Forecast(outcome))
         settled.append(step)

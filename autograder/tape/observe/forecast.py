@@ -6,14 +6,11 @@ the losses are known, and each step receives the forecast of the next backward.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
-
-from msgspec import structs
 
 from autograder.tape.observe.nodes import GraphNode, TrackedSave
 from autograder.tape.observe.tensors import TrackedTensor
-from autograder.tape.recording.schema import Forecast, Step
+from autograder.tape.recording.schema import Forecast
 from autograder.tape.recording.verdict_types import Outcome
 
 
@@ -88,18 +85,6 @@ class BackwardCall:
 
 
 UNSEEN = BackwardCall(-1, -1, (), None, refused=False)  # a call before the observed part of the run
-
-
-def with_next_call(steps: tuple[Step, ...], backward_calls: list[BackwardCall]) -> tuple[Step, ...]:
-    """Return the steps, each with the forecast of the next backward that the program called."""
-    steps_with_forecast = []
-    for step in steps:
-        place = bisect_left(backward_calls, step.index, key=lambda call: call.call)
-        ahead = backward_calls[place] if place < len(backward_calls) else UNSEEN
-        if ahead.first <= step.index < ahead.call:
-            step = structs.replace(step, forecast=ahead.at(step.index))
-        steps_with_forecast.append(step)
-    return tuple(steps_with_forecast)
 
 
 def forecast(roots: list[GraphNode | None], *, rooted: bool = False) -> Forecast | None:
