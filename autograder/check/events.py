@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from IPython.core.getipython import get_ipython
-from IPython.display import display
 
 from autograder.check.answer_cell import judged_run
 from autograder.check.learner import LearnerNames
 from autograder.check.plan import Plan, plan_or_compare
-from autograder.check.shown_message import GREEN, card, is_learners_notebook
+from autograder.check.shown_message import GREEN, card, show_card
 from autograder.locale.translations import translated
 
-_listeners: list[Callable[[str], None]] = []
-_listeners_to_failures: list[Callable[[str, str], None]] = []
-_listeners_to_demonstrations: list[Callable[[str], None]] = []
-
+Event = Literal["passed", "failed", "demonstrated"]
+_listeners: dict[Event, list[Callable[..., None]]] = {"passed": [], "failed": [], "demonstrated": []}
 
 _wrong: dict[str, int | None] = {}
 """Prediction → the run of a cell that last showed it as wrong, without an error."""
@@ -33,37 +31,19 @@ def record_wrong_prediction(prediction: str) -> None:
     _wrong[prediction] = _run()
 
 
-def on_pass(listener: Callable[[str], None]) -> None:
-    """Call `listener` with the exercise's id whenever a check passes from now on."""
-    if listener not in _listeners:
-        _listeners.append(listener)
+def listen(event: Event, *listeners: Callable[..., None]) -> None:
+    """Call each of the listeners, once, whenever the event happens from now on.
 
-
-def on_fail(listener: Callable[[str, str], None]) -> None:
-    """Call `listener` with the exercise's id and the choice whenever an answer is found wrong from now on.
-
-    The choice is the predicted outcome or value; "" if the answer is a program.
+    The argument is the id of the exercise that "passed", or the name of the program or wrong prediction whose picture was
+    "demonstrated". For "failed" there are two: the exercise's id, and the predicted outcome or value; "" for a program.
     """
-    if listener not in _listeners_to_failures:
-        _listeners_to_failures.append(listener)
+    _listeners[event] += [listener for listener in listeners if listener not in _listeners[event]]
 
 
-def failed(exercise: str, choice: str = "") -> None:
-    """Call the listeners for a wrong answer."""
-    for listener in _listeners_to_failures:
-        listener(exercise, choice)
-
-
-def on_demonstration(listener: Callable[[str], None]) -> None:
-    """Call `listener` with the name of each demonstration, and of each wrong prediction, whose picture is shown from now on."""
-    if listener not in _listeners_to_demonstrations:
-        _listeners_to_demonstrations.append(listener)
-
-
-def demonstrated(program: str) -> None:
-    """Call the listeners for a demonstration or a wrong prediction, below its picture."""
-    for listener in _listeners_to_demonstrations:
-        listener(program)
+def notify(event: Event, *arguments: str) -> None:
+    """Call the listeners to an event."""
+    for listener in _listeners[event]:
+        listener(*arguments)
 
 
 def passed(exercise: str, detail: str = "") -> None:
@@ -88,31 +68,9 @@ class PassedPlan(Plan):
 
 
 def show_passed(exercise: str, detail: str = "") -> None:
-    """Print the line for a correct exercise, and call the listeners."""
+    """Show the line for a correct exercise, as a green card in a notebook, and call the listeners."""
     _wrong.pop(exercise, None)
-    line = Passed(exercise, detail, judged_run(exercise))
-    display(line) if is_learners_notebook() else print(repr(line))
-    for listener in _listeners:
-        listener(exercise)
-
-
-@dataclass(frozen=True)
-class Passed:
-    """The line for a correct exercise, and what the check compared; green in a notebook.
-
-    Attributes:
-        exercise: the exercise's id.
-        detail: the compared values and gradients, in parentheses; may be "".
-        judged: the run of the cell that was judged, shown in a notebook.
-    """
-
-    exercise: str
-    detail: str
-    judged: str = ""
-
-    def __repr__(self) -> str:
-        return f"{self.exercise}: {translated('correct')}{self.detail}"
-
-    def _repr_html_(self) -> str:
-        rows = [(translated("judged"), self.judged)] if self.judged else []
-        return card("✓", GREEN, f"{self.exercise}: {translated('correct')}", rows, self.detail)
+    verdict, run = f"{exercise}: {translated('correct')}", judged_run(exercise)
+    rows = [(translated("judged"), run)] if run else []
+    show_card(f"{verdict}{detail}", card("✓", GREEN, verdict, rows, detail))
+    notify("passed", exercise)

@@ -11,7 +11,7 @@ import msgspec
 
 from autograder.check.attempt_picture import RecordedTrial, picture_on_failure
 from autograder.check.demonstrations import demonstration
-from autograder.check.events import failed, show_passed
+from autograder.check.events import notify, show_passed
 from autograder.check.expected import ROUNDS, Afterwards, Expected, Reference, Trials
 from autograder.check.judge import judge
 from autograder.check.learner import LearnerNames, find_subject
@@ -148,7 +148,7 @@ class CheckPlan(Plan):
                 with picture_on_failure(subject, expected) as attempt:
                     _require_few_bytes(self.name, subject, expected, self.allowed, attempt)
         except Incorrect:
-            failed(self.name)
+            notify("failed", self.name, "")
             raise
         show_passed(self.name, _compared_parts(expected, budget=self.allowed is not None))
         if is_learners_notebook():

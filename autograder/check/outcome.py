@@ -12,7 +12,7 @@ import msgspec
 
 from autograder.check.answer_lines import AnswerLines
 from autograder.check.attempt_picture import describe as describe_harm
-from autograder.check.events import failed, show_passed
+from autograder.check.events import notify, show_passed
 from autograder.check.judge import require_without
 from autograder.check.learner import LearnerNames, find_subject
 from autograder.check.message import Incorrect, not_attempted
@@ -108,7 +108,7 @@ def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcom
         )
         verdict = msgspec.structs.replace(recording.verdict, refusal=refusal, named=(named,) if named else ())
         show(msgspec.structs.replace(recording, verdict=verdict))
-    failed(exercise)
+    notify("failed", exercise, "")
     raise wrong
 
 

@@ -117,10 +117,11 @@ def plan_or_compare(plan: Plan) -> None:
         try:
             plan.compare(current_names())
         except Unsolved as wrong:
-            from autograder.check.shown_message import show_in_notebook
+            from autograder.check.shown_message import is_learners_notebook, show_first
 
             wrong.judged = judged_run(plan.name)
-            show_in_notebook(wrong)
+            if is_learners_notebook() and not wrong.printed:
+                show_first(wrong)
             raise
         return
     try:

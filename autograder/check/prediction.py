@@ -15,7 +15,7 @@ import torch
 from IPython.core.getipython import get_ipython
 
 from autograder.check.demonstrations import demonstration
-from autograder.check.events import demonstrated, failed, record_wrong_prediction, show_passed
+from autograder.check.events import notify, record_wrong_prediction, show_passed
 from autograder.check.learner import LearnerNames, current_names, find_value
 from autograder.check.message import VALIDATING, Incorrect, NotAnOutcome, NotAttempted, message
 from autograder.check.plan import Plan, plan_or_decorate, require_known_names
@@ -121,9 +121,9 @@ class _Prediction(Plan):
         """Show the message, then the picture; raise the message as Incorrect, except for a student and in *Validate*."""
         wrong = Incorrect(sentence)
         show_first(wrong, mark="≠")
-        failed(self.name, guess)
+        notify("failed", self.name, guess)
         show_program(self.recording, self.program, from_start=True)
-        demonstrated(self.name)
+        notify("demonstrated", self.name)
         # While nbgrader grades, it raises, because nbgrader gives full points to a cell that does not.
         if not (is_learners_notebook() or (VALIDATING in os.environ and draws_here())):
             raise wrong
@@ -232,7 +232,7 @@ def observed(
         show_program(demonstration(program), program, graph_first=graph)
     else:
         program()
-    demonstrated(program.__name__)
+    notify("demonstrated", program.__name__)
     return program
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import os
-from dataclasses import dataclass
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
@@ -52,26 +51,19 @@ def card(mark: str, color: str, verdict: str, rows: list[tuple[str, str]], detai
     return f'<div style="{CARD}; border-left: 4px solid {color}"><div>{head}</div>{shown}</div>'
 
 
-@dataclass(frozen=True)
-class ShownMessage:
-    """The four lines of a verdict, as text and as a card.
+def show_card(text: str, rich: str, kind: str = "text/html") -> None:
+    """Show a text; in a student's notebook, show it as HTML, or as another MIME type."""
+    if is_learners_notebook():
+        display({"text/plain": text, kind: rich}, raw=True)
+    else:
+        print(text)
 
-    Attributes:
-        text: the lines, as `message` returns them.
-        mark: the sign before the verdict.
-        color: the color of the verdict.
-    """
 
-    text: str
-    mark: str = "✗"
-    color: str = RED
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        verdict, *rows = split_rows(self.text)
-        return card(self.mark, self.color, verdict, [_split(row) for row in rows])
+def message_card(text: str, mark: str = "✗", color: str = RED) -> str:
+    """Return the card for the four lines that `message` returns."""
+    verdict, *rows = split_rows(text)
+    labeled = (row.strip().partition("  ") for row in rows)
+    return card(mark, color, verdict, [(label, row.strip()) for label, _, row in labeled])
 
 
 def show_first(wrong: Unsolved, mark: str = "") -> None:
@@ -81,22 +73,9 @@ def show_first(wrong: Unsolved, mark: str = "") -> None:
         mark: the sign of a message that does not report an error; "" for that of its kind.
     """
     wrong.judged = judged_run(wrong.exercise)
+    is_error = isinstance(wrong, Incorrect) and not mark
+    text, look = wrong.whole_text, ("✗", RED) if is_error else (mark or "○", "currentcolor")
+    show_card(text, message_card(text, *look))
     if is_learners_notebook():
-        is_error = isinstance(wrong, Incorrect) and not mark
-        display(ShownMessage(wrong.whole_text, *(("✗", RED) if is_error else (mark or "○", "currentcolor"))))
         wrong.text_below_card = translated("{exercise}: see the message above", exercise=wrong.exercise)
-    else:
-        print(wrong)
     wrong.printed = True
-
-
-def show_in_notebook(wrong: Unsolved) -> None:
-    """Show the message as a card in a student's notebook, unless it was shown above a picture."""
-    if is_learners_notebook() and not wrong.printed:
-        show_first(wrong)
-
-
-def _split(row: str) -> tuple[str, str]:
-    """Return the label of a row and its text."""
-    label, _, text = row.strip().partition("  ")
-    return label, text.strip()

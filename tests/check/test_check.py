@@ -26,7 +26,7 @@ from autograder.check.exercise import ROUNDS
 from autograder.check.expected import Reference, Trials
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import VALIDATING, WIDTH, Unfinished, message
-from autograder.check.shown_message import ShownMessage, show_first
+from autograder.check.shown_message import message_card, show_first
 from autograder.check.subject.call_report import Report
 from autograder.check.subject.inputs import Generator, UndecisiveInputs
 from autograder.check.subject.subjects import LocalSubject
@@ -333,12 +333,11 @@ def test_in_a_notebook_a_message_has_one_element_for_each_line_that_its_author_w
     """The edge of the pane breaks lines, so a line wrapped at 76 columns is joined again; printed text of an answer is not markup."""
     verdict = "drain: " + ("something else happened " * 5).strip()
     told = message(verdict, saw="buffer holds <b>[[0, 1]]</b> " * 5, expected="x", look_at="line 4")
-    shown = ShownMessage(told)._repr_html_()
+    shown = message_card(told)
     elements = re.findall(r"<span[^>]*>([^<]*)</span>([^<]*)</div>", shown)
     buffer = ("buffer holds &lt;b&gt;[[0, 1]]&lt;/b&gt; " * 5).strip()
     rows = [("saw ", buffer), ("expected ", "x"), ("look at ", "line 4")]
     assert [(f"✗ {verdict}", ""), *rows] == elements
-    assert told == repr(ShownMessage(told))
 
 
 @pytest.mark.parametrize(
@@ -384,9 +383,8 @@ def test_a_program_that_does_not_end_is_stopped():
 def test_a_notebook_shows_each_verdict_once(monkeypatch):
     """The card has all lines, and the error below it only refers to it; passed and refused answers have the same card."""
     cards = []
-    for module in (shown_message, events):
-        monkeypatch.setattr(module, "is_learners_notebook", lambda: True)
-        monkeypatch.setattr(module, "display", cards.append)
+    monkeypatch.setattr(shown_message, "is_learners_notebook", lambda: True)
+    monkeypatch.setattr(shown_message, "display", lambda bundle, raw: cards.append(bundle))
 
     def right(x):
         return x * 2
@@ -400,6 +398,6 @@ def test_a_notebook_shows_each_verdict_once(monkeypatch):
     monkeypatch.setenv(VALIDATING, "1")
     assert str(wrong.value).splitlines() == wrong.value._render_traceback_()[:5]
     events.show_passed("twice")
-    refused, passed = (card._repr_html_().partition("border-left")[0] for card in cards)
+    refused, passed = (card["text/html"].partition("border-left")[0] for card in cards)
     assert refused == passed
-    assert str(wrong.value) == repr(cards[0])
+    assert str(wrong.value) == cards[0]["text/plain"]

@@ -225,12 +225,14 @@ def test_a_cell_with_an_answer_and_its_check_is_judged(run):
     require_finished("drain")
 
 
-def test_a_notebook_shows_the_run_with_the_verdict(run):
+def test_a_notebook_shows_the_run_with_the_verdict(run, monkeypatch):
     """The card of a pass and the rows of a refusal name it; the text of a pass, and the exception's, stay as they are."""
     run("a", "def drain(): pass")
-    card = events.Passed("drain", " (the values)", judged_run("drain"))
-    assert re.search("judged </span>drain, as run in In .1.</div>", card._repr_html_())
-    assert "drain: correct (the values)" == repr(card)
+    shown = []
+    monkeypatch.setattr(events, "show_card", lambda *forms: shown.extend(forms))
+    events.show_passed("drain", " (the values)")
+    assert re.search("judged </span>drain, as run in In .1.</div>", shown[1])
+    assert "drain: correct (the values)" == shown[0]
     wrong = Incorrect(message("drain: wrong", saw="1", expected="2", look_at="line 1"))
     wrong.judged = judged_run("drain")
     assert [*str(wrong).splitlines(), "  judged    drain, as run in In [1]"] == wrong._render_traceback_()

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
-from autograder.check.events import passed
+from autograder.check import events, passed
 from autograder.check.message import NotAttempted
 from autograder.course import catalogue
 from autograder.course.author_cells import exercises_of, setup_of
@@ -226,7 +226,7 @@ def test_a_pass_is_counted_once_and_can_be_reset(store):
 def test_a_check_that_passes_reaches_the_store(monkeypatch, capsys):
     """The course listens to the checks."""
     heard = []
-    monkeypatch.setattr("autograder.check.events._listeners", [heard.append])
+    monkeypatch.setitem(events._listeners, "passed", [heard.append])
     passed("shifted_exp")
     assert ["shifted_exp"] == heard
     assert "shifted_exp: correct\n" == capsys.readouterr().out
@@ -242,7 +242,7 @@ def test_a_check_that_passes_reaches_the_store(monkeypatch, capsys):
 )
 def test_a_lesson_that_imports_a_name_keeps_progress(imports, listeners):
     """Importing the package registers nothing; a first cell registers progress, first answers, reasons and explanations, each once."""
-    program = f"{imports}; from autograder.check import events; print(len(events._listeners))"
+    program = f"{imports}; from autograder.check import events; print(len(events._listeners['passed']))"
     assert f"{listeners}\n" == subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
 
 

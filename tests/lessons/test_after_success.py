@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from autograder.check import attempt_picture, events, shown_message
+from autograder.check import attempt_picture, shown_message
 from autograder.check import exercise as check_line
 from autograder.check.message import VALIDATING
 from autograder.check.subject.learner_code import normal_form
@@ -77,16 +77,16 @@ def test_a_pass_shows_the_answers_own_run(name, monkeypatch):
     """Below the line is the picture of the student's own lines, with right gradients; without autograd, there is no picture."""
     path, exercise = KNOWN[name]
     pictures, lines = [], []
-    monkeypatch.setattr(events, "is_learners_notebook", lambda: True)
-    monkeypatch.setattr(check_line, "is_learners_notebook", lambda: True)
-    monkeypatch.setattr(events, "display", lines.append)
+    for module in (shown_message, check_line):
+        monkeypatch.setattr(module, "is_learners_notebook", lambda: True)
+    monkeypatch.setattr(shown_message, "display", lambda bundle, raw: lines.append(bundle["text/plain"]))
     monkeypatch.setattr(attempt_picture, "draws_here", lambda: True)
     monkeypatch.setattr(attempt_picture, "show", pictures.append)
     answer = exercise.of_kind("answer")[0]
 
     assert verdict(path, exercise, answer.source) is None
 
-    assert [f"{name}: correct"] == [repr(line).partition(" (")[0] for line in lines]
+    assert [f"{name}: correct"] == [line.partition(" (")[0] for line in lines]
     for picture in pictures:
         assert "correct" == picture.verdict.outcome
         assert set(picture.programs[0].source.splitlines()) >= set(answer.source.splitlines())

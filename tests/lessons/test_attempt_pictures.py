@@ -149,7 +149,7 @@ def test_a_write_past_the_history_is_shown_where_it_happens(shown):
 def test_a_program_with_another_outcome_counts_as_a_try(shown, monkeypatch):
     """If a student's program has the wrong outcome, the student comes closer to the model answer, as in other exercises."""
     tried = []
-    monkeypatch.setattr(events, "_listeners_to_failures", [lambda exercise, choice: tried.append(exercise)])
+    monkeypatch.setitem(events._listeners, "failed", [lambda exercise, choice: tried.append(exercise)])
     path, exercise = next(one.values[:2] for one in WRONG if "silent_without_data" == one.values[1].id)
     answer = exercise.stub.replace("    loss.backward()", "    out.detach().zero_()\n    loss.backward()")
     assert "a different outcome" in str(verdict(path, exercise, answer))

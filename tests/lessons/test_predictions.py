@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from autograder.check import events, prediction
+from autograder.check import prediction
 from autograder.check.message import Incorrect
 from autograder.check.plan import Plan, planning
 from autograder.course import catalogue
@@ -190,8 +190,7 @@ passed("both")
 @pytest.fixture
 def student(monkeypatch, tmp_path):
     """Return the namespace of a student in a notebook, with an empty progress file."""
-    for module in (prediction, events):
-        monkeypatch.setattr(module, "is_learners_notebook", lambda: True)
+    monkeypatch.setattr(prediction, "is_learners_notebook", lambda: True)
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)  # as in a student's kernel
     monkeypatch.setattr(learner_progress.store, "file", tmp_path / "progress.json")
     learner_progress.keep_progress()  # an earlier test may have begun it with a store of its own

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from IPython.display import display
 
-from autograder.check.events import on_demonstration, on_pass
+from autograder.check.events import listen
 from autograder.check.learner import current_names, find_value
 from autograder.check.message import VALIDATING, WIDTH
 from autograder.check.prediction import is_answered
-from autograder.check.shown_message import CARD, is_learners_notebook
+from autograder.check.shown_message import CARD, is_learners_notebook, show_card
 from autograder.check.subject.learner_code import normal_form, normal_form_of
 from autograder.course.author_cells import Answer, AuthorExercise, Explanation, exercises_of, explanations_of
 from autograder.course.catalogue import Lesson, beliefs, explanations, lessons
@@ -33,9 +33,8 @@ STUMBLED = translatable("Several of your wrong predictions fit this belief:")
 
 def explain_passes() -> None:
     """Show the author's reason and explanations of questions after checks from now on; further calls have no effect."""
-    on_pass(show_reason)
-    on_pass(show_explanation)
-    on_demonstration(show_explanation)
+    listen("passed", show_reason, show_explanation)
+    listen("demonstrated", show_explanation)
 
 
 def show_explanation(name: str) -> None:
@@ -48,7 +47,9 @@ def show_explanation(name: str) -> None:
                 continue
             text = _as_handed_out(explanation, lesson)
             if text and all(is_answered(asked, current_names()) for asked in explanation.about if asked != name):
-                display(ShownExplanation(text)) if is_learners_notebook() else print(ShownExplanation(text))
+                words = _in_language(text)
+                plain = "\n".join("\n".join(wrap_text(line, WIDTH)) for line in words.split("\n"))
+                show_card(plain, f'<div style="{CARD}">\n\n{words}\n\n</div>', "text/markdown")
 
 
 def _as_handed_out(explanation: Explanation, lesson: Lesson) -> str:
@@ -85,24 +86,13 @@ def second_way(exercise: AuthorExercise, form: str | None) -> Answer | None:
     return next((answer for answer in exercise.of_kind("right", "answer") if _form(answer, exercise.id) != form), None)
 
 
-@dataclass(frozen=True)
-class ShownExplanation:
-    """An explanation in Markdown, in the reader's language; Markdown in a card in a notebook, text elsewhere."""
+def _in_language(text: str) -> str:
+    """Return an English explanation in the reader's language."""
+    if language() == SOURCE:
+        return text
+    from autograder.locale.notebook_translation import markdown_in_language  # loads nbgrader
 
-    text: str
-
-    def __repr__(self) -> str:
-        return "\n".join("\n".join(wrap_text(line, WIDTH)) for line in self._translated().split("\n"))
-
-    def _repr_markdown_(self) -> str:
-        return f'<div style="{CARD}">\n\n{self._translated()}\n\n</div>'
-
-    def _translated(self) -> str:
-        if language() == SOURCE:
-            return self.text
-        from autograder.locale.notebook_translation import markdown_in_language  # loads nbgrader
-
-        return markdown_in_language(self.text, language())
+    return markdown_in_language(text, language())
 
 
 @dataclass(frozen=True)

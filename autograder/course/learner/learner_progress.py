@@ -6,15 +6,14 @@ import html
 import json
 import os
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 from IPython.display import display
 
-from autograder.check.events import on_fail, on_pass
+from autograder.check.events import listen
 from autograder.check.message import WIDTH
-from autograder.check.shown_message import CARD, is_learners_notebook
+from autograder.check.shown_message import CARD, show_card
 from autograder.course.catalogue import Lesson, beliefs, lessons, misconception_of
 from autograder.course.paths import HOME, replace_file
 from autograder.errors import html_with_code
@@ -127,11 +126,8 @@ def keep_progress() -> None:
     # during the test of a submission the grader rejects the compilation of any text that is not the teacher's.
     lessons()
     beliefs()
-    on_pass(store.add)
-    on_pass(_keep_first)
-    on_fail(_keep_first)
-    on_fail(_count)
-    on_fail(show_misconception)
+    listen("passed", store.add, _keep_first)
+    listen("failed", _keep_first, _count, show_misconception)
 
 
 def _keep_first(exercise: str, choice: str = "") -> None:
@@ -147,22 +143,9 @@ def show_misconception(prediction: str, choice: str) -> None:
     """Print and count the belief that often leads to this wrong prediction; has no effect for other exercises."""
     belief = misconception_of(prediction, choice)
     if belief is not None:
-        note = Note(beliefs()[belief])
-        display(note) if is_learners_notebook() else print(note)
+        words = beliefs()[belief]
+        show_card("\n".join(wrap_text(words, WIDTH)), f'<div style="{CARD}">{html_with_code(words)}</div>')
         store.add_misconception(belief)
-
-
-@dataclass(frozen=True)
-class Note:
-    """The misconception behind a wrong prediction; a card in a notebook, text elsewhere."""
-
-    text: str
-
-    def __repr__(self) -> str:
-        return "\n".join(wrap_text(self.text, WIDTH))
-
-    def _repr_html_(self) -> str:
-        return f'<div style="{CARD}">{html_with_code(self.text)}</div>'
 
 
 class CourseMap:
