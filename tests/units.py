@@ -107,7 +107,7 @@ SLOW_TESTS: dict[str, tuple[str, ...]] = {
     "grade/wire/test_fuzz.py": ("test_any_json_becomes_cells_or_a_reason", "test_no_json_gives_points_to_wrong_work"),
     "grade/wire/test_plain_values.py": ("test_forged_parts_give_a_plain_value_or_a_value_error",),
     "lessons/test_after_success.py": (
-        "test_a_pass_shows_the_answers_own_run", "test_a_reason_loads_neither_nbformat_nor_nbgrader_nor_libcst",
+        "test_a_pass_shows_the_answers_own_run", "test_a_reason_loads_neither_nbformat_nor_nbgrader",
         "test_the_second_way_is_right_and_another_program",
     ),
     "lessons/test_bad_input.py": ("test_a_check_that_runs_twice_says_the_same",),

@@ -108,7 +108,7 @@ def test_no_card_shows_a_backtick():
 @pytest.mark.parametrize(
     ("module", "loaded"), [("sys", []), ("autograder.course.canonical", ["jsonschema", "nbformat"])]
 )
-def test_a_reason_loads_neither_nbformat_nor_nbgrader_nor_libcst(module, loaded):
+def test_a_reason_loads_neither_nbformat_nor_nbgrader(module, loaded):
     """The first pass in a kernel does not wait for them; the second row shows that the test detects it."""
     program = f"""
 import {module}
@@ -118,7 +118,7 @@ def drain():
     pass
 after_success.is_learners_notebook = lambda: True
 after_success.show_reason("drain")
-print(sorted({{"jsonschema", "libcst", "nbformat", "nbgrader"}} & sys.modules.keys()))
+print(sorted({{"jsonschema", "nbformat", "nbgrader"}} & sys.modules.keys()))
 """
     shown = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
     assert "A second way" in shown

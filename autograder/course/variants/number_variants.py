@@ -9,11 +9,10 @@ because they draw new inputs, including their sizes.
 from __future__ import annotations
 
 import ast
+import itertools
 import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import libcst as cst
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -37,27 +36,18 @@ def redraw(source: str, seed: int, *, may_grow: bool = True) -> str:
         seed: determines the numbers and the lengths.
         may_grow: whether lists may become longer, if all lists of the program are rows.
     """
-    lists = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.List))
-    all_are_rows = all(_decimal_row(node) is not None for node in lists)
-    return cst.parse_module(source).visit(_Redraw(seed, may_grow=may_grow and all_are_rows)).code
-
-
-class _Redraw(cst.CSTTransformer):
-    def __init__(self, seed: int, may_grow: bool) -> None:
-        self.seed, self.may_grow, self.depth = seed, may_grow, 0
-
-    def visit_Call(self, node: cst.Call) -> None:  # noqa: N802 - the name is libcst's
-        self.depth += _makes_a_tensor(node)
-
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:  # noqa: N802
-        self.depth -= _makes_a_tensor(original_node)
-        return updated_node
-
-    def leave_List(self, original_node: cst.List, updated_node: cst.List) -> cst.BaseExpression:  # noqa: N802
-        numbers = _decimal_row(cst.Module([]).code_for_node(original_node))
-        if not self.depth or numbers is None:
-            return updated_node
-        return cst.parse_expression(repr(_redraw_row(numbers, self.seed, self.may_grow)))
+    nodes, code = list(ast.walk(ast.parse(source))), source.encode()
+    rows = {node: _decimal_row(node) for node in nodes if isinstance(node, ast.List)}
+    makers = (node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.tensor")
+    inside = {node for maker in makers for node in ast.walk(maker)}
+    starts = [0, *itertools.accumulate(map(len, code.splitlines(keepends=True)))]
+    may_grow = may_grow and None not in rows.values()
+    for node in sorted(rows.keys() & inside, key=lambda node: (node.lineno, node.col_offset), reverse=True):
+        if row := rows[node]:
+            begin, end = starts[node.lineno - 1] + node.col_offset, starts[(node.end_lineno or 0) - 1]
+            new = repr(_redraw_row(row, seed, may_grow)).encode()
+            code = code[:begin] + new + code[end + (node.end_col_offset or 0) :]
+    return code.decode()
 
 
 def _redraw_row(numbers: Sequence[float], seed: int, may_grow: bool) -> list[float]:
@@ -76,14 +66,10 @@ def _redraw_row(numbers: Sequence[float], seed: int, may_grow: bool) -> list[flo
     return row + [round(rng.randint(1, 9) * step, 1) for _ in range(gain)]
 
 
-def _decimal_row(code: str | ast.List) -> list[float] | None:
+def _decimal_row(node: ast.List) -> list[float] | None:
     """Return the numbers of a list that contains only decimal numbers; None for other lists."""
     try:
-        values = ast.literal_eval(code)
+        values = ast.literal_eval(node)
     except ValueError:
         return None
     return values if values and all(type(value) is float for value in values) else None
-
-
-def _makes_a_tensor(node: cst.Call) -> bool:
-    return cst.Module([]).code_for_node(node.func) == "torch.tensor"

@@ -10,6 +10,7 @@ import msgspec
 
 from autograder.course.stored_notebook import notebooks_here
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, choose, rename
+from autograder.course.variants.number_variants import redraw_notebook
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -68,8 +69,6 @@ def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) 
     The result depends only on the notebook, the seed and the declared differences; a variant of the release is the
     release of the variant. This function does not run programs; `check_numbers` and `VariantProof` do.
     """
-    from autograder.course.variants.number_variants import redraw_notebook  # imported here because it loads libcst
-
     varied = with_choices(notebook, seed, changes)
     redraw_notebook(varied, seed)
     rename(varied, changes, seed)

@@ -12,6 +12,7 @@ from nbformat import NotebookNode
 
 from autograder.course.author_cells import is_authors
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges
+from autograder.course.variants.variant import vary
 from autograder.errors import InputError
 from autograder.grade.submission.cell_analysis import transformed
 
@@ -132,8 +133,6 @@ def varied(bundle: SourceBundle, seed: int) -> SourceBundle:
 
     A variant of the release is the release of the variant, so each of a cell's texts is converted separately.
     """
-    from autograder.course.variants.variant import vary  # imports libcst, which few classes need
-
     full, text, visible = (
         vary(_notebook(bundle, version), seed, bundle.changes).cells for version in ("full", "text", "visible")
     )
