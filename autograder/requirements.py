@@ -50,7 +50,7 @@ PACKAGE = Path(__file__).resolve().parent
 OLDEST_TORCH = (2, 6)
 # Maps an extra to the import names of its packages; "" stands for the packages of every installation.
 MODULES = {
-    "": ("igraph", "libcst", "msgspec", "rich"),
+    "": ("igraph", "msgspec", "rich"),
     "course": ("anywidget", "IPython", "ipywidgets", "jupyterlab", "matplotlib", "nbclient", "nbgrader"),
     "grade": ("latex2mathml", "nbgrader", "nh3", "psutil", "sqlalchemy", "yaml"),
     "cluster": ("cryptography", "distributed", "nbgrader"),
