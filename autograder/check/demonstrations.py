@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import dis
 import hashlib
 import marshal
@@ -11,7 +10,8 @@ import re
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,6 +19,7 @@ import msgspec
 import torch
 from torch import nn
 
+from autograder.locale.languages import bound
 from autograder.tape import record
 from autograder.tape.internals.mode_stack import dispatch_modes, function_modes
 from autograder.tape.recording.schema import Recording, storable
@@ -82,14 +83,9 @@ class RecordingCache:
         return self._known[key]
 
 
-@contextlib.contextmanager
-def use_recordings(cache: RecordingCache) -> Iterator[None]:
+def use_recordings(cache: RecordingCache) -> AbstractContextManager[object]:
     """Make `demonstration` use and extend these recordings inside the block."""
-    token = _cache.set(cache)
-    try:
-        yield
-    finally:
-        _cache.reset(token)
+    return bound(_cache, cache)
 
 
 def demonstration(program: Callable[[], Any]) -> Recording:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import sys
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from autograder.check.answer_cell import require_finished
 from autograder.check.message import Unsolved, message
+from autograder.locale.languages import bound
 from autograder.locale.translations import translated
 
 if TYPE_CHECKING:
@@ -61,14 +61,9 @@ class KernelNames:
 _names: ContextVar[LearnerNames] = ContextVar("learner_names")
 
 
-@contextlib.contextmanager
-def use_names(names: LearnerNames) -> Iterator[None]:
+def use_names(names: LearnerNames) -> AbstractContextManager[object]:
     """Look up the names of all checks inside the block in `names`."""
-    token = _names.set(names)
-    try:
-        yield
-    finally:
-        _names.reset(token)
+    return bound(_names, names)
 
 
 def current_names() -> LearnerNames:

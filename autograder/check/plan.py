@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeVar
 from autograder.check.answer_cell import judged_run
 from autograder.check.learner import LearnerNames, current_names, use_names
 from autograder.check.message import Unsolved
+from autograder.locale.languages import bound
 
 if TYPE_CHECKING:
     from autograder.check.subject.call_report import Call
@@ -92,13 +93,8 @@ def planning() -> Iterator[Plans]:
         Unplannable: a check, or the code between checks, needs an answer.
         BrokenExercise: the exercise's own program raises an error.
     """
-    plans = Plans()
-    token = _plans.set(plans)
-    try:
-        with use_names(_NoNames()):
-            yield plans
-    finally:
-        _plans.reset(token)
+    with bound(_plans, Plans()) as plans, use_names(_NoNames()):
+        yield plans
 
 
 class _NoNames:

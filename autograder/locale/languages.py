@@ -8,8 +8,12 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 SOURCE = "en"
 LANGUAGES = {SOURCE: "English", "zh-CN": "简体中文"}
@@ -29,13 +33,18 @@ def language() -> str:
 
 
 @contextlib.contextmanager
-def use_language(name: str) -> Iterator[None]:
-    """Use this language, which is one of `LANGUAGES`, inside the block."""
-    token = _language.set(name)
+def bound(variable: ContextVar[Any], value: T) -> Iterator[T]:
+    """Set a context variable inside the block; the block gets the value."""
+    token = variable.set(value)
     try:
-        yield
+        yield value
     finally:
-        _language.reset(token)
+        variable.reset(token)
+
+
+def use_language(name: str) -> AbstractContextManager[object]:
+    """Use this language, which is one of `LANGUAGES`, inside the block."""
+    return bound(_language, name)
 
 
 def language_of(metadata: object) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import random
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ import torch
 
 from autograder.check.subject.call_report import Argument, Kind, array
 from autograder.errors import InputError
+from autograder.locale.languages import bound
 
 Size = int | str
 Decisive = Callable[..., bool] | None
@@ -88,14 +89,9 @@ def mask(*shape: Size) -> TensorInput:
 _seeds: ContextVar[random.Random] = ContextVar("seeds", default=secrets.SystemRandom())  # noqa: B039 - it keeps no state
 
 
-@contextlib.contextmanager
-def use_seed(seed: int) -> Iterator[None]:
+def use_seed(seed: int) -> AbstractContextManager[object]:
     """Make every check inside the block draw from this seed, so that a grader can repeat a grade."""
-    token = _seeds.set(random.Random(seed))
-    try:
-        yield
-    finally:
-        _seeds.reset(token)
+    return bound(_seeds, random.Random(seed))
 
 
 class Generator:

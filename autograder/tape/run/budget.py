@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from autograder.locale.languages import bound
 from autograder.locale.messages import Message
 from autograder.tape.run.entropy import Readings
 
@@ -69,14 +70,9 @@ class Budget:
         calls = f", {backwards:,} backward call{'s' if backwards > 1 else ''}" if backwards else ""
         self.tell(f"{now - self.began:.0f} s: {self.stage or 'running'} (run {self.runs}{calls})")
 
-    @contextmanager
-    def active(self) -> Iterator[Budget]:
+    def active(self) -> AbstractContextManager[Budget]:
         """Count every run in the block, and end it when this budget is spent."""
-        before = _IN_FORCE.set(self)
-        try:
-            yield self
-        finally:
-            _IN_FORCE.reset(before)
+        return bound(_IN_FORCE, self)
 
 
 _IN_FORCE: ContextVar[Budget | None] = ContextVar("budget", default=None)
