@@ -16,87 +16,76 @@ from autograder.view.text.naming import NAMELESS, layer_names
 CODE = 60
 """The maximum number of columns of code in a sentence."""
 
-OVERWRITES = translatable("{code} overwrites {tensor}{through}, which {keeper} ({saved}) keeps for backward")
-SENTENCES: dict[str, str] = {
-    "unrecorded write": translatable(
-        "{code} changes {tensor}{through} and autograd does not record it; {saved} computes with the new values"
-    ),
-    "write during backward": translatable(
-        "{code} overwrites {tensor}{through} while backward runs, and {keeper} ({saved}) still needs it"
-    ),
-    "write into a passed gradient": translatable(
-        "{code} changes a gradient in place, and another node received the same tensor from {keeper}"
-    ),
-    "shared gradient": translatable(
-        "{code} makes {other}.grad share memory with {tensor}, and backward adds both gradients to it"
-    ),
-    "write into a kept gradient": translatable(
-        "{code} changes {tensor}, which the program kept without a copy ({saved})"
-    ),
-    "write before recomputation": translatable(
-        "{code} overwrites {tensor}{through}, and the checkpointed block ({saved}) reads it again in backward"
-    ),
-}
-"""Kind of harm → its sentence, without the full stop; `OVERWRITES` for other kinds."""
-
 
 @dataclass(frozen=True)
 class HarmWords:
-    """The texts on a harm in a timeline.
+    """The texts on a harm.
 
     Attributes:
-        cause: the cause of the outcome, for the title.
+        sentence: the line, the tensor and the node, without a full stop.
+        cause: the cause of the outcome, for the title of a timeline.
         saved, modified, read: marks on the line that needs the tensor, on the one that modifies it, and on the backward
             call.
     """
 
+    sentence: str
     cause: str
-    saved: str
-    modified: str
-    read: str
+    saved: str = translatable("{node} saves {tensor}")
+    modified: str = translatable("modifies {tensor}")
+    read: str = translatable("reads the new values")
 
 
 SAVED = HarmWords(
+    sentence=translatable("{code} overwrites {tensor}{through}, which {keeper} ({saved}) keeps for backward"),
     cause=translatable("{line} modified {tensor}{through} after {saved} had saved it"),
-    saved=translatable("{node} saves {tensor}"),
-    modified=translatable("modifies {tensor}"),
-    read=translatable("reads the new values"),
 )
 WORDS: dict[str, HarmWords] = {
     "unrecorded write": HarmWords(
+        sentence=translatable(
+            "{code} changes {tensor}{through} and autograd does not record it; {saved} computes with the new values"
+        ),
         cause=translatable("{line} modified {tensor}{through}, and autograd did not record it"),
         saved=translatable("computes with the new values"),
         modified=translatable("modifies {tensor}; autograd does not record it"),
         read=translatable("no node stands for the modification"),
     ),
     "write during backward": HarmWords(
+        sentence=translatable(
+            "{code} overwrites {tensor}{through} while backward runs, and {keeper} ({saved}) still needs it"
+        ),
         cause=translatable("{line} modified {tensor}{through} while backward ran"),
-        saved=SAVED.saved,
         modified=translatable("modifies {tensor} while backward runs"),
-        read=SAVED.read,
     ),
     "write into a passed gradient": HarmWords(
+        sentence=translatable(
+            "{code} changes a gradient in place, and another node received the same tensor from {keeper}"
+        ),
         cause=translatable("{line} modified a gradient that another node received, too"),
         saved=translatable("{node} passes one gradient to two nodes"),
         modified=translatable("modifies {tensor}, the gradient that {node} passes"),
         read=translatable("the other node reads the new values"),
     ),
     "shared gradient": HarmWords(
+        sentence=translatable(
+            "{code} makes {other}.grad share memory with {tensor}, and backward adds both gradients to it"
+        ),
         cause=translatable("{line} made {other}.grad share memory with {tensor}"),
         saved="",
         modified=translatable("{other}.grad shares memory with {tensor}"),
         read=translatable("adds both gradients to this memory"),
     ),
     "write into a kept gradient": HarmWords(
+        sentence=translatable("{code} changes {tensor}, which the program kept without a copy ({saved})"),
         cause=translatable("{line} modified {tensor}, which {saved} kept without a copy"),
         saved=translatable("keeps {tensor} without a copy"),
-        modified=translatable("modifies {tensor}"),
         read=translatable("the gradient that was kept has the new values"),
     ),
     "write before recomputation": HarmWords(
+        sentence=translatable(
+            "{code} overwrites {tensor}{through}, and the checkpointed block ({saved}) reads it again in backward"
+        ),
         cause=translatable("{line} modified {tensor}{through}, which the checkpointed block read again in backward"),
         saved=translatable("a checkpointed block reads {tensor}"),
-        modified=translatable("modifies {tensor}"),
         read=translatable("the block reads the new values"),
     ),
 }
@@ -104,44 +93,28 @@ WORDS: dict[str, HarmWords] = {
 
 
 def harm_words(harm: Harm, recording: Recording) -> HarmWords:
-    """Return the texts on a harm in a timeline."""
-    file, templates = recording.programs[0].file, WORDS.get(harm.kind, SAVED)
+    """Return the texts on a harm."""
+    file, templates, node = recording.programs[0].file, WORDS.get(harm.kind, SAVED), keeper(harm, recording)
     known = {
+        "code": f"`{clip(harm.mutated_at[0].text, CODE)}`" if len(harm.mutated_at) == 1 else translated("the program"),
         "line": where(harm.mutated_at[0], file),
         "tensor": harmed_tensor(harm),
         "through": through(harm),
         "saved": where(harm.saved_at, file),
-        "node": keeper(harm, recording),
-        "other": _other(harm),
+        "node": node,
+        "keeper": node,
+        "other": (harm.through or translated("another leaf")).removesuffix(".grad"),
     }
-    saved = translated(templates.saved, **known) if templates.saved else ""
-    if saved and templates.saved == SAVED.saved and harm.saved_version is not None:
-        saved = translated("{words}, version {version}", words=saved, version=harm.saved_version)
-    return HarmWords(
-        translated(templates.cause, **known), saved, translated(templates.modified, **known),
-        translated(templates.read, **known),
-    )  # fmt: skip
-
-
-def _other(harm: Harm) -> str:
-    """Return the name of the leaf whose gradient shares memory with the harmed one."""
-    return (harm.through or translated("another leaf")).removesuffix(".grad")
+    words = {name: translated(text, **known) if text else "" for name, text in vars(templates).items()}
+    if templates.saved == SAVED.saved and harm.saved_version is not None:
+        words["saved"] = translated("{words}, version {version}", words=words["saved"], version=harm.saved_version)
+    return HarmWords(**words)
 
 
 def sentence_of_harm(harm: Harm, recording: Recording) -> str:
     """Return the description of a harm, in one sentence without a full stop."""
-    file = recording.programs[0].file
-    lines = join_names(line_labels(harm.mutated_at, file))
-    words = translated(
-        SENTENCES.get(harm.kind, OVERWRITES),
-        code=f"`{clip(harm.mutated_at[0].text, CODE)}`" if len(harm.mutated_at) == 1 else translated("the program"),
-        tensor=harmed_tensor(harm),
-        through=through(harm),
-        other=_other(harm),
-        keeper=keeper(harm, recording),
-        saved=where(harm.saved_at, file),
-    )
-    return translated("At {lines}, {words}", lines=lines, words=words)
+    lines = join_names(line_labels(harm.mutated_at, recording.programs[0].file))
+    return translated("At {lines}, {words}", lines=lines, words=harm_words(harm, recording).sentence)
 
 
 def harmed_tensor(harm: Harm) -> str:
