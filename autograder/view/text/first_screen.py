@@ -7,7 +7,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 from autograder.locale.line_breaks import columns, wrap_text
@@ -75,63 +74,48 @@ def as_screen(recording: Recording, more: str = MORE) -> str:
         recording: the recording.
         more: the last line, which lists further options.
     """
-    repair = _repair(recording)
-    closing = [*words_on_runs(recording), _how_to_learn_more(more, bool(recording.verdict.fixes))]
     harms = recording.verdict.harms
     kept = [*_wrapped(words_on_saves(harms[0], recording) if harms else "", 2), *_others(recording)]
-    screen = _Screen(
-        outcome=_outcome(recording), harm=_harm(recording), code=_code(recording), kept=kept,
-        gradients=_gradients(recording), repair=repair, closing=closing,
-    )  # fmt: skip
-    lines_left = -screen.over - 1  # an empty line precedes the notes
-    screen.notes = _notes(recording, max(lines_left, 4))
-    if len(screen.notes) > lines_left:
-        screen.repair = _repair(recording, DIFF - len(screen.notes) + lines_left)
+    screen: Screen = {
+        "outcome": _outcome(recording), "harm": _harm(recording), "code": _code(recording), "kept": kept,
+        "gradients": _gradients(recording), "notes": [], "repair": _repair(recording),
+        "closing": [*words_on_runs(recording), _how_to_learn_more(more, bool(recording.verdict.fixes))],
+    }  # fmt: skip
+    lines_left = -_over(screen) - 1  # an empty line precedes the notes
+    screen["notes"] = _notes(recording, max(lines_left, 4))
+    if len(screen["notes"]) > lines_left:
+        screen["repair"] = _repair(recording, DIFF - len(screen["notes"]) + lines_left)
     _shorten(screen, recording)
-    return "\n\n".join("\n".join(part) for part in screen.parts) + "\n"
+    return "\n\n".join("\n".join(part) for part in screen.values() if part) + "\n"
 
 
-@dataclass
-class _Screen:
-    """The parts in their order, each a list of lines."""
-
-    outcome: list[str]
-    harm: list[str]
-    code: list[str]
-    kept: list[str]
-    gradients: list[str]
-    repair: list[str]
-    closing: list[str]
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def parts(self) -> list[list[str]]:
-        """The non-empty parts."""
-        makers = (self.outcome, self.harm, self.code, self.kept, self.gradients)
-        return [part for part in (*makers, self.notes, self.repair, self.closing) if part]
-
-    @property
-    def over(self) -> int:
-        """The number of excess lines, including an empty line between two parts."""
-        return sum(map(len, self.parts)) + len(self.parts) - 1 - LINES
+Screen = dict[str, list[str]]
+"""Part of the answer → its lines, in order; an empty part is not shown."""
 
 
-def _shorten(screen: _Screen, recording: Recording) -> None:
+def _over(screen: Screen) -> int:
+    """Return the number of excess lines, including an empty line between two parts."""
+    parts = [part for part in screen.values() if part]
+    return sum(map(len, parts)) + len(parts) - 1 - LINES
+
+
+def _shorten(screen: Screen, recording: Recording) -> None:
     """Remove the least important parts, one after another, while there are excess lines."""
-    if screen.notes and (over := screen.over) > 0:
-        if over < len(screen.notes):
-            screen.notes = [*screen.notes[: len(screen.notes) - over - 1], translated("  … the notes in full: --steps")]
+    notes, code, closing = screen["notes"], screen["code"], screen["closing"]
+    if notes and (over := _over(screen)) > 0:
+        if over < len(notes):
+            screen["notes"] = [*notes[: len(notes) - over - 1], translated("  … the notes in full: --steps")]
         else:
-            screen.notes = []
-            screen.closing[-1:] = [screen.closing[-1].replace(translated("(every step)"), translated("(and notes)"))]
-    if (over := screen.over) > 0:
+            screen["notes"] = []
+            closing[-1] = closing[-1].replace(translated("(every step)"), translated("(and notes)"))
+    if (over := _over(screen)) > 0:
         # lines that neither write nor save, the last ones first
-        spare = [number for number, line in enumerate(screen.code) if line[0] == " " and "|" in line][::-1][:over]
-        screen.code = [line for number, line in enumerate(screen.code) if number not in spare]
-    if (over := screen.over) > 0:
-        screen.repair = _repair(recording, max(DIFF - over, LEAST))
-    if screen.over > 0:
-        screen.kept = _others(recording)
+        spare = [number for number, line in enumerate(code) if line[0] == " " and "|" in line][::-1][:over]
+        screen["code"] = [line for number, line in enumerate(code) if number not in spare]
+    if (over := _over(screen)) > 0:
+        screen["repair"] = _repair(recording, max(DIFF - over, LEAST))
+    if _over(screen) > 0:
+        screen["kept"] = _others(recording)
 
 
 def _how_to_learn_more(more: str, has_repair: bool) -> str:
