@@ -45,7 +45,6 @@ def board_scene(
     *,
     number: int = 0,
     problem: str = "",
-    remark: str = "",
     is_editable: bool = False,
     place: str = "",
 ) -> Scene:
@@ -57,7 +56,6 @@ def board_scene(
         recording: the recording of its run; None if it was not run, in which case `problem` gives the reason.
         number: the number of the request that this scene answers.
         problem: the reason for a missing picture.
-        remark: a sentence next to the verdict.
         is_editable: whether the text of a line may be changed.
         place: class name of the page element that a live widget replaces; "" without a widget.
     """
@@ -70,7 +68,6 @@ def board_scene(
         spare=[_card(program, PlacedCard(card.id)) for card in program.cards if card.id not in placed],
         edits=arrangement.edits,
         problem=problem,
-        remark=remark,
         header=program.header,
         function_name=program.function_name,
         answer=answer_text(program, arrangement) if program.header else "",

@@ -58,7 +58,6 @@ class Board(msgspec.Struct):
         spare: the cards that it omits.
         edits: card id → the text that a reader wrote in its place.
         problem: the reason why this arrangement has no picture; "" if it has one.
-        remark: a further remark, such as that it computes another value than the given program.
         header: the first line of the function that is asked for; "" if the program is not an exercise.
         function_name: the name of that function.
         answer: the source of that function in the current arrangement.
@@ -71,7 +70,6 @@ class Board(msgspec.Struct):
     spare: list[BoardCard]
     edits: dict[str, str] = {}
     problem: str = ""
-    remark: str = ""
     header: str = ""
     function_name: str = ""
     answer: str = ""
