@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from itertools import pairwise
 from types import ModuleType
 from typing import TypeVar
@@ -84,18 +85,13 @@ def _layers(
     blocks: dict[Hashable, Placement], links: Sequence[tuple[Hashable, Hashable]], sources: Iterable[Hashable]
 ) -> None:
     """Set each block's layer: one below the lowest of its predecessors; for sources, one above the first block that uses them."""
+    above: dict[Hashable, list[Hashable]] = {name: [] for name in blocks}
     below: dict[Hashable, list[Hashable]] = {name: [] for name in blocks}
-    waits: dict[Hashable, int] = dict.fromkeys(blocks, 0)
     for upper, lower in links:
+        above[lower].append(upper)
         below[upper].append(lower)
-        waits[lower] += 1
-    ready = [name for name, count in waits.items() if not count]
-    for name in ready:
-        for lower in below[name]:
-            blocks[lower].layer = max(blocks[lower].layer, blocks[name].layer + 1)
-            waits[lower] -= 1
-            if not waits[lower]:
-                ready.append(lower)
+    for name in TopologicalSorter(above).static_order():
+        blocks[name].layer = max((blocks[upper].layer + 1 for upper in above[name]), default=0)
     for name in sources:
         if below[name]:
             blocks[name].layer = min(blocks[lower].layer for lower in below[name]) - 1
