@@ -367,15 +367,10 @@ def _frames(
 
 def _frame(tracker: StateTracker, frame: Frame, changes: States) -> SceneFrame:
     """Return one frame, its keys as text."""
-    caption = tracker.sentences.caption(frame)
     playback = tracker.playback
     return SceneFrame(
         line=str(tracker.line_key(frame.place)) if frame.place else "",
-        fact=caption.event,
-        meaning=caption.meaning,
-        effect=caption.effect,
-        others=caption.others,
-        details=caption.details,
+        **vars(tracker.sentences.caption(frame)),
         changes={str(key): value for key, value in changes.items()},
         now=[str(key) for key in _highlights(frame, changes, tracker.versions)][:MOST_NOW],
         forecast=_forecast(frame, tracker.sentences),

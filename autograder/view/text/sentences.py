@@ -149,17 +149,17 @@ NUMBER = re.compile(r"(?<![\w.])(?<!\w\[)-?\d[\d.e+-]*")
 
 @dataclass(frozen=True)
 class Caption:
-    """The words on a frame below its picture; `event` and the line after it have at most NUMBERS numbers.
+    """The words on a frame below its picture; `fact` and the line after it have at most NUMBERS numbers.
 
     Attributes:
-        event: the event.
+        fact: the event.
         meaning: its meaning for backward; "" if there is an effect.
         effect, others: the effects of a harmful modification, the first one and the others, which are hidden while the
             reader predicts; "" in other frames.
         details: the other sentences on the event.
     """
 
-    event: str
+    fact: str
     meaning: str
     effect: str
     others: str
