@@ -12,10 +12,10 @@ from autograder.course.variants.declared_changes import (
     ExerciseChoice,
     VariantError,
     check_changes,
-    choose,
     chosen_names,
     read_changes,
     rename,
+    with_choices,
 )
 from autograder.course.variants.handout import count_shared_answers
 from autograder.course.variants.variant import vary
@@ -131,8 +131,7 @@ def test_a_choice_changes_its_own_section_only():
     choice = ExerciseChoice("fill", "the number", ("ones", "[:] = 1"), (("twos", "[:] = 2"),))
     seen = set()
     for seed in range(8):
-        own = notebook(*[cell.copy() for cell in cells.cells])
-        choose(own, DeclaredChanges(choices=(choice,)), seed)
+        own = with_choices(cells, DeclaredChanges(choices=(choice,)), seed)
         seen.add(tuple(cell.source for cell in own.cells))
     one, two = "## 1\n\nFill it with ones.", "## 1\n\nFill it with twos."
     assert {(one, "d[:] = 1", cells.cells[2].source), (two, "d[:] = 2", cells.cells[2].source)} == seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import hashlib
 import keyword
 import random
@@ -89,13 +90,15 @@ def read_changes(sources: Path, assignment: str) -> DeclaredChanges:
     return changes.get(assignment, NOTHING)
 
 
-def choose(notebook: NotebookNode, changes: DeclaredChanges, seed: int) -> None:
-    """Replace the texts of each choice by those of one alternative, which depends on the seed and the exercise."""
+def with_choices(notebook: NotebookNode, changes: DeclaredChanges, seed: int) -> NotebookNode:
+    """Return a copy with one alternative for the texts of each choice, which depends on the seed and the exercise."""
+    chosen = copy.deepcopy(notebook)
     for number, choice in enumerate(changes.choices):
         options = [choice.replace, *choice.by]
         option = random.Random(f"{seed} {choice.exercise} {number}").choice(options)
-        for cell in section_of(notebook, choice.exercise):
+        for cell in section_of(chosen, choice.exercise):
             cell.source = replace_phrases(cell.source, dict(zip(choice.replace, option, strict=True)))
+    return chosen
 
 
 def chosen_names(changes: DeclaredChanges, seed: int) -> dict[str, str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from autograder.course.stored_notebook import notebooks_here
-from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, choose, rename
+from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, rename, with_choices
 from autograder.course.variants.number_variants import redraw_notebook
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) 
     The result depends only on the notebook, the seed and the declared differences; a variant of the release is the
     release of the variant. This function does not run programs; `check_numbers` and `VariantProof` do.
     """
-    varied = with_choices(notebook, seed, changes)
+    varied = with_choices(notebook, changes, seed)
     redraw_notebook(varied, seed)
     rename(varied, changes, seed)
     locked = [cell for cell in varied.cells if "checksum" in cell.metadata.get("nbgrader", {})]
@@ -79,10 +78,3 @@ def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) 
         for cell in locked:
             cell.metadata.nbgrader["checksum"] = compute_checksum(cell)
     return varied
-
-
-def with_choices(notebook: NotebookNode, seed: int, changes: DeclaredChanges) -> NotebookNode:
-    """Return a copy in which only the choices are applied."""
-    chosen = copy.deepcopy(notebook)
-    choose(chosen, changes, seed)
-    return chosen

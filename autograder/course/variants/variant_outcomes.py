@@ -8,9 +8,8 @@ import functools
 
 from nbformat import NotebookNode
 
-from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, VariantError
+from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, VariantError, with_choices
 from autograder.course.variants.number_variants import TAG, redraw_notebook
-from autograder.course.variants.variant import with_choices
 from autograder.tape import record
 from autograder.tape.recording.verdict_types import Outcome
 
@@ -21,7 +20,7 @@ def check_numbers(notebook: NotebookNode, seed: int, changes: DeclaredChanges = 
     Raises:
         VariantError: the outcome of a program depends on its numbers.
     """
-    before = with_choices(notebook, seed, changes)
+    before = with_choices(notebook, changes, seed)
     after = copy.deepcopy(before)
     redraw_notebook(after, seed)
     imports = "\n".join(line for cell in before.cells for line in _imports(cell))
