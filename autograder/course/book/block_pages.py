@@ -50,26 +50,6 @@ class Picture(msgspec.Struct, frozen=True):
     steps: int
 
 
-def draw(recording: Recording, name: str, counters: bool = False) -> tuple[Picture, Scene]:
-    """Return the static picture of the frame at which a live one opens, and the scene, which opens at its first frame.
-
-    Args:
-        recording: the recording to draw.
-        name: the name of the picture.
-        counters: whether the reader sets the version counters before they are shown.
-    """
-    scene = build_scene(recording, counters=counters)
-    timeline = None if counters else timeline_of(recording)
-    if timeline is None:
-        svg, words = draw_picture(scene, static_frame_number(scene), verdict=not counters), describe_picture(scene)
-    else:
-        svg, words = draw_timeline(timeline), timeline_text(timeline)
-    width, height = _size(svg)
-    shown = timeline and scene_timeline(timeline, recording, scene, graph_first=True)
-    opened = msgspec.structs.replace(scene, start=0, from_start=True, timeline=shown)
-    return Picture(name, svg, words, width, height, len(scene.frames)), opened
-
-
 def packed_script(name: str, content: dict[str, Any]) -> str:
     """Return a classic script that passes a picture's content to the page, compressed.
 
@@ -273,20 +253,22 @@ class BlockPages:
         verdicts = [{"right": choice.is_right, "html": verdict_html(choice.verdict)} for choice in block.choices]
         if block.table:
             self.files[f"pictures/{name}-table.js"] = table_script(f"{name}-table", block.table)
-        self.files[f"pictures/{name}.js"] = packed_script(
-            name,
-            {
-                "scene": self._scenes[block.id],
-                "verdicts": verdicts,
-                "value": block.value,
-                "rest": rest.replace(ROOT_PLACEHOLDER, ""),
-            },
-        )
+        given = {"scene": self._scenes[block.id], "verdicts": verdicts, "value": block.value}
+        script = packed_script(name, given | {"rest": rest.replace(ROOT_PLACEHOLDER, "")})
+        self.files[f"pictures/{name}.js"] = script
 
-    def _draw(self, recording: Recording, name: str, counters: bool = False) -> tuple[Picture, Any]:
-        picture, scene = draw(recording, f"{self.lesson}/{name}", counters)
-        self.files[f"pictures/{picture.name}.svg"] = picture.svg
-        return picture, scene
+    def _draw(self, recording: Recording, name: str, counters: bool = False) -> tuple[Picture, Scene]:
+        """Return the static picture of the frame at which a live one opens, and the scene, which opens at its first frame."""
+        scene = build_scene(recording, counters=counters)
+        timeline = None if counters else timeline_of(recording)
+        if timeline is None:
+            svg, words = draw_picture(scene, static_frame_number(scene), verdict=not counters), describe_picture(scene)
+        else:
+            svg, words = draw_timeline(timeline), timeline_text(timeline)
+        shown = timeline and scene_timeline(timeline, recording, scene, graph_first=True)
+        opened = msgspec.structs.replace(scene, start=0, from_start=True, timeline=shown)
+        self.files[f"pictures/{self.lesson}/{name}.svg"] = svg
+        return Picture(f"{self.lesson}/{name}", svg, words, *_size(svg), len(scene.frames)), opened
 
     def _unique(self, name: str) -> str:
         """Return a name that is unique among the pictures of the lesson."""

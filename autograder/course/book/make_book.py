@@ -183,10 +183,11 @@ def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
 class _Links(HTMLParser):
     """The links and the anchors of a page."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
         self.targets: list[str] = []
         self.anchors: set[str] = set()
+        self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Store an element's address and anchor."""
@@ -203,7 +204,7 @@ def broken_links(files: Mapping[str, str | bytes]) -> list[str]:
     Args:
         files: the content of every file by its path in the book; only pages are searched.
     """
-    pages = {path: _read(str(text)) for path, text in files.items() if path.endswith(".html")}
+    pages = {path: _Links(str(text)) for path, text in files.items() if path.endswith(".html")}
     links = []
     for path, page in pages.items():
         for url in dict.fromkeys(page.targets):
@@ -211,12 +212,6 @@ def broken_links(files: Mapping[str, str | bytes]) -> list[str]:
             goal = posixpath.normpath(posixpath.join(posixpath.dirname(path), file)) if file else path
             if goal not in files or (anchor and goal in pages and anchor not in pages[goal].anchors):
                 links.append(f"{path}: {url}")
-    return links
-
-
-def _read(text: str) -> _Links:
-    links = _Links()
-    links.feed(text)
     return links
 
 
