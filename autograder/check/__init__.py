@@ -32,25 +32,17 @@ if TYPE_CHECKING:
     from autograder.check.subject.inputs import mask as mask
     from autograder.check.subject.inputs import result as result
 
-_MODULES = {
-    "Incorrect": "message",
-    "NotAttempted": "message",
-    "check": "exercise",
-    "check_outcome": "outcome",
-    "constant": "subject.inputs",
-    "culprit": "culprits",
-    "frozen": "subject.inputs",
-    "indices": "subject.inputs",
-    "leaf": "subject.inputs",
-    "mask": "subject.inputs",
-    "observed": "prediction",
-    "passed": "events",
-    "predicted": "prediction",
-    "predicted_value": "prediction",
-    "result": "subject.inputs",
-    "slope": "expected",
-    "versions_hidden": "prediction",
+_NAMES = {
+    "culprits": ("culprit",),
+    "events": ("passed",),
+    "exercise": ("check",),
+    "expected": ("slope",),
+    "message": ("Incorrect", "NotAttempted"),
+    "outcome": ("check_outcome",),
+    "prediction": ("observed", "predicted", "predicted_value", "versions_hidden"),
+    "subject.inputs": ("constant", "frozen", "indices", "leaf", "mask", "result"),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 _SHOW_PICTURES = ("check", "culprit", "observed", "predicted", "predicted_value", "versions_hidden")
 
 __all__ = [*_MODULES]
