@@ -26,11 +26,9 @@ class LearnerNames(Protocol):
 
     def subject(self, name: str) -> Subject:
         """Return the student's function or module class of that name; raise KeyError if it does not exist."""
-        ...
 
     def value(self, name: str) -> Any:
         """Return the student's plain value (text, number) of that name; raise KeyError if it does not exist."""
-        ...
 
 
 def local_subject(name: str, target: Any) -> LocalSubject:

@@ -135,23 +135,18 @@ class Subject(Protocol):
 
     def call(self, request: Call) -> Report:
         """Return the results of a call; an exception of the student's code is part of the report."""
-        ...
 
     def program(self) -> ProgramText:
         """Call and record the function without arguments, and return its outcome."""
-        ...
 
     def program_recording(self) -> Recording | None:
         """Return the recording that `program` made; None if it ran in another process."""
-        ...
 
     def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
         """Return the recording of such a call, or None. With `knows_gradients`, the right gradients are known and not computed."""
-        ...
 
     def uses(self, function: Callable[..., Any]) -> bool:
         """Return whether the answer is this function of the check, or calls it."""
-        ...
 
 
 class LocalSubject:
