@@ -232,7 +232,7 @@ class ArrangementRequest(msgspec.Struct):
     """
 
     number: int
-    lines: list[dict[str, Any]] = []
+    lines: tuple[PlacedCard, ...] = ()
     edits: dict[str, str] = {}
     again: bool = False
     moved: str = ""
@@ -271,11 +271,10 @@ class Playground:
 
     def _answer(self, picture: Any, sent: dict[str, Any]) -> None:
         request = msgspec.convert(sent, ArrangementRequest)
-        made = msgspec.convert({"lines": request.lines, "edits": request.edits}, Arrangement)
         if request.moved:
             self._shown = shifted(self.program, self._shown, request.moved, request.by)
         else:
-            self._shown = self.program.as_given if request.again else made
+            self._shown = self.program.as_given if request.again else Arrangement(request.lines, request.edits)
         scene = self.scene(self._shown, request.number, as_timeline=bool(request.moved))
         picture.scene = msgspec.to_builtins(scene)
 
