@@ -7,6 +7,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from autograder.course.paths import replace_file
 from autograder.errors import InputError
 from autograder.locale.languages import METADATA
 
@@ -57,12 +58,7 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
     stored = nbformat.v4.new_notebook(metadata=KERNEL | language_code, nbformat_minor=5)
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
-        new = {
-            "code": nbformat.v4.new_code_cell,
-            "markdown": nbformat.v4.new_markdown_cell,
-            "raw": nbformat.v4.new_raw_cell,
-        }
-        copy = new[cell.cell_type](cell.source.strip("\n"), metadata=kept)
+        copy = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(cell.source.strip("\n"), metadata=kept)
         copy.id = cell.get("id", copy.id)
         stored.cells.append(copy)
     return stored
@@ -70,6 +66,4 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
 
 def write(notebook: NotebookNode, path: Path) -> None:
     """Write the canonical form, completely or not at all."""
-    temporary = path.with_suffix(".writing")
-    nbformat.write(canonical(notebook), temporary)
-    temporary.replace(path)
+    replace_file(path, f"{nbformat.writes(canonical(notebook))}\n".encode())
