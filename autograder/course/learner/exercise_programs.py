@@ -71,12 +71,17 @@ def commented_lines(stub: str) -> list[str]:
 
 
 def input_lines(check: str) -> Iterator[str]:
-    """Yield statements that create the inputs of a check, with numbers drawn once."""
-    call = next((node for node in ast.walk(ast.parse(check)) if _is_check(node)), None)
+    """Yield statements that create the inputs of a check, with numbers drawn once.
+
+    Each input is a literal or a call of the course's helpers.
+    """
+    calls = (node for node in ast.walk(ast.parse(check)) if isinstance(node, ast.Call))
+    call = next((call for call in calls if ast.unparse(call.func) == "check"), None)
+    known = {name: getattr(inputs, name) for name in HELPERS}
     drawn: dict[str, Any] = {}
-    for keyword in call.keywords if isinstance(call, ast.Call) else ():
+    for keyword in call.keywords if call else ():
         if keyword.arg not in (None, "like", "given", "at_most", "without", "asked", "decisive", "afterwards"):
-            drawn[str(keyword.arg)] = _evaluate(keyword.value)
+            drawn[str(keyword.arg)] = eval(ast.unparse(keyword.value), {"__builtins__": {}}, known)
     sizes: dict[str, int] = {}
     drawn = {name: _sized(value, sizes) for name, value in drawn.items()}
     arguments = Generator(SEED).arguments(drawn)
@@ -107,12 +112,3 @@ def _tensor_lines(name: str, drawn: TensorInput, values: torch.Tensor) -> Iterat
         yield f"{name} = {name}_leaf * 1"
     else:
         yield f"{name} = {text}, requires_grad=True)"
-
-
-def _evaluate(node: ast.expr) -> Any:
-    """Return the value of a check's argument, which is a literal or a call of the course's helpers."""
-    return eval(ast.unparse(node), {"__builtins__": {}}, {name: getattr(inputs, name) for name in HELPERS})
-
-
-def _is_check(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check"
