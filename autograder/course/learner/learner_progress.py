@@ -19,7 +19,7 @@ from autograder.course.paths import HOME, replace_file
 from autograder.errors import html_with_code
 from autograder.graded import EXECUTION
 from autograder.locale.line_breaks import wrap_text
-from autograder.locale.translations import translated
+from autograder.locale.translations import translatable, translated
 
 
 class LocalFile:
@@ -33,6 +33,13 @@ class LocalFile:
         if not self._complained:
             print(sentence)
         self._complained = True
+
+    def _replace(self, data: bytes, complaint: str) -> None:
+        """Write the file; `complaint` is printed if that fails."""
+        try:
+            replace_file(self.file, data)
+        except OSError as error:
+            self._warn_once(translated(complaint, file=self.file, reason=error.strerror))
 
 
 class Store(LocalFile):
@@ -93,25 +100,17 @@ class Store(LocalFile):
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, msgspec.MsgspecError):
-            self._warn_once(
-                translated(
-                    "The progress file {file} cannot be read, so it counts as empty. Delete it to start over.",
-                    file=self.file,
-                )
+            text = translatable(
+                "The progress file {file} cannot be read, so it counts as empty. Delete it to start over."
             )
+            self._warn_once(translated(text, file=self.file))
             return {}
 
     def _write(self, content: dict[str, list[str]]) -> None:
-        try:
-            replace_file(self.file, json.dumps(content).encode())
-        except OSError as error:
-            self._warn_once(
-                translated(
-                    "Progress cannot be saved: {file} cannot be written ({reason}). The lesson still works.",
-                    file=self.file,
-                    reason=error.strerror,
-                )
-            )
+        complaint = translatable(
+            "Progress cannot be saved: {file} cannot be written ({reason}). The lesson still works."
+        )
+        self._replace(json.dumps(content).encode(), complaint)
 
 
 store = Store()
@@ -159,13 +158,8 @@ class CourseMap:
 
     def _repr_html_(self) -> str:
         rows = "".join(_row(lesson, done) for lesson, done in self.rows)
-        titles = (
-            translated("lesson"),
-            "",
-            translated("minutes"),
-            translated("you need"),
-            translated("exercises passed"),
-        )
+        needs, passed = translated("you need"), translated("exercises passed")
+        titles = (translated("lesson"), "", translated("minutes"), needs, passed)
         head = "<tr>" + "".join(f'<th style="text-align:left">{title}</th>' for title in titles) + "</tr>"
         return f"<table>{head}{rows}</table>"
 
@@ -205,11 +199,6 @@ def _bar(lesson: Lesson, done: int) -> str:
 
 
 def _row(lesson: Lesson, done: int) -> str:
-    cells = (
-        str(number_of(lesson)),
-        lesson_link(lesson),
-        str(lesson.minutes),
-        html.escape(lesson.needs),
-        _bar(lesson, done),
-    )
+    needs, bar = html.escape(lesson.needs), _bar(lesson, done)
+    cells = (str(number_of(lesson)), lesson_link(lesson), str(lesson.minutes), needs, bar)
     return "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"

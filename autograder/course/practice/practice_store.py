@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 
 from autograder.course.learner.learner_progress import LocalFile, store
-from autograder.course.paths import replace_file
 from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.verdict_types import Outcome
 
@@ -131,8 +130,5 @@ class PracticeStore(LocalFile):
         )
 
     def _write(self, results: PracticeResults) -> None:
-        try:
-            replace_file(self.file, msgspec.json.encode(results))
-        except OSError as error:
-            message = translatable("Answers cannot be kept: {file} cannot be written ({reason}).")
-            self._warn_once(translated(message, file=self.file, reason=error.strerror))
+        complaint = translatable("Answers cannot be kept: {file} cannot be written ({reason}).")
+        self._replace(msgspec.json.encode(results), complaint)
