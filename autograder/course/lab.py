@@ -177,14 +177,8 @@ def _port(wanted: int | None) -> int:
 
 @contextlib.contextmanager
 def _server(folder: Path, port: int, token: str, language_code: str) -> Iterator[subprocess.Popen[bytes]]:
-    command = [
-        sys.executable,
-        "-m",
-        "jupyterlab",
-        "--no-browser",
-        f"--ServerApp.root_dir={folder}",
-        "--ServerApp.ip=127.0.0.1",
-    ]
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser"]
+    command += [f"--ServerApp.root_dir={folder}", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
     command += ["--ServerApp.answer_yes=True", "--log-level=ERROR", "--LabApp.log_level=ERROR"]
     if os.name == "posix" and os.geteuid() == 0:

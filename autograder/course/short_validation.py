@@ -38,14 +38,8 @@ def short_entries(failed: list[dict[str, str]]) -> list[dict[str, str]]:
         else:
             tried.append(entry | {"source": exercise} if exercise else entry)
     if waiting:
-        names = ", ".join(waiting)
-        tried.append(
-            {
-                "source": translated("{count} not attempted yet", count=len(waiting)),
-                "error": escape(names),
-                "raw_error": names,
-            }
-        )
+        title, names = translated("{count} not attempted yet", count=len(waiting)), ", ".join(waiting)
+        tried.append({"source": title, "error": escape(names), "raw_error": names})
     return tried
 
 
