@@ -20,19 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class CellRuns:
-    """The runs of a notebook's cells.
+    """The runs of a notebook's cells."""
 
-    Attributes:
-        defined: name → id of the cell that last defined it, and the execution count of that run. The front end assigns
-            the ids.
-        last: id of a cell → execution count of its last run, and the error that the run raised, as text; "" if it
-            succeeded.
-        running: the source of the running cell; "" between cells.
-    """
-
+    # name → id of the cell that last defined it, and the execution count of that run. The front end assigns the ids
     defined: dict[str, tuple[str, int]] = field(default_factory=dict)
+    # id of a cell → execution count of its last run, and the error that the run raised, as text; "" if it succeeded
     last: dict[str, tuple[int, str]] = field(default_factory=dict)
-    running: str = ""
+    running: str = ""  # the source of the running cell; "" between cells
 
     def begin(self, info: ExecutionInfo) -> None:
         """Store the source of a cell that begins to run; IPython calls this before each cell (event `pre_run_cell`)."""

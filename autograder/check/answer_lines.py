@@ -32,17 +32,12 @@ _WRITES = re.compile(r"\w_\(|[+*/-]= |^\w+\[.*\] = ")
 
 @dataclass(frozen=True)
 class AnswerLines:
-    """The lines of one recorded answer.
+    """The lines of one recorded answer."""
 
-    Attributes:
-        recording: the recording of the answer.
-        original: the lines of the original program, as `lines_of` returns them; () for a task without one.
-        written: the arguments that the task requires to modify.
-    """
-
-    recording: Recording
+    recording: Recording  # the recording of the answer
+    # the lines of the original program, as `lines_of` returns them; () for a task without one
     original: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()  # the arguments that the task requires to modify
 
     @cached_property
     def texts(self) -> dict[int, str]:

@@ -80,19 +80,15 @@ def check(
 
 @dataclass(frozen=True)
 class CheckPlan(Plan):
-    """The plan of one call of `check`; its arguments are described there.
-
-    Attributes:
-        trials: the calls and their results; the memory of the last call is also measured.
-        asked: returns the recording of the program whose version counters the question is about.
-    """
+    """The plan of one call of `check`; its arguments are described there."""
 
     name: str
     like: Callable[..., Any]
     given: Callable[..., Any]
-    trials: Trials
+    trials: Trials  # the calls and their results; the memory of the last call is also measured
     at_most: Callable[..., int] | None
     without: tuple[str, ...]
+    # returns the recording of the program whose version counters the question is about
     asked: Callable[[], Recording] | None
 
     asks: ClassVar = "subject"

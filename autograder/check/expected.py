@@ -149,25 +149,17 @@ class Reference:
 
 @dataclass(frozen=True)
 class Expected:
-    """One trial: the call, the values that it must return and leave in memory, and the right gradients.
+    """One trial: the call, the values that it must return and leave in memory, and the right gradients."""
 
-    Attributes:
-        call: the call of the student's function.
-        values: the report of the reference for this call.
-        gradients: name of a leaf, result or parameter → its right gradient.
-        written: the arguments that the call has to modify.
-        with_memory_cotangents: the same trial with backward also starting from the modified arguments; None if no argument allows it.
-        original: returns the recording of the original program in the same call, computed on first use; None if that fails.
-        lines: the lines of the original program.
-    """
-
-    call: Call
-    values: Report
-    gradients: dict[str, torch.Tensor]
-    written: tuple[str, ...] = ()
+    call: Call  # the call of the student's function
+    values: Report  # the report of the reference for this call
+    gradients: dict[str, torch.Tensor]  # name of a leaf, result or parameter → its right gradient
+    written: tuple[str, ...] = ()  # the arguments that the call has to modify
+    # the same trial with backward also starting from the modified arguments; None if no argument allows it
     with_memory_cotangents: Expected | None = None
+    # returns the recording of the original program in the same call, computed on first use; None if that fails
     original: Callable[[], Recording | None] = lambda: None
-    lines: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # the lines of the original program
 
     @property
     def parts(self) -> tuple[Expected, ...]:

@@ -30,17 +30,12 @@ class Unplannable(Exception):
 
 
 class Plan(ABC):
-    """One call of a check.
+    """One call of a check."""
 
-    Attributes:
-        name: the exercise, or the student's variable that contains a prediction.
-        asks: the kind of object that `compare` looks up by this name: a function or class to call, a program to run, or a value;
-            None if it does not look up anything.
-        makes_extra_call: whether `compare` may make a call that is not in `calls`.
-    """
-
-    name: str
-    makes_extra_call = False
+    name: str  # the exercise, or the student's variable that contains a prediction
+    makes_extra_call = False  # whether `compare` may make a call that is not in `calls`
+    # the kind of object that `compare` looks up by this name: a function or class to call, a program to run, or a
+    # value; None if it does not look up anything
     asks: ClassVar[Literal["subject", "program", "value"] | None] = None
 
     @property
@@ -71,15 +66,11 @@ class Plan(ABC):
 
 
 class Plans(list[Plan]):
-    """The plans of one test cell.
-
-    Attributes:
-        lines: the line of the cell, 1-based, at which each check is called.
-    """
+    """The plans of one test cell."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lines: list[int] = []
+        self.lines: list[int] = []  # the line of the cell, 1-based, at which each check is called
 
 
 _plans: ContextVar[Plans | None] = ContextVar("plans", default=None)

@@ -60,19 +60,12 @@ class Question:
 
 
 class Explanation(msgspec.Struct, frozen=True, array_like=True):
-    """One explanation.
+    """One explanation."""
 
-    Attributes:
-        id: the cell's id.
-        about: the ids of the questions, and names of demonstrations; the last one is above it.
-        text: the text, in Markdown.
-        varies: whether a text that differs between students' variants may occur in it.
-    """
-
-    id: str
-    about: tuple[str, ...]
-    text: str
-    varies: bool = False
+    id: str  # the cell's id
+    about: tuple[str, ...]  # the ids of the questions, and names of demonstrations; the last one is above it
+    text: str  # the text, in Markdown
+    varies: bool = False  # whether a text that differs between students' variants may occur in it
 
 
 class AuthorError(InputError):

@@ -34,24 +34,15 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 class Lesson(msgspec.Struct, frozen=True):
-    """One lesson, which is one assignment.
+    """One lesson, which is one assignment."""
 
-    Attributes:
-        name: its folder in notebooks/ and solutions/.
-        title: the title of the lesson.
-        minutes: the recommended time.
-        needs: the prerequisites.
-        aims: three aims.
-        exercises: the exercises, in order.
-        predictions: for each prediction, a wrong outcome or value → the name of the belief that often leads to it.
-    """
-
-    name: str
-    title: str
-    minutes: int
-    needs: str
-    aims: tuple[Aim, Aim, Aim]
-    exercises: tuple[Exercise, ...]
+    name: str  # its folder in notebooks/ and solutions/
+    title: str  # the title of the lesson
+    minutes: int  # the recommended time
+    needs: str  # the prerequisites
+    aims: tuple[Aim, Aim, Aim]  # three aims
+    exercises: tuple[Exercise, ...]  # the exercises, in order
+    # for each prediction, a wrong outcome or value → the name of the belief that often leads to it
     predictions: dict[str, dict[str, str]] = {}
 
 

@@ -56,17 +56,11 @@ EMPHASIS = re.compile(rf"{OPAQUE}|{CODE}|(?P<stress>\*\*?)(?P<inside>[^*\s][^*\n
 
 @dataclass(frozen=True)
 class Term:
-    """One entry of the glossary.
+    """One entry of the glossary."""
 
-    Attributes:
-        anchor: the anchor that JupyterLab generates for its heading.
-        code: its name in code, such as "no_grad"; None if it has none in code.
-        words: a pattern for the term in a text; "" if only its code is linked.
-    """
-
-    anchor: str
-    code: str | None
-    words: str
+    anchor: str  # the anchor that JupyterLab generates for its heading
+    code: str | None  # its name in code, such as "no_grad"; None if it has none in code
+    words: str  # a pattern for the term in a text; "" if only its code is linked
 
 
 class GlossaryLinks:

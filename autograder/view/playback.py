@@ -13,21 +13,13 @@ from autograder.tape.recording.verdict_types import NamedLine, Place
 
 @dataclass(frozen=True)
 class Frame:
-    """One step of the reader: a statement that ran, a node that backward visited, or the verdict at the end.
+    """One step of the reader: a statement that ran, a node that backward visited, or the verdict at the end."""
 
-    Attributes:
-        number: the number that the reader sees, from 1.
-        kind: the kind of step.
-        place: the running line; None outside of the user's code.
-        step: the statement; for a visit, the one that called backward.
-        visit: the visit of backward.
-    """
-
-    number: int
-    kind: Literal["step", "visit", "end"]
-    place: Place | None
-    step: Step | None = None
-    visit: BackwardStep | None = None
+    number: int  # the number that the reader sees, from 1
+    kind: Literal["step", "visit", "end"]  # the kind of step
+    place: Place | None  # the running line; None outside of the user's code
+    step: Step | None = None  # the statement; for a visit, the one that called backward
+    visit: BackwardStep | None = None  # the visit of backward
 
 
 @dataclass
@@ -74,23 +66,7 @@ def list_frames(recording: Recording) -> list[Frame]:
 
 
 class Playback:
-    """The state of the program after the last played frame.
-
-    Attributes:
-        names: variable → tensor.
-        last_names: tensor → its current names, or the last ones that it had.
-        states: tensor → its latest state.
-        versions: version counter → its count.
-        edges: the saved edges that exist.
-        harmed: saved edge → the writes that have harmed it.
-        freed: saved edge that backward has freed → its version at that time.
-        visits: node → the visit of backward.
-        made: node → the last state of its tensor before another node replaced it (an in-place write rebases the
-            history).
-        grad_fns_of: tensor → all nodes that have computed it.
-        tensors_of_counter: version counter → its tensors.
-        in_storage: storage → its tensors.
-    """
+    """The state of the program after the last played frame."""
 
     def __init__(self, recording: Recording):
         """Start before the first statement."""
@@ -99,18 +75,19 @@ class Playback:
         self.nodes = {node.id: node for node in recording.nodes}
         self.saved = {edge.id: edge for edge in recording.saved}
         self.frames = list_frames(recording)
-        self.names: dict[str, int] = {}
-        self.last_names: dict[int, str] = {}
-        self.states: dict[int, TensorState] = {}
-        self.versions: dict[int, int | None] = {}
-        self.edges: set[int] = set()
-        self.harmed: dict[int, list[Write]] = {}
-        self.freed: dict[int, int | None] = {}
-        self.visits: dict[int, BackwardStep] = {}
+        self.names: dict[str, int] = {}  # variable → tensor
+        self.last_names: dict[int, str] = {}  # tensor → its current names, or the last ones that it had
+        self.states: dict[int, TensorState] = {}  # tensor → its latest state
+        self.versions: dict[int, int | None] = {}  # version counter → its count
+        self.edges: set[int] = set()  # the saved edges that exist
+        self.harmed: dict[int, list[Write]] = {}  # saved edge → the writes that have harmed it
+        self.freed: dict[int, int | None] = {}  # saved edge that backward has freed → its version at that time
+        self.visits: dict[int, BackwardStep] = {}  # node → the visit of backward
+        # node → the last state of its tensor before another node replaced it (an in-place write rebases the history)
         self.made: dict[int, TensorState] = {}
-        self.grad_fns_of: dict[int, set[int]] = {}
-        self.tensors_of_counter: dict[int, set[int]] = {}
-        self.in_storage: dict[int, set[int]] = {}
+        self.grad_fns_of: dict[int, set[int]] = {}  # tensor → all nodes that have computed it
+        self.tensors_of_counter: dict[int, set[int]] = {}  # version counter → its tensors
+        self.in_storage: dict[int, set[int]] = {}  # storage → its tensors
         self._saved_by_counter: dict[int, set[int]] = {}
         self._stated = {state.tensor for step in recording.steps for state in step.states}
 

@@ -25,23 +25,17 @@ Label = Literal["", "name", "values", "version", "versions", "change", "note"]
 
 @dataclass(frozen=True)
 class Key:
-    """One part of the picture, or one text inside it.
+    """One part of the picture, or one text inside it."""
 
-    Attributes:
-        part: "node", "fold" and "tensor" (one without a node) are blocks of the graph, and "outside" is the stub of a
-            node outside an opened fold; "saved" is a saved tensor's row and line; "memory" is a storage in the memory
-            pane and "alias" a tensor in it; "got", "right" and "stop" are texts above a block while backward visits it;
-            "line" is a line of code.
-        number: the id in the recording; for a fold, the number of the view that it opens; for a line, its 1-based
-            number.
-        label: the text of the part; "" for the part itself.
-        program: for a line, the 0-based number of its program.
-    """
-
+    # "node", "fold" and "tensor" (one without a node) are blocks of the graph, and "outside" is the stub of a node
+    # outside an opened fold; "saved" is a saved tensor's row and line; "memory" is a storage in the memory pane and
+    # "alias" a tensor in it; "got", "right" and "stop" are texts above a block while backward visits it; "line" is a
+    # line of code
     part: Part
+    # the id in the recording; for a fold, the number of the view that it opens; for a line, its 1-based number
     number: int
-    label: Label = ""
-    program: int = 0
+    label: Label = ""  # the text of the part; "" for the part itself
+    program: int = 0  # for a line, the 0-based number of its program
 
     def __str__(self) -> str:
         """The key as text in drawings and JSON: "node3", "node3.values", "line0.8"."""
@@ -57,20 +51,15 @@ Shape = list[Any]
 
 
 class Drawing(msgspec.Struct):
-    """One pane: shapes on a field of `width` × `height` pixels whose upper left corner is at (left, top).
-
-    Attributes:
-        title: the title of the pane.
-        parent: for the contents of a fold, the number of the view with the fold.
-    """
+    """One pane: shapes on a field of `width` × `height` pixels whose upper left corner is at (left, top)."""
 
     left: float
     top: float
     width: float
     height: float
     shapes: list[Shape]
-    title: str = ""
-    parent: int | None = None
+    title: str = ""  # the title of the pane
+    parent: int | None = None  # for the contents of a fold, the number of the view with the fold
 
 
 MONO, SMALL, BOLD = 7.25, 6.65, 7.4

@@ -18,29 +18,18 @@ FormName = Literal["as written", "in place", ".data", ".detach()", "out of place
 
 
 class LineForm(msgspec.Struct, frozen=True):
-    """One way to write a line.
+    """One way to write a line."""
 
-    Attributes:
-        name: the kind of form.
-        text: the statement, without indentation; it may have several lines.
-    """
-
-    name: FormName
-    text: str
+    name: FormName  # the kind of form
+    text: str  # the statement, without indentation; it may have several lines
 
 
 class LineCard(msgspec.Struct, frozen=True):
-    """One statement of a program.
+    """One statement of a program."""
 
-    Attributes:
-        id: unique in the program.
-        forms: the ways to write it, the original first; a write or an alias of a tensor has several.
-        is_fixed: whether it keeps its place before or after the lines that can be moved.
-    """
-
-    id: str
-    forms: tuple[LineForm, ...]
-    is_fixed: bool = False
+    id: str  # unique in the program
+    forms: tuple[LineForm, ...]  # the ways to write it, the original first; a write or an alias of a tensor has several
+    is_fixed: bool = False  # whether it keeps its place before or after the lines that can be moved
 
 
 class PlacedCard(msgspec.Struct, frozen=True):
@@ -51,15 +40,11 @@ class PlacedCard(msgspec.Struct, frozen=True):
 
 
 class Arrangement(msgspec.Struct, frozen=True):
-    """An order of cards, each in one of its forms.
+    """An order of cards, each in one of its forms."""
 
-    Attributes:
-        lines: the cards, including the fixed ones; a card that is missing here is not in the program.
-        edits: card id → the text that replaces its form.
-    """
-
+    # the cards, including the fixed ones; a card that is missing here is not in the program
     lines: tuple[PlacedCard, ...]
-    edits: dict[str, str] = {}
+    edits: dict[str, str] = {}  # card id → the text that replaces its form
 
     @property
     def key(self) -> str:
@@ -68,19 +53,14 @@ class Arrangement(msgspec.Struct, frozen=True):
 
 
 class PlayProgram(msgspec.Struct, frozen=True):
-    """A program whose lines can be moved and switched.
+    """A program whose lines can be moved and switched."""
 
-    Attributes:
-        name: the id of the exercise or prediction that it comes from.
-        cards: the cards in the order of the program.
-        spare: ids of the cards that the given program omits: either all cards to be put in order, or ().
-        header: the first line of the function that an exercise asks for, such as "def drain(buffer, total):"; ""
-            without a function.
-    """
-
-    name: str
-    cards: tuple[LineCard, ...]
+    name: str  # the id of the exercise or prediction that it comes from
+    cards: tuple[LineCard, ...]  # the cards in the order of the program
+    # ids of the cards that the given program omits: either all cards to be put in order, or ()
     spare: tuple[str, ...] = ()
+    # the first line of the function that an exercise asks for, such as "def drain(buffer, total):"; "" without a
+    # function
     header: str = ""
 
     @property

@@ -220,23 +220,15 @@ START = translatable("Put the lines in an order: drag them, or use the buttons n
 
 
 class ArrangementRequest(msgspec.Struct):
-    """A request from the front end.
+    """A request from the front end."""
 
-    Attributes:
-        number: the number of the request, which increases.
-        lines: the cards and their forms.
-        edits: card id → the edited text.
-        again: whether to start again with the given program.
-        moved: a line that the reader moved in the timeline, which is the answer; "" if the program is shown as cards.
-        by: number of places by which it was moved.
-    """
-
-    number: int
-    lines: tuple[PlacedCard, ...] = ()
-    edits: dict[str, str] = {}
-    again: bool = False
+    number: int  # the number of the request, which increases
+    lines: tuple[PlacedCard, ...] = ()  # the cards and their forms
+    edits: dict[str, str] = {}  # card id → the edited text
+    again: bool = False  # whether to start again with the given program
+    # a line that the reader moved in the timeline, which is the answer; "" if the program is shown as cards
     moved: str = ""
-    by: int = 0
+    by: int = 0  # number of places by which it was moved
 
 
 class Playground:

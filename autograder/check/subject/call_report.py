@@ -60,29 +60,20 @@ class Argument(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A request to call the student's function, or to build the student's module and call it, with these inputs.
+    """A request to call the student's function, or to build the student's module and call it, with these inputs."""
 
-    Attributes:
-        arguments: the tensors by parameter name, in order; each call gets new memory.
-        options: numbers and strings that are passed unchanged; for a module, to its constructor.
-        parameters: for a module, the values to load into its parameters before the call.
-        cotangents: by the output's name, the gradient that backward starts from; if empty, backward is not run.
-        memory_cotangents: by the argument's name, the gradient that backward starts from in the tensor that the caller
-            passed in.
-        differentiate: if False, only values are computed and no tensor requires grad, so every in-place modification is
-            allowed.
-        training: if False, a module is called in evaluation mode.
-        measure: whether to count the allocated bytes; the other results of such a call are not used.
-    """
-
-    arguments: dict[str, Argument]
+    arguments: dict[str, Argument]  # the tensors by parameter name, in order; each call gets new memory
+    # numbers and strings that are passed unchanged; for a module, to its constructor
     options: dict[str, int | float | bool | str] = {}
-    parameters: dict[str, Array] = {}
+    parameters: dict[str, Array] = {}  # for a module, the values to load into its parameters before the call
+    # by the output's name, the gradient that backward starts from; if empty, backward is not run
     cotangents: dict[str, Array] = {}
+    # by the argument's name, the gradient that backward starts from in the tensor that the caller passed in
     memory_cotangents: dict[str, Array] = {}
+    # if False, only values are computed and no tensor requires grad, so every in-place modification is allowed
     differentiate: bool = True
-    training: bool = True
-    measure: bool = False
+    training: bool = True  # if False, a module is called in evaluation mode
+    measure: bool = False  # whether to count the allocated bytes; the other results of such a call are not used
 
 
 class CallProblem(msgspec.Struct, frozen=True):
@@ -104,48 +95,29 @@ class Allocation(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The results of a call.
+    """The results of a call."""
 
-    Attributes:
-        outputs: returned tensors and numbers, by path: "value", "value[0]", "value['loss']".
-        others: the type names of other returned objects, by path.
-        after: the memory of each tensor argument after the call.
-        gradients: the gradient of each leaf, result and parameter; None if it has no gradient.
-        parameters: the names of a module's parameters.
-        shared: pairs of an output and an argument that share memory. Only evidence: it comes from the student's
-            process.
-        allocated: the new tensors of the call, if `measure` was set. Only evidence.
-        code: the answer's source without comments and docstrings, None if it could not be read. Only evidence.
-        words: every name and attribute in that source. Only evidence.
-        problem: the exception that ended the call, if any.
-    """
-
-    outputs: dict[str, Array] = {}
-    others: dict[str, str] = {}
-    after: dict[str, Array] = {}
+    outputs: dict[str, Array] = {}  # returned tensors and numbers, by path: "value", "value[0]", "value['loss']"
+    others: dict[str, str] = {}  # the type names of other returned objects, by path
+    after: dict[str, Array] = {}  # the memory of each tensor argument after the call
+    # the gradient of each leaf, result and parameter; None if it has no gradient
     gradients: dict[str, Array | None] = {}
-    parameters: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()  # the names of a module's parameters
+    # pairs of an output and an argument that share memory. Only evidence: it comes from the student's process
     shared: tuple[tuple[str, str], ...] = ()
-    allocated: tuple[Allocation, ...] | None = None
+    allocated: tuple[Allocation, ...] | None = None  # the new tensors of the call, if `measure` was set. Only evidence
+    # the answer's source without comments and docstrings, None if it could not be read. Only evidence
     code: str | None = None
-    words: tuple[str, ...] = ()
-    problem: CallProblem | None = None
+    words: tuple[str, ...] = ()  # every name and attribute in that source. Only evidence
+    problem: CallProblem | None = None  # the exception that ended the call, if any
 
 
 class ProgramText(msgspec.Struct, frozen=True):
-    """The result of running and recording a student's program without arguments. Only evidence: it comes from the student's process.
+    """The result of running and recording a student's program without arguments. Only evidence: it comes from the student's process."""
 
-    Attributes:
-        outcome: one of the four outcomes; "" if the program was stopped at a time limit.
-        error: the exception's type and message, or the time limit; "" if no exception was raised.
-        words: every name and attribute in its code.
-        code: its normal form, None if the source could not be read.
-        line: the line that ran at the time limit, 1-based, and its text.
-    """
-
-    outcome: str
-    error: str
-    words: tuple[str, ...]
-    code: str | None
-    line: int | None = None
+    outcome: str  # one of the four outcomes; "" if the program was stopped at a time limit
+    error: str  # the exception's type and message, or the time limit; "" if no exception was raised
+    words: tuple[str, ...]  # every name and attribute in its code
+    code: str | None  # its normal form, None if the source could not be read
+    line: int | None = None  # the line that ran at the time limit, 1-based, and its text
     text: str = ""

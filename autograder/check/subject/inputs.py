@@ -30,20 +30,15 @@ class UndecisiveInputs(InputError):
 
 @dataclass(frozen=True)
 class TensorInput:
-    """The distribution of one tensor argument: uniform between low and high, in float64 or as integers.
-
-    Attributes:
-        shape: sizes in elements; a name means a size from 2 to 4, drawn for each check; equal names give equal sizes.
-        integers: draw integers from low (inclusive) to high (exclusive), for indices.
-        mixed: draw again until every row contains at least two different numbers.
-    """
+    """The distribution of one tensor argument: uniform between low and high, in float64 or as integers."""
 
     kind: Kind
+    # sizes in elements; a name means a size from 2 to 4, drawn for each check; equal names give equal sizes
     shape: tuple[Size, ...]
     low: float
     high: float
-    integers: bool = False
-    mixed: bool = False
+    integers: bool = False  # draw integers from low (inclusive) to high (exclusive), for indices
+    mixed: bool = False  # draw again until every row contains at least two different numbers
 
 
 def leaf(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:

@@ -32,22 +32,15 @@ from autograder.view.text.report import as_text
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A picture of one frame of a scene.
+    """A picture of one frame of a scene."""
 
-    Attributes:
-        name: its address inside the book's folder of pictures, such as "02_mutating_a_saved_tensor/early_zero".
-        svg: the static picture.
-        words: a description of the picture.
-        width, height: the size of the static picture in pixels.
-        steps: the number of frames in the scene.
-    """
-
-    name: str
-    svg: str
-    words: str
+    name: str  # its address inside the book's folder of pictures, such as "02_mutating_a_saved_tensor/early_zero"
+    svg: str  # the static picture
+    words: str  # a description of the picture
+    # the size of the static picture in pixels
     width: int
     height: int
-    steps: int
+    steps: int  # the number of frames in the scene
 
 
 def packed_script(name: str, content: dict[str, Any]) -> str:
@@ -127,40 +120,26 @@ ROOT_PLACEHOLDER = "@root@/"
 
 @dataclass
 class Section:
-    """A part of a page under one heading.
+    """A part of a page under one heading."""
 
-    Attributes:
-        id: the anchor, which is the same in every language.
-        title: the heading.
-        html: the initial contents of the page.
-        whole: the contents with every answer, for readers without scripts.
-        words: the text and the programs with every answer, for the search.
-        questions: the ids of its questions in order.
-    """
-
-    id: str
-    title: str
-    html: str = ""
-    whole: str = ""
-    words: str = ""
-    questions: list[str] = field(default_factory=list)
+    id: str  # the anchor, which is the same in every language
+    title: str  # the heading
+    html: str = ""  # the initial contents of the page
+    whole: str = ""  # the contents with every answer, for readers without scripts
+    words: str = ""  # the text and the programs with every answer, for the search
+    questions: list[str] = field(default_factory=list)  # the ids of its questions in order
 
 
 class BlockPages:
-    """Converts the blocks of one lesson.
-
-    Attributes:
-        lesson: the notebook's name, which is also the folder of its pictures.
-        files: text by path, relative to the folder of the language: scripts and static pictures.
-        embeds: picture's name → the HTML of its own page.
-    """
+    """Converts the blocks of one lesson."""
 
     def __init__(self, templates: jinja2.Environment, lesson: str):
         templates.globals["root_mark"] = ROOT_PLACEHOLDER
         self.macros: Any = templates.get_template("blocks.html").module
-        self.lesson = lesson
+        self.lesson = lesson  # the notebook's name, which is also the folder of its pictures
+        # text by path, relative to the folder of the language: scripts and static pictures
         self.files: dict[str, str] = {}
-        self.embeds: dict[str, str] = {}
+        self.embeds: dict[str, str] = {}  # picture's name → the HTML of its own page
         self._names: set[str] = set()
         self._scenes: dict[str, Any] = {}
 

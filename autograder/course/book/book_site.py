@@ -88,21 +88,14 @@ TEASER = "prediction_late_write"
 
 @dataclass(frozen=True)
 class BookOptions:
-    """The options of a book.
+    """The options of a book."""
 
-    Attributes:
-        languages: the languages of the book, each as its HTML code ("en") and its own name; this site is in the current
-            language.
-        torch: the release of PyTorch that made the recordings.
-        address: the address where the book will be published, with a trailing slash; "" if unknown. Link previews need
-            it.
-        repository: the address from which to clone the project; "" if unknown.
-    """
-
+    # the languages of the book, each as its HTML code ("en") and its own name; this site is in the current language
     languages: tuple[tuple[str, str], ...]
-    torch: str
+    torch: str  # the release of PyTorch that made the recordings
+    # the address where the book will be published, with a trailing slash; "" if unknown. Link previews need it
     address: str = ""
-    repository: str = ""
+    repository: str = ""  # the address from which to clone the project; "" if unknown
 
 
 class BookSite:

@@ -20,23 +20,14 @@ class ProseBlock(msgspec.Struct, frozen=True, tag=True):
 
 
 class CodeBlock(msgspec.Struct, frozen=True, tag=True):
-    """A code cell without a question.
+    """A code cell without a question."""
 
-    Attributes:
-        id: the cell's id.
-        source: the code.
-        printed: its output on the two standard streams, and its error, if any.
-        displays: its other outputs, each as MIME type → text; images are base64.
-        recordings: the programs that it ran and showed.
-        is_setup: whether it contains only imports, so that a reader may skip it.
-    """
-
-    id: str
-    source: str
-    printed: str = ""
-    displays: tuple[dict[str, str], ...] = ()
-    recordings: tuple[ShownRecording, ...] = ()
-    is_setup: bool = False
+    id: str  # the cell's id
+    source: str  # the code
+    printed: str = ""  # its output on the two standard streams, and its error, if any
+    displays: tuple[dict[str, str], ...] = ()  # its other outputs, each as MIME type → text; images are base64
+    recordings: tuple[ShownRecording, ...] = ()  # the programs that it ran and showed
+    is_setup: bool = False  # whether it contains only imports, so that a reader may skip it
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -48,21 +39,13 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class TriedArrangement(msgspec.Struct, frozen=True):
-    """The result of one arrangement of a program.
+    """The result of one arrangement of a program."""
 
-    Attributes:
-        key: `Arrangement.key`.
-        sentence: the verdict in one sentence.
-        recording: the recording of its run.
-        passes: whether the check of an exercise accepts it.
-        said: the check's message if it does not.
-    """
-
-    key: str
-    sentence: str
-    recording: Recording
-    passes: bool = False
-    said: str = ""
+    key: str  # `Arrangement.key`
+    sentence: str  # the verdict in one sentence
+    recording: Recording  # the recording of its run
+    passes: bool = False  # whether the check of an exercise accepts it
+    said: str = ""  # the check's message if it does not
 
 
 class PlayTable(msgspec.Struct, frozen=True):
@@ -77,27 +60,17 @@ class QuestionBlock(msgspec.Struct, frozen=True, tag=True):
 
     The question is the program's outcome ("outcome"), the line that broke backward ("line"), or its return value
     ("value"). For a return value, the only choice is the right one.
-
-    Attributes:
-        id: the exercise's id, as in the notebook.
-        kind: the kind of question.
-        source: the program, without the decorator that asks.
-        choices: the answers.
-        recording: the recording that is shown after the answer.
-        table: the program's other arrangements, shown after the answer; None if its lines can be neither moved nor
-            switched.
-        value: for a "value" question, the return value of the program.
-        hint: the form of the answer, such as "a number".
     """
 
-    id: str
-    kind: Literal["outcome", "line", "value"]
-    source: str
-    choices: tuple[Choice, ...]
-    recording: Recording
+    id: str  # the exercise's id, as in the notebook
+    kind: Literal["outcome", "line", "value"]  # the kind of question
+    source: str  # the program, without the decorator that asks
+    choices: tuple[Choice, ...]  # the answers
+    recording: Recording  # the recording that is shown after the answer
+    # the program's other arrangements, shown after the answer; None if its lines can be neither moved nor switched
     table: PlayTable | None = None
-    value: float | str | list[Any] | None = None
-    hint: str = ""
+    value: float | str | list[Any] | None = None  # for a "value" question, the return value of the program
+    hint: str = ""  # the form of the answer, such as "a number"
 
 
 class ExerciseBlock(msgspec.Struct, frozen=True, tag=True):

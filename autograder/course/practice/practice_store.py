@@ -17,15 +17,10 @@ INTERVALS = (1, 3, 7, 16, 35)  # in days
 
 
 class ReviewState(msgspec.Struct, frozen=True):
-    """The practice state of an idea.
+    """The practice state of an idea."""
 
-    Attributes:
-        level: the index of the current interval; it grows with each right answer in a row, up to the last interval.
-        last: the day of the last answer.
-    """
-
-    level: int
-    last: datetime.date
+    level: int  # the index of the current interval; it grows with each right answer in a row, up to the last interval
+    last: datetime.date  # the day of the last answer
 
     def after(self, right: bool, today: datetime.date) -> ReviewState:
         """Return the state after one more answer."""
@@ -75,15 +70,10 @@ class QuizAnswer(msgspec.Struct, frozen=True):
 
 
 class PracticeResults(msgspec.Struct, frozen=True):
-    """The contents of the file.
+    """The contents of the file."""
 
-    Attributes:
-        quiz: the answers to each quiz, "before" and "after", by item.
-        review: the practice state of each idea.
-    """
-
-    quiz: dict[str, dict[str, QuizAnswer]] = {}
-    review: dict[str, ReviewState] = {}
+    quiz: dict[str, dict[str, QuizAnswer]] = {}  # the answers to each quiz, "before" and "after", by item
+    review: dict[str, ReviewState] = {}  # the practice state of each idea
 
 
 class PracticeStore(LocalFile):

@@ -32,27 +32,16 @@ IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n
 
 
 class PracticeItem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One program to predict, in two forms that test the same idea.
+    """One program to predict, in two forms that test the same idea."""
 
-    Attributes:
-        id: its name in the files with answers.
-        lesson: the lesson that it belongs to.
-        belief: the misconception that leads to a wrong answer, in words.
-        program: the body of a function that returns gradients.
-        names: for each variable, its name in the second form.
-        replace: the parts of the program that differ.
-        by: the replacement of each part in the second form.
-        transfer: whether the program is larger than those of the lesson.
-    """
-
-    id: str
-    lesson: str
-    belief: str
-    program: str
-    names: dict[str, str]
-    replace: tuple[str, ...] = ()
-    by: tuple[str, ...] = ()
-    transfer: bool = False
+    id: str  # its name in the files with answers
+    lesson: str  # the lesson that it belongs to
+    belief: str  # the misconception that leads to a wrong answer, in words
+    program: str  # the body of a function that returns gradients
+    names: dict[str, str]  # for each variable, its name in the second form
+    replace: tuple[str, ...] = ()  # the parts of the program that differ
+    by: tuple[str, ...] = ()  # the replacement of each part in the second form
+    transfer: bool = False  # whether the program is larger than those of the lesson
 
     def text(self, *, second: bool, seed: int) -> str:
         """Return the program in one of its forms, with numbers drawn from a seed."""

@@ -31,31 +31,20 @@ class VariantError(InputError):
 
 
 class ExerciseChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One difference in the section of an exercise: the place of the fault, the outcome, numbers or words.
+    """One difference in the section of an exercise: the place of the fault, the outcome, numbers or words."""
 
-    Attributes:
-        exercise: the exercise's id; all cells below its heading may change.
-        differs: a description of the difference for the teacher.
-        replace: the texts of the section to replace.
-        by: for each alternative, a list of replacements for these texts. The original texts are a further alternative.
-    """
-
-    exercise: str
-    differs: str
-    replace: tuple[str, ...]
+    exercise: str  # the exercise's id; all cells below its heading may change
+    differs: str  # a description of the difference for the teacher
+    replace: tuple[str, ...]  # the texts of the section to replace
+    # for each alternative, a list of replacements for these texts. The original texts are a further alternative
     by: tuple[tuple[str, ...], ...]
 
 
 class DeclaredChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The differences between variants of one assignment.
+    """The differences between variants of one assignment."""
 
-    Attributes:
-        names: for each variable, its alternative names in the whole assignment.
-        choices: the differences in single exercises.
-    """
-
-    names: dict[str, tuple[str, ...]] = {}
-    choices: tuple[ExerciseChoice, ...] = ()
+    names: dict[str, tuple[str, ...]] = {}  # for each variable, its alternative names in the whole assignment
+    choices: tuple[ExerciseChoice, ...] = ()  # the differences in single exercises
 
     @property
     def digest(self) -> str:

@@ -40,19 +40,12 @@ PAIRS = 12
 
 
 class SharedAnswers(msgspec.Struct, frozen=True):
-    """The number of answers of one variant that pass the check of another.
+    """The number of answers of one variant that pass the check of another."""
 
-    Attributes:
-        pairs: the number of ordered pairs of variants that were tried.
-        programs: the number of answers that are programs, and the number of these that pass.
-        predictions: the same for predictions, whose answer is a word, a number or a line.
-        exercises: the same for each exercise, by its id.
-    """
-
-    pairs: int
-    programs: tuple[int, int]
-    predictions: tuple[int, int]
-    exercises: dict[str, tuple[int, int]] = {}
+    pairs: int  # the number of ordered pairs of variants that were tried
+    programs: tuple[int, int]  # the number of answers that are programs, and the number of these that pass
+    predictions: tuple[int, int]  # the same for predictions, whose answer is a word, a number or a line
+    exercises: dict[str, tuple[int, int]] = {}  # the same for each exercise, by its id
 
 
 def count_shared_answers(proven: Mapping[int, list[ProvenVariant]], pairs: int = PAIRS) -> SharedAnswers:
@@ -96,19 +89,12 @@ LONGEST_LIST = 10
 
 
 class Handout(msgspec.Struct, frozen=True):
-    """The result of `hand_out`.
+    """The result of `hand_out`."""
 
-    Attributes:
-        folder: contains STUDENT/ASSIGNMENT/ for each student, with the notebook and its files.
-        students: the seed of each student.
-        exercises: the number of exercises in each notebook; all their answers were run.
-        shared: how many answers of one student pass another's check.
-    """
-
-    folder: Path
-    students: dict[str, int]
-    exercises: int
-    shared: SharedAnswers
+    folder: Path  # contains STUDENT/ASSIGNMENT/ for each student, with the notebook and its files
+    students: dict[str, int]  # the seed of each student
+    exercises: int  # the number of exercises in each notebook; all their answers were run
+    shared: SharedAnswers  # how many answers of one student pass another's check
 
 
 def hand_out(

@@ -20,17 +20,11 @@ LONGEST = 2
 
 
 class OwnVariant(msgspec.Struct, frozen=True):
-    """The variant of a notebook.
+    """The variant of a notebook."""
 
-    Attributes:
-        seed: the seed of the variant.
-        stubs: exercise → its stub as handed out.
-        names: for each variable of the lesson, its name in this variant.
-    """
-
-    seed: int
-    stubs: dict[str, str]
-    names: dict[str, str] = {}
+    seed: int  # the seed of the variant
+    stubs: dict[str, str]  # exercise → its stub as handed out
+    names: dict[str, str] = {}  # for each variable of the lesson, its name in this variant
 
     def in_words(self, sentence: str) -> str:
         """Return a sentence with this variant's names in place of the lesson's; only names of one or two letters are replaced."""

@@ -18,29 +18,19 @@ FILE = "variants.json"
 
 
 class HandedOut(msgspec.Struct, frozen=True):
-    """The variants of one assignment.
+    """The variants of one assignment."""
 
-    Attributes:
-        changes: the hash of the declared differences at the time of the handout.
-        students: the seed of each student.
-        former: the seeds of notebooks that a student got before; None for the notebook without variants.
-    """
-
-    changes: str
-    students: dict[str, int]
+    changes: str  # the hash of the declared differences at the time of the handout
+    students: dict[str, int]  # the seed of each student
+    # the seeds of notebooks that a student got before; None for the notebook without variants
     former: dict[str, list[int | None]] = {}
 
 
 class VariantRecord(msgspec.Struct, frozen=True):
-    """The variants of a course.
+    """The variants of a course."""
 
-    Attributes:
-        seed: the course's seed, from which each student's seed is derived.
-        assignments: the handed-out variants, by assignment.
-    """
-
-    seed: str
-    assignments: dict[str, HandedOut] = {}
+    seed: str  # the course's seed, from which each student's seed is derived
+    assignments: dict[str, HandedOut] = {}  # the handed-out variants, by assignment
 
     def seed_of(self, who: str) -> int:
         """Return the seed of a student, or of a group that works together; it is the same for every assignment."""

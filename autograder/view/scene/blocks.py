@@ -49,29 +49,17 @@ def format_size(size: tuple[int, ...]) -> str:
 
 @dataclass
 class Block:
-    """One block of the graph, before it has a position.
+    """One block of the graph, before it has a position."""
 
-    Attributes:
-        key: the key of the block.
-        title: the title.
-        side: text at the right of the title.
-        rows: the saved tensors of its node.
-        tensor: the tensor that its node computed, or the leaf or input that it represents.
-        kind: the class name of the block.
-        fold: the fold that it represents, if any.
-        view: for a fold, the number of the view that it opens.
-        gradient: the node whose gradient it shows when backward visits it; None if backward never does.
-    """
-
-    key: Key
+    key: Key  # the key of the block
     title: str
-    side: str = ""
-    rows: list[SavedEdge] = field(default_factory=list)
-    tensor: Tensor | None = None
-    kind: str = "node"
-    fold: Fold | None = None
-    view: int | None = None
-    gradient: int | None = None
+    side: str = ""  # text at the right of the title
+    rows: list[SavedEdge] = field(default_factory=list)  # the saved tensors of its node
+    tensor: Tensor | None = None  # the tensor that its node computed, or the leaf or input that it represents
+    kind: str = "node"  # the class name of the block
+    fold: Fold | None = None  # the fold that it represents, if any
+    view: int | None = None  # for a fold, the number of the view that it opens
+    gradient: int | None = None  # the node whose gradient it shows when backward visits it; None if backward never does
 
     @property
     def is_empty_node(self) -> bool:

@@ -29,62 +29,34 @@ def highlight(source: str) -> list[list[CodeToken]]:
 
 
 class BoardCard(msgspec.Struct):
-    """One statement.
+    """One statement."""
 
-    Attributes:
-        id: the id of the card.
-        lines: its lines, highlighted.
-        keys: the key of each line's state; "" if it was not run.
-        forms: the names of its forms.
-        form: the index of the current form.
-        is_fixed: whether it keeps its place.
-    """
-
-    id: str
-    lines: list[list[CodeToken]]
-    keys: list[str]
-    forms: list[str]
-    form: int = 0
-    is_fixed: bool = False
+    id: str  # the id of the card
+    lines: list[list[CodeToken]]  # its lines, highlighted
+    keys: list[str]  # the key of each line's state; "" if it was not run
+    forms: list[str]  # the names of its forms
+    form: int = 0  # the index of the current form
+    is_fixed: bool = False  # whether it keeps its place
 
 
 class Board(msgspec.Struct):
-    """The program of a picture.
+    """The program of a picture."""
 
-    Attributes:
-        name: the name of the program.
-        number: the number of the request that this answers; it increases.
-        cards: the program, in order.
-        spare: the cards that it omits.
-        edits: card id → the text that a reader wrote in its place.
-        problem: the reason why this arrangement has no picture; "" if it has one.
-        header: the first line of the function that is asked for; "" if the program is not an exercise.
-        function_name: the name of that function.
-        answer: the source of that function in the current arrangement.
-        is_editable: whether the text of a line may be changed, which requires a kernel.
-    """
-
-    name: str
-    number: int
-    cards: list[BoardCard]
-    spare: list[BoardCard]
-    edits: dict[str, str] = {}
-    problem: str = ""
-    header: str = ""
-    function_name: str = ""
-    answer: str = ""
-    is_editable: bool = False
+    name: str  # the name of the program
+    number: int  # the number of the request that this answers; it increases
+    cards: list[BoardCard]  # the program, in order
+    spare: list[BoardCard]  # the cards that it omits
+    edits: dict[str, str] = {}  # card id → the text that a reader wrote in its place
+    problem: str = ""  # the reason why this arrangement has no picture; "" if it has one
+    header: str = ""  # the first line of the function that is asked for; "" if the program is not an exercise
+    function_name: str = ""  # the name of that function
+    answer: str = ""  # the source of that function in the current arrangement
+    is_editable: bool = False  # whether the text of a line may be changed, which requires a kernel
 
 
 class Choices(msgspec.Struct):
-    """The buttons of a prediction.
+    """The buttons of a prediction."""
 
-    Attributes:
-        name: the variable that contains the answer.
-        question: the text above the buttons.
-        options: each word with its meaning.
-    """
-
-    name: str
-    question: str
-    options: list[tuple[str, str]]
+    name: str  # the variable that contains the answer
+    question: str  # the text above the buttons
+    options: list[tuple[str, str]]  # each word with its meaning

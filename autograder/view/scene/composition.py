@@ -185,84 +185,53 @@ class CodeFile(msgspec.Struct):
 
 
 class SceneFrame(msgspec.Struct):
-    """One frame: its sentences, and the changes in the drawings.
+    """One frame: its sentences, and the changes in the drawings."""
 
-    Attributes:
-        line: key of the running line; may be "".
-        fact, meaning, effect, others, details: the caption; effects are hidden while the reader predicts.
-        changes: key → new class name or text.
-        now: keys to highlight in this frame.
-        forecast: an outcome and the badge's word for it; None if no loss requires grad yet.
-        links: pairs (key of a saved tensor, key of the line that modified it).
-        kind: "step" for a statement, "visit" for a visit of backward to a node, "end" for the verdict.
-        number: the number of the step, from 1; some are missing in a long run.
-    """
-
-    line: str
+    line: str  # key of the running line; may be ""
+    # the caption; effects are hidden while the reader predicts
     fact: str
-    changes: dict[str, str]
-    now: list[str]
+    changes: dict[str, str]  # key → new class name or text
+    now: list[str]  # keys to highlight in this frame
     meaning: str = ""
     effect: str = ""
     others: str = ""
     details: str = ""
-    forecast: tuple[str, str] | None = None
-    links: list[tuple[str, str]] = []
-    kind: str = "step"
-    number: int = 0
+    forecast: tuple[str, str] | None = None  # an outcome and the badge's word for it; None if no loss requires grad yet
+    links: list[tuple[str, str]] = []  # pairs (key of a saved tensor, key of the line that modified it)
+    kind: str = "step"  # "step" for a statement, "visit" for a visit of backward to a node, "end" for the verdict
+    number: int = 0  # the number of the step, from 1; some are missing in a long run
 
 
 class Scene(msgspec.Struct, kw_only=True):
-    """The complete input of a front end; it does not contain code or markup.
+    """The complete input of a front end; it does not contain code or markup."""
 
-    Attributes:
-        id: identifier, equal for the same run in the same language, so that a page counts each prediction once.
-        outcome: the outcome of the run.
-        title: the outcome and its meaning, in one line.
-        programs: the code pane.
-        frames: the frames, in order.
-        views: the graph; the first one is the whole program, the others are the contents of its folds.
-        memory: the memory pane.
-        others: the storages that are folded in the memory pane, with the words of the fold as their title.
-        gradients: the gradient panel, if any.
-        decisive: 0-based frame of the last harmful write, else of the error, else of the verdict.
-        start: 0-based frame at which a live picture opens.
-        from_start: whether it opens at the first frame although the decisive one may be shown, to which a button leads.
-        ask: 0-based frame before which the reader predicts, or None.
-        outcomes: each outcome with its meaning.
-        place: class name of the page element that a live widget replaces; "" without a widget.
-        is_playable: whether a front end may request the program as a board.
-        board: the program as cards, in place of its code; None if the code cannot be edited.
-        choices: the buttons of an open prediction; if set, other parts are not drawn.
-        counters: the versions at the frame before `ask`, which the reader sets; None if they are shown.
-        is_refused: whether a check rejected a program whose gradients are right; the badge then replaces the outcome by
-            this.
-        timeline: the figure that is shown first, above the graph; None if the graph is shown alone.
-        words: the front end's own texts in the reader's language, by the English text.
-    """
-
-    id: str
-    outcome: str
-    title: str
-    programs: list[CodeFile] = []
-    frames: list[SceneFrame]
-    views: list[Drawing]
-    memory: Drawing
+    id: str  # identifier, equal for the same run in the same language, so that a page counts each prediction once
+    outcome: str  # the outcome of the run
+    title: str  # the outcome and its meaning, in one line
+    programs: list[CodeFile] = []  # the code pane
+    frames: list[SceneFrame]  # the frames, in order
+    views: list[Drawing]  # the graph; the first one is the whole program, the others are the contents of its folds
+    memory: Drawing  # the memory pane
+    # the storages that are folded in the memory pane, with the words of the fold as their title
     others: Drawing | None = None
-    gradients: Drawing | None = None
-    decisive: int = 0
-    start: int = 0
+    gradients: Drawing | None = None  # the gradient panel, if any
+    decisive: int = 0  # 0-based frame of the last harmful write, else of the error, else of the verdict
+    start: int = 0  # 0-based frame at which a live picture opens
+    # whether it opens at the first frame although the decisive one may be shown, to which a button leads
     from_start: bool = False
-    ask: int | None = None
-    outcomes: list[tuple[str, str]] = []
-    place: str = ""
-    is_playable: bool = False
-    board: Board | None = None
-    choices: Choices | None = None
+    ask: int | None = None  # 0-based frame before which the reader predicts, or None
+    outcomes: list[tuple[str, str]] = []  # each outcome with its meaning
+    place: str = ""  # class name of the page element that a live widget replaces; "" without a widget
+    is_playable: bool = False  # whether a front end may request the program as a board
+    board: Board | None = None  # the program as cards, in place of its code; None if the code cannot be edited
+    choices: Choices | None = None  # the buttons of an open prediction; if set, other parts are not drawn
+    # the versions at the frame before `ask`, which the reader sets; None if they are shown
     counters: CounterQuestion | None = None
+    # whether a check rejected a program whose gradients are right; the badge then replaces the outcome by this
     is_refused: bool = False
+    # the figure that is shown first, above the graph; None if the graph is shown alone
     timeline: SceneTimeline | None = None
-    words: dict[str, str] = {}
+    words: dict[str, str] = {}  # the front end's own texts in the reader's language, by the English text
 
 
 def build_scene(recording: Recording, predict: bool = False, place: str = "", counters: bool = False) -> Scene:

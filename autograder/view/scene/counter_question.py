@@ -28,49 +28,32 @@ class CounterHint(msgspec.Struct):
 
 
 class CounterRow(msgspec.Struct):
-    """One tensor whose version is asked for.
+    """One tensor whose version is asked for."""
 
-    Attributes:
-        name: the name of the tensor.
-        version: the number of in-place writes that its counter has counted.
-        too_few: for each smaller number, from 0, the hint about the first write that it omits.
-        too_many: the hint for any larger number.
-    """
-
-    name: str
-    version: int
-    too_few: list[CounterHint]
-    too_many: CounterHint
+    name: str  # the name of the tensor
+    version: int  # the number of in-place writes that its counter has counted
+    too_few: list[CounterHint]  # for each smaller number, from 0, the hint about the first write that it omits
+    too_many: CounterHint  # the hint for any larger number
 
 
 class CounterQuestion(msgspec.Struct):
-    """The question, with all data that a front end needs to check the answer without a kernel.
+    """The question, with all data that a front end needs to check the answer without a kernel."""
 
-    Attributes:
-        question: the text of the question.
-        rows: the tensors.
-        hidden: the key of each text that contains a version → its placeholder.
-        facts: the sentence of each frame before the question, without versions.
-    """
-
-    question: str
-    rows: list[CounterRow]
-    hidden: dict[str, str]
-    facts: list[str]
+    question: str  # the text of the question
+    rows: list[CounterRow]  # the tensors
+    hidden: dict[str, str]  # the key of each text that contains a version → its placeholder
+    facts: list[str]  # the sentence of each frame before the question, without versions
 
 
 @dataclass
 class _Counts:
-    """The writes that incremented each counter, and those into each storage.
+    """The writes that incremented each counter, and those into each storage."""
 
-    Attributes:
-        first: counter → the first frame with this counter, and its count there.
-        moved: counter → the frame and the step of each later increment.
-        writes: storage → the frame, the step and the write.
-    """
-
+    # counter → the first frame with this counter, and its count there
     first: dict[int, tuple[int, int]] = field(default_factory=dict)
+    # counter → the frame and the step of each later increment
     moved: dict[int, list[tuple[int, Step]]] = field(default_factory=dict)
+    # storage → the frame, the step and the write
     writes: dict[int, list[tuple[int, Step, Write]]] = field(default_factory=dict)
 
     def add(self, number: int, step: Step, playback: Playback) -> None:

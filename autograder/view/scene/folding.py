@@ -21,19 +21,13 @@ CHUNKS = 8
 
 @dataclass(frozen=True)
 class Fold:
-    """Nodes shown as one block.
+    """Nodes shown as one block."""
 
-    Attributes:
-        title: the title of the block.
-        inside: the nodes and further folds that are shown when it is opened.
-        round: the number of a loop's iteration, if it is one.
-        is_run: whether it contains neighbors that have no name of their own.
-    """
-
-    title: str
+    title: str  # the title of the block
+    # the nodes and further folds that are shown when it is opened
     inside: list[Node | Fold] = field(default_factory=list)
-    round: int = 0
-    is_run: bool = False
+    round: int = 0  # the number of a loop's iteration, if it is one
+    is_run: bool = False  # whether it contains neighbors that have no name of their own
 
     @property
     def nodes(self) -> list[Node]:
@@ -53,18 +47,13 @@ class Fold:
 
 @dataclass(frozen=True)
 class FoldPlanner:
-    """Decides which nodes are folded.
+    """Decides which nodes are folded."""
 
-    Attributes:
-        keep: ids of nodes that must not be hidden by a fold.
-        step_of_node: node → index of the step that created it.
-        calls: node → the number of the backward call that follows its creation, from 1.
-        paths: node → the modules around it, such as ("model", "blocks", "0"); the calls around it if it is missing.
-    """
-
-    keep: set[int]
-    step_of_node: dict[int, int]
+    keep: set[int]  # ids of nodes that must not be hidden by a fold
+    step_of_node: dict[int, int]  # node → index of the step that created it
+    # node → the number of the backward call that follows its creation, from 1
     calls: Mapping[int, int] = field(default_factory=dict)
+    # node → the modules around it, such as ("model", "blocks", "0"); the calls around it if it is missing
     paths: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def plan(self, nodes: Sequence[Node]) -> list[Node | Fold]:

@@ -21,17 +21,13 @@ States = dict[Key, str]
 
 
 class StateTracker:
-    """Follows a playback, and returns the new states after each frame.
-
-    Attributes:
-        versions: key of a version's text → its count; None without a counter.
-    """
+    """Follows a playback, and returns the new states after each frame."""
 
     def __init__(self, recording: Recording, index: RecordingIndex, graph: NodeGraph):
         """Start before the first frame."""
         self.playback, self.index, self.graph = Playback(recording), index, graph
         self.sentences = Sentences(self.playback)
-        self.versions: dict[Key, int | None] = {}
+        self.versions: dict[Key, int | None] = {}  # key of a version's text → its count; None without a counter
         self._saved_values: dict[int, str] = {}
         self._programs = {program.file: i for i, program in enumerate(recording.programs)}
         self._line_marks: dict[Key, set[str]] = {}

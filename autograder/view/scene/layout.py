@@ -23,20 +23,15 @@ Point = tuple[float, float]
 
 @dataclass
 class Placement:
-    """A block's size, its layer, and its position: center (x) and top (y), all in pixels.
-
-    Attributes:
-        floor: the lower end of its layer. Between that and the next layer there are no blocks.
-        is_first: whether no other block of its layer is to the left of it.
-    """
+    """A block's size, its layer, and its position: center (x) and top (y), all in pixels."""
 
     width: float
     height: float
     x: float = 0.0
     y: float = 0.0
     layer: int = 0
-    floor: float = 0.0
-    is_first: bool = True
+    floor: float = 0.0  # the lower end of its layer. Between that and the next layer there are no blocks
+    is_first: bool = True  # whether no other block of its layer is to the left of it
 
 
 def load_igraph(without_plots: bool = False) -> ModuleType:

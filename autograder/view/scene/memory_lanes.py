@@ -25,23 +25,14 @@ MOST_NODES = 4
 
 @dataclass
 class MemoryLane:
-    """One storage, with every tensor that was ever in it.
-
-    Attributes:
-        storage: the storage.
-        title: a letter, or a number from the 27th lane on.
-        tensors: the tensors.
-        saved: the saved tensors in this memory.
-        is_harmed: whether a write into it is not counted or harms a saved tensor.
-        is_changed: whether the program modified it after the statement that made it.
-    """
+    """One storage, with every tensor that was ever in it."""
 
     storage: Storage
-    title: str = ""
+    title: str = ""  # a letter, or a number from the 27th lane on
     tensors: list[Tensor] = field(default_factory=list)
-    saved: list[SavedEdge] = field(default_factory=list)
-    is_harmed: bool = False
-    is_changed: bool = False
+    saved: list[SavedEdge] = field(default_factory=list)  # the saved tensors in this memory
+    is_harmed: bool = False  # whether a write into it is not counted or harms a saved tensor
+    is_changed: bool = False  # whether the program modified it after the statement that made it
 
     @property
     def has_parts(self) -> bool:

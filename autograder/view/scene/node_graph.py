@@ -133,13 +133,7 @@ class GraphView:
 
 
 class NodeGraph:
-    """All views of a recording's graph.
-
-    Attributes:
-        folds_around: node → the folds that contain it, as the numbers of the views that they open.
-        capacity: node → the number of characters of a gradient that fit into its block.
-        path_to_loss: the decisive node and the nodes between it and the loss.
-    """
+    """All views of a recording's graph."""
 
     def __init__(self, index: RecordingIndex):
         """Choose the folds, and draw each view."""
@@ -159,9 +153,10 @@ class NodeGraph:
             module_paths(nodes, index.layers),
         )
         self.views = [GraphView(translated("whole program"), None, planner.plan(nodes))]
+        # node → the folds that contain it, as the numbers of the views that they open
         self.folds_around: dict[int, list[int]] = {}
-        self.capacity: dict[int, int] = {}
-        self.path_to_loss = self._path_to_loss()
+        self.capacity: dict[int, int] = {}  # node → the number of characters of a gradient that fit into its block
+        self.path_to_loss = self._path_to_loss()  # the decisive node and the nodes between it and the loss
         self._drawn = self._closed = 0
         for number, view in enumerate(self.views):
             self._draw(number, view)

@@ -13,36 +13,24 @@ from autograder.view.text.naming import TensorNames, layer_names
 
 @dataclass
 class RecordingIndex:
-    """Look-up tables for a whole recording.
+    """Look-up tables for a whole recording."""
 
-    Attributes:
-        playback: the playback of the recording.
-        block_of: saved edge → the block that shows its tensor, if any.
-        leaves: AccumulateGrad node → its leaf.
-        accumulators: leaf → its AccumulateGrad node.
-        names: block → the longest name that its tensor ever has.
-        values: block → columns of its longest values.
-        saved_names: saved edge → the name of its tensor when it was saved.
-        counters: version counter → its index in order of appearance.
-        harmed: saved edges whose tensor was modified by at least one harmful write.
-        focus: the modified saved edges that explain the outcome, the decisive one first, then the other harmed ones.
-        gradients: node that backward visited → lines of its gradients, and columns of the longest one.
-        shown: the nodes that some frame shows; nodes that a check creates around an answer do not belong to a step.
-        layers: node → the module whose parameters it uses, such as "critic.0".
-    """
-
-    playback: Playback
-    block_of: dict[int, Key] = field(default_factory=dict)
-    leaves: dict[int, int] = field(default_factory=dict)
-    accumulators: dict[int, int] = field(default_factory=dict)
-    names: dict[Key, str] = field(default_factory=dict)
-    values: dict[Key, int] = field(default_factory=dict)
-    saved_names: dict[int, str] = field(default_factory=dict)
-    counters: dict[int, int] = field(default_factory=dict)
-    harmed: set[int] = field(default_factory=set)
+    playback: Playback  # the playback of the recording
+    block_of: dict[int, Key] = field(default_factory=dict)  # saved edge → the block that shows its tensor, if any
+    leaves: dict[int, int] = field(default_factory=dict)  # AccumulateGrad node → its leaf
+    accumulators: dict[int, int] = field(default_factory=dict)  # leaf → its AccumulateGrad node
+    names: dict[Key, str] = field(default_factory=dict)  # block → the longest name that its tensor ever has
+    values: dict[Key, int] = field(default_factory=dict)  # block → columns of its longest values
+    saved_names: dict[int, str] = field(default_factory=dict)  # saved edge → the name of its tensor when it was saved
+    counters: dict[int, int] = field(default_factory=dict)  # version counter → its index in order of appearance
+    harmed: set[int] = field(default_factory=set)  # saved edges whose tensor was modified by at least one harmful write
+    # the modified saved edges that explain the outcome, the decisive one first, then the other harmed ones
     focus: list[int] = field(default_factory=list)
+    # node that backward visited → lines of its gradients, and columns of the longest one
     gradients: dict[int, tuple[int, int]] = field(default_factory=dict)
+    # the nodes that some frame shows; nodes that a check creates around an answer do not belong to a step
     shown: set[int] = field(default_factory=set)
+    # node → the module whose parameters it uses, such as "critic.0"
     layers: dict[int, str] = field(default_factory=dict)
 
     @property

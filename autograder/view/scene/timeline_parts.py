@@ -19,41 +19,27 @@ VALUES = 24
 
 @dataclass(frozen=True)
 class Mark:
-    """The effect of a line on the storage: its kind, a short statement, and a detail or "".
-
-    Attributes:
-        is_read: whether backward reads what this line saved.
-    """
+    """The effect of a line on the storage: its kind, a short statement, and a detail or ""."""
 
     kind: Kind
     words: str
     detail: str = ""
-    is_read: bool = False
+    is_read: bool = False  # whether backward reads what this line saved
 
 
 @dataclass(frozen=True)
 class Row:
-    """One execution of a line.
+    """One execution of a line."""
 
-    Attributes:
-        line: the line number, with the file's name if that is not the program's own.
-        depth: number of calls that the line is inside of, of those that the timeline shows.
-        remark: the function of an inner line, and the number of this execution if the line ran several times.
-        fold: the words on the statements and calls that are left out above the row; "" without them.
-        is_lit: whether the line is the cause of the outcome.
-        is_repeated: whether the line ran several times.
-        step: index of the recording's step; None if it is not recorded.
-    """
-
-    line: str
+    line: str  # the line number, with the file's name if that is not the program's own
     code: str
-    depth: int = 0
-    remark: str = ""
+    depth: int = 0  # number of calls that the line is inside of, of those that the timeline shows
+    remark: str = ""  # the function of an inner line, and the number of this execution if the line ran several times
     marks: tuple[Mark, ...] = ()
-    fold: str = ""
-    is_lit: bool = False
-    step: int | None = None
-    is_repeated: bool = False
+    fold: str = ""  # the words on the statements and calls that are left out above the row; "" without them
+    is_lit: bool = False  # whether the line is the cause of the outcome
+    step: int | None = None  # index of the recording's step; None if it is not recorded
+    is_repeated: bool = False  # whether the line ran several times
 
     @property
     def words(self) -> str:
@@ -63,12 +49,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Column:
-    """The rows of one storage, or of several with the same rows.
+    """The rows of one storage, or of several with the same rows."""
 
-    Attributes:
-        name, note: the name of the storage, and its size; "" if no storage explains the outcome.
-    """
-
+    # the name of the storage, and its size; "" if no storage explains the outcome
     name: str
     note: str
     rows: tuple[Row, ...]
@@ -84,19 +67,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The whole figure; its first column is open.
-
-    Attributes:
-        change: the first fix, or "".
-        rest: sentences on the storages that are not drawn.
-        unmodified: names of the variables whose tensors were not modified, if they are too many for a sentence.
-    """
+    """The whole figure; its first column is open."""
 
     title: str
     outcome: Outcome
     columns: tuple[Column, ...]
-    change: str = ""
-    rest: tuple[str, ...] = ()
+    change: str = ""  # the first fix, or ""
+    rest: tuple[str, ...] = ()  # sentences on the storages that are not drawn
+    # names of the variables whose tensors were not modified, if they are too many for a sentence
     unmodified: tuple[str, ...] = ()
 
     @property
@@ -107,39 +85,25 @@ class Timeline:
 
 
 class SceneColumn(msgspec.Struct):
-    """One column for a front end.
+    """One column for a front end."""
 
-    Attributes:
-        title: the name of its storage, for the line that unfolds it.
-        drawings: the column at several widths, the narrowest first; each row is a group of class "moment".
-        frames: the 0-based frame of the scene for each row; -1 without one.
-        movable: for each row, its code if the line modifies the storage, so that a reader may move it; else "".
-    """
-
-    title: str
-    drawings: list[Drawing]
-    frames: list[int]
+    title: str  # the name of its storage, for the line that unfolds it
+    drawings: list[Drawing]  # the column at several widths, the narrowest first; each row is a group of class "moment"
+    frames: list[int]  # the 0-based frame of the scene for each row; -1 without one
+    # for each row, its code if the line modifies the storage, so that a reader may move it; else ""
     movable: list[str] = []
 
 
 class SceneTimeline(msgspec.Struct):
-    """The timeline for a front end, which chooses a drawing by the width of its pane.
-
-    Attributes:
-        tone: the class that gives it the color of the outcome.
-        change: the first fix, or "".
-        rest: sentences below the columns.
-        unmodified: names that the last sentence counts, to be unfolded.
-        graph_first: whether the graph is open, too.
-    """
+    """The timeline for a front end, which chooses a drawing by the width of its pane."""
 
     title: str
-    tone: str
+    tone: str  # the class that gives it the color of the outcome
     columns: list[SceneColumn]
-    change: str
-    rest: list[str]
-    unmodified: list[str] = []
-    graph_first: bool = False
+    change: str  # the first fix, or ""
+    rest: list[str]  # sentences below the columns
+    unmodified: list[str] = []  # names that the last sentence counts, to be unfolded
+    graph_first: bool = False  # whether the graph is open, too
 
 
 def values_and_version(values: str, version: int | None) -> str:

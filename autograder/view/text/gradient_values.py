@@ -16,17 +16,11 @@ from autograder.view.shapes import clip
 
 @dataclass(frozen=True)
 class GradientElement:
-    """One element of a leaf's gradient.
+    """One element of a leaf's gradient."""
 
-    Attributes:
-        position: "[0][2]"; "" for a scalar, or if the whole gradient is missing.
-        got: the element in the run's gradient, a number or None.
-        true: the right one, None if it is unknown.
-    """
-
-    position: str
-    got: Any
-    true: Any
+    position: str  # "[0][2]"; "" for a scalar, or if the whole gradient is missing
+    got: Any  # the element in the run's gradient, a number or None
+    true: Any  # the right one, None if it is unknown
 
     @property
     def is_wrong(self) -> bool:

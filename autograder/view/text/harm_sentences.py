@@ -19,17 +19,11 @@ CODE = 60
 
 @dataclass(frozen=True)
 class HarmWords:
-    """The texts on a harm.
+    """The texts on a harm."""
 
-    Attributes:
-        sentence: the line, the tensor and the node, without a full stop.
-        cause: the cause of the outcome, for the title of a timeline.
-        saved, modified, read: marks on the line that needs the tensor, on the one that modifies it, and on the backward
-            call.
-    """
-
-    sentence: str
-    cause: str
+    sentence: str  # the line, the tensor and the node, without a full stop
+    cause: str  # the cause of the outcome, for the title of a timeline
+    # marks on the line that needs the tensor, on the one that modifies it, and on the backward call
     saved: str = translatable("{node} saves {tensor}")
     modified: str = translatable("modifies {tensor}")
     read: str = translatable("reads the new values")

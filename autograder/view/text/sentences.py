@@ -149,21 +149,15 @@ NUMBER = re.compile(r"(?<![\w.])(?<!\w\[)-?\d[\d.e+-]*")
 
 @dataclass(frozen=True)
 class Caption:
-    """The words on a frame below its picture; `fact` and the line after it have at most NUMBERS numbers.
+    """The words on a frame below its picture; `fact` and the line after it have at most NUMBERS numbers."""
 
-    Attributes:
-        fact: the event.
-        meaning: its meaning for backward; "" if there is an effect.
-        effect, others: the effects of a harmful modification, the first one and the others, which are hidden while the
-            reader predicts; "" in other frames.
-        details: the other sentences on the event.
-    """
-
-    fact: str
-    meaning: str
+    fact: str  # the event
+    meaning: str  # its meaning for backward; "" if there is an effect
+    # the effects of a harmful modification, the first one and the others, which are hidden while the reader predicts;
+    # "" in other frames
     effect: str
     others: str
-    details: str
+    details: str  # the other sentences on the event
 
 
 def _count_numbers(*sentences: str) -> int:
