@@ -37,12 +37,9 @@ def picture_on_failure(
 ) -> Iterator[RecordedTrial]:
     """Judge one trial of an answer inside the block; if it raises Incorrect, show the verdict and the picture first.
 
-    Args:
-        subject: runs the student's function.
-        expected: the call, and the values and gradients that it should have.
-        asked: returns the recording of the program that a question is about. If the answer contains no tensor, the picture shows
-            this recording with its version counters hidden.
-        smaller: returns the same verdict for inputs that are easier to read, and that trial; None without such inputs.
+    If the answer contains no tensor, the picture shows the recording that `asked` returns, of the program that a
+    question is about, with its version counters hidden. `smaller` returns the same verdict for inputs that are easier
+    to read, and that trial; None without such inputs.
     """
     attempt = RecordedTrial(subject, expected, asked)
     try:
@@ -114,9 +111,8 @@ class RecordedTrial:
     def describe_cause(self, leaf: str = "", is_missing: bool = False) -> str:
         """Return a description of the line to look at, or "": an in-place modification, else a fault of the autograd graph.
 
-        Args:
-            leaf: the leaf whose gradient is wrong, by its name in the check; "" if a value is wrong or an error was raised.
-            is_missing: whether the leaf has no gradient at all; an in-place modification cannot be the reason for that.
+        `leaf` is the leaf whose gradient is wrong, or missing, which an in-place modification cannot cause; "" if a
+        value is wrong or an error was raised.
         """
         if self.recording is None:
             return ""
@@ -262,11 +258,10 @@ def describe(harm: Harm | None) -> str:
 
 
 def unrecorded_line(harm: Harm | None, missing: Place | None) -> NamedLine | None:
-    """Return the line of a modification that autograd did not record; None if a saved tensor was modified or every write was recorded.
+    """Return the line of a modification that autograd did not record: that of the first harm, if it is one, else `missing`.
 
-    Args:
-        harm: the first harm of the run, if any.
-        missing: the place of an unrecorded modification. It may not be the cause; the reader has to judge that.
+    Return None if a saved tensor was modified or every write was recorded. `missing` may not be the cause; the reader
+    has to judge that.
     """
     if harm is not None and harm.mutated_at:
         place = harm.mutated_at[0]

@@ -61,17 +61,7 @@ INDIRECT = (
 
 
 def require_without(exercise: str, used: tuple[str, ...], forbidden: tuple[str, ...], look_at: str) -> None:
-    """Raise an error if an answer uses a forbidden name or a way to access one indirectly.
-
-    Args:
-        exercise: its id.
-        used: every name and attribute in the answer's code.
-        forbidden: the forbidden names; if empty, everything is allowed.
-        look_at: the place to look at, for the message.
-
-    Raises:
-        Incorrect: the answer uses such a name.
-    """
+    """Raise Incorrect if an answer uses a forbidden name, or a way to access one indirectly; if none is forbidden, return."""
     refused = (*forbidden, *INDIRECT) if forbidden else ()
     if found := next((name for name in refused if name in used), ""):
         raise Incorrect.of(
@@ -152,13 +142,8 @@ def judge(
 ) -> None:
     """Raise the first reason why a report differs from the expected results.
 
-    Args:
-        exercise: its id, with which every message begins.
-        report: the results of the student's function.
-        expected: the values and gradients of the same call, computed without the student's function.
-        given: the normal form of the original program.
-        without: names that the answer must not use.
-        attempt: records the call and finds the line to name.
+    `given` is the normal form of the original program, and `without` are names that the answer must not use; `attempt`
+    records the call and finds the line to name.
 
     Raises:
         NotAttempted: the answer is still the original program.

@@ -53,10 +53,7 @@ def _methods(definition: ast.ClassDef) -> Iterator[ast.FunctionDef]:
 def find_cut(recording: Recording, leaf: str, *, is_missing: bool) -> NamedLine | None:
     """Return the last line that removes a leaf's values from the graph and whose result is used again, or None.
 
-    Args:
-        recording: the recording of the answer.
-        leaf: an argument or parameter, by its name in the check.
-        is_missing: whether the leaf has no gradient at all; then the removed value may also have been returned without further use.
+    If the leaf has no gradient at all (`is_missing`), the removed value may also have been returned without further use.
     """
     named, places = _tensors_named(recording, leaf), {step.place for step in recording.steps}
     nodes = {node.id: node for node in recording.nodes}

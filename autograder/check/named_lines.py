@@ -20,9 +20,7 @@ def describe(named: NamedLine) -> str:
 def line_of_value(recording: Recording, path: str) -> NamedLine | None:
     """Return the last line that modifies a returned value, else the line that computes it; None if no return statement ran.
 
-    Args:
-        recording: the recording of the answer.
-        path: the position of the value in the returned object, such as "value", "value[0]" or "value['loss']".
+    `path` is the position in the returned object, such as "value", "value[0]" or "value['loss']".
     """
     found = return_statement(recording)
     if found is None:

@@ -142,11 +142,6 @@ def plan_or_decorate(plan_of: Callable[[Program], Plan], program: Program | None
 
 
 def require_known_names(error: str, sentence: str) -> None:
-    """Raise Unplannable if a program met an unknown name during planning: a student's answer may define that name.
-
-    Args:
-        error: the type of the exception that ended the program.
-        sentence: its message.
-    """
+    """Raise Unplannable if a program ended with a NameError during planning: a student's answer may define that name."""
     if error == "NameError" and _plans.get() is not None:
         raise Unplannable(sentence)

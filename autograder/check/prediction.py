@@ -45,11 +45,8 @@ def show_program(
 ) -> None:
     """Show a recording of `program`, which can be edited in a live picture if its source is known.
 
-    The pictures of the second program and those after it in one run of a cell are folded.
-
-    Args:
-        from_start: whether a live picture opens at the first step.
-        graph_first: whether the graph is open below the timeline, as it is with `from_start`.
+    The pictures of the second program and those after it in one run of a cell are folded. A live picture opens at the
+    first step with `from_start`; the graph is open below the timeline then, or with `graph_first`.
     """
     run = getattr(get_ipython(), "execution_count", None)
     title = program.__name__ if run is not None and run == _last_run.get() else ""

@@ -83,13 +83,7 @@ CAUSED_ELSEWHERE = (REFUSED, NO_GRAD_FN, NO_GRAD, IN_BACKWARD)
 
 
 def raise_problem(exercise: str, problem: CallProblem, attempt: RecordedTrial) -> NoReturn:
-    """Raise the exception of an answer as a verdict.
-
-    Args:
-        exercise: its id.
-        problem: the exception.
-        attempt: names the line that is the cause, if it can.
-    """
+    """Raise the exception of an answer as a verdict; `attempt` names the line that is the cause, if it can."""
     where = line_that_ran(problem)
     if problem.type in ("KeyboardInterrupt", "TimeUp"):
         by_hand = translated("KeyboardInterrupt: stopped from outside")

@@ -36,12 +36,8 @@ def is_learners_notebook() -> bool:
 def card(mark: str, color: str, verdict: str, rows: list[tuple[str, str]], detail: str = "") -> str:
     """Return a verdict as HTML; passed and refused answers look alike, except for the mark and the color.
 
-    Args:
-        mark: the sign before the verdict.
-        color: the color of the mark, of the verdict and of the left edge.
-        verdict: one sentence.
-        rows: pairs of a label and a text.
-        detail: the rest of the sentence, without emphasis.
+    The color is that of the mark, the verdict and the left edge; `detail` is the rest of the sentence, without
+    emphasis.
     """
     head = f'<span style="color: {color}; font-weight: 600">{mark} {html.escape(verdict)}</span>{html.escape(detail)}'
     shown = "".join(
@@ -69,8 +65,7 @@ def message_card(text: str, mark: str = "✗", color: str = RED) -> str:
 def show_first(wrong: Unsolved, mark: str = "") -> None:
     """Show the message now, above a picture; the exception then repeats at most the verdict.
 
-    Args:
-        mark: the sign of a message that does not report an error; "" for that of its kind.
+    `mark` is the sign of a message that does not report an error; "" for that of its kind.
     """
     wrong.judged = judged_run(wrong.exercise)
     is_error = isinstance(wrong, Incorrect) and not mark

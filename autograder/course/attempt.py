@@ -35,9 +35,8 @@ class ExerciseResult:
 def attempt(path: Path, progress: Callable[[int, int], None] = lambda cell, cells: None) -> list[ExerciseResult]:
     """Return the verdict of every grade cell, in the notebook's order; the file is not modified.
 
-    Args:
-        path: the notebook; unsaved changes do not count.
-        progress: called before each cell with its number, from 1, and the number of cells.
+    Unsaved changes do not count. `progress` is called before each cell with its number, from 1, and the number of
+    cells.
 
     Raises:
         NotebookError: the file is missing, is not a notebook, or has no grade cells.

@@ -106,9 +106,8 @@ def _stress_inside(match: re.Match[str]) -> str:
 def with_glossary_links(notebook: NotebookNode, glossary: Path = OWN_GLOSSARY) -> NotebookNode:
     """Return a copy in which the lesson's first use of a term is a link; headings, code and other links are unchanged.
 
-    Args:
-        notebook: a lesson, in any of the course's languages.
-        glossary: the notebook with the terms, in English; if it is missing, the copy has no links.
+    The lesson may be in any of the course's languages. If the English notebook with the terms is missing, the copy has
+    no links.
     """
     linked = copy.deepcopy(notebook)
     links = GlossaryLinks(glossary_terms(notebook.metadata.get(METADATA, SOURCE), glossary))

@@ -84,9 +84,7 @@ nbgrader_config.py  nbgrader's settings, and the limits of a submission
 def new_folder(folder: Path, kind: str) -> Iterator[None]:
     """Check that a folder is missing or empty, and remove what was written to it if an error occurs.
 
-    Args:
-        folder: the folder.
-        kind: what is written to it, in a word of the message.
+    `kind` says what is written to it, in a word of the message.
 
     Raises:
         InputError: the folder is not empty, or cannot be written.
@@ -108,11 +106,7 @@ def new_folder(folder: Path, kind: str) -> Iterator[None]:
 
 
 def make_course(folder: Path, limits: str = "") -> None:
-    """Write a course into a folder, which is created if it is missing.
-
-    Args:
-        folder: the course's folder.
-        limits: lines of nbgrader_config.py that set the limits of a submission.
+    """Write a course into a folder, which is created if it is missing; `limits` are lines for nbgrader_config.py.
 
     Raises:
         InputError: the folder is not empty, or cannot be written.

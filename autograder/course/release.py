@@ -52,13 +52,7 @@ def build(destination: Path, source: Path = SOLUTIONS, seed: int | None = None) 
 
 
 def release_assignment(assignment: str, config: Config, source: Path, destination: Path) -> None:
-    """Write nbgrader's release of one assignment to a folder, without using the gradebook.
-
-    Args:
-        assignment: the name of its folder in `source`.
-        config: nbgrader's configuration, which is copied.
-        source: the folder with the sources.
-        destination: the folder in which a folder with the assignment's name is created.
+    """Write nbgrader's release of one assignment to a folder in `destination`, without using the gradebook.
 
     Raises:
         UnfinishedError: the assignment is not a valid nbgrader source.

@@ -84,11 +84,7 @@ def measure_outcome(lines: tuple[str, ...]) -> Outcome:
 
 
 def measure_saves(operation: str) -> tuple[bool, bool]:
-    """Return whether the operation's node saves memory of an input, and memory of its output.
-
-    Args:
-        operation: Python code that computes from `a` and `b`, two results of shape (2, 2) that require grad.
-    """
+    """Return whether an operation on `a` and `b`, results of shape (2, 2), saves memory of an input, and of its output."""
     recording = _recorded("requires_grad=True", f"out = {operation}")
     places = {name: recording.tensors[number].storage for name, number in _names(recording).items()}
     made_by_it = {node.id for node in recording.nodes if node.place and node.place.line == 5}

@@ -43,10 +43,7 @@ class Teaching(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def page(folder: Path = SOLUTIONS) -> str:
-    """Return the page as Markdown.
-
-    Args:
-        folder: the folder of the source notebooks and `teaching.toml`.
+    """Return the page as Markdown, from the source notebooks and `teaching.toml` in a folder.
 
     Raises:
         AuthorError: a lesson has no entry, or an entry names a wrong answer that its notebook does not have.

@@ -175,11 +175,9 @@ def show(
 
 
 def display_mimebundle(bundle_in: Callable[[str], dict[str, str]], make_widget: Callable[[str], Any] | None) -> None:
-    """Display the MIME bundle that a notebook saves, and replace them in the page by a live widget if possible.
+    """Display the MIME bundle that a notebook saves, and replace it in the page by a live widget if possible.
 
-    Args:
-        bundle_in: takes a class name, or "", and returns the saved MIME bundle in an element of that class.
-        make_widget: takes a class name and returns the widget that replaces the element of that class; None without a widget.
+    Both functions take the class name of the element that contains the bundle and is replaced; "" without a widget.
     """
     from IPython.display import display
 
@@ -192,10 +190,7 @@ def display_mimebundle(bundle_in: Callable[[str], dict[str, str]], make_widget: 
 def show_choices(name: str, question: str, options: list[tuple[str, str]]) -> None:
     """Display the buttons of an open prediction, which write into its answer's cell; without a live widget, display nothing.
 
-    Args:
-        name: the variable that contains the prediction.
-        question: the text above the buttons.
-        options: each word with its meaning.
+    `name` is the variable that contains the prediction; `options` are the words with their meanings.
     """
     if not (draws_here() and _can_live()) or getattr(_shell(), "takes_recordings", False):
         return

@@ -117,13 +117,9 @@ def placed_texts(program: PlayProgram, arrangement: Arrangement) -> list[tuple[s
 
 
 def shifted(program: PlayProgram, arrangement: Arrangement, code: str, by: int) -> Arrangement:
-    """Return the arrangement with one statement moved by `by` places, past no fixed card.
+    """Return the arrangement with the statement that has the line `code` moved by `by` places, past no fixed card.
 
-    Args:
-        program: the program.
-        arrangement: an arrangement of its cards.
-        code: a line of the statement to move; the arrangement is returned unchanged if no statement has it.
-        by: the number of places, negative for earlier ones.
+    A negative number moves it to an earlier place; if no statement has this line, the arrangement is unchanged.
     """
     lines, fixed = list(arrangement.lines), {card.id for card in program.cards if card.is_fixed}
     texts = [executable_text(text).splitlines() for _, text in placed_texts(program, arrangement)]
@@ -236,13 +232,9 @@ SECONDS = 2.0
 def run(
     program: PlayProgram, arrangement: Arrangement, names: dict[str, Any] | None = None, seconds: float = SECONDS
 ) -> Recording:
-    """Return the recording of the arrangement, with a verdict from several runs of its source.
+    """Return the recording of the arrangement, with a verdict from several runs of its source, each of at most `seconds`.
 
-    Args:
-        program: the program.
-        arrangement: the order and the forms of its cards.
-        names: values that it uses in addition to torch, nn and F; each run gets copies.
-        seconds: the time limit of one run.
+    It may use `names` in addition to torch, nn and F; each run gets copies.
 
     Raises:
         ProgramError: it is not Python, or exceeds the time limit.

@@ -115,12 +115,7 @@ class Unplayable(InputError):
 
 
 def program_from_text(name: str, text: str, before: Iterable[str] = ()) -> PlayProgram:
-    """Return the program whose lines are the statements of a text.
-
-    Args:
-        name: the name of the program.
-        text: the source.
-        before: statements that create the program's inputs; they keep their place.
+    """Return the program whose lines are the statements of a text; those in `before`, which create its inputs, keep their place.
 
     Raises:
         Unplayable: the text is not Python, or has fewer than two statements.
@@ -139,10 +134,7 @@ def program_from_text(name: str, text: str, before: Iterable[str] = ()) -> PlayP
 def program_from_function(name: str, source: str, before: Iterable[str] = ()) -> PlayProgram:
     """Return the program in a function's body; backward starts from the returned value, unless the body calls backward itself.
 
-    Args:
-        name: the name of the program.
-        source: the function's source; its decorators and docstring are omitted.
-        before: statements that create its arguments.
+    Decorators and the docstring are omitted; the statements in `before` create the arguments.
 
     Raises:
         Unplayable: the text is not a function, or its body has fewer than two statements.
@@ -163,13 +155,9 @@ def program_from_function(name: str, source: str, before: Iterable[str] = ()) ->
 
 
 def program_from_lines(name: str, lines: Iterable[str], header: str = "", before: Iterable[str] = ()) -> PlayProgram:
-    """Return the program to be built from unordered lines, some of which may not be needed.
+    """Return the program to be built from unordered lines of one statement each, some of which may not be needed.
 
-    Args:
-        name: the name of the program.
-        lines: one statement each.
-        header: the first line of the function whose body they form.
-        before: statements that create the function's arguments.
+    They form the body of the function with this header; the statements in `before` create its arguments.
 
     Raises:
         Unplayable: a line is not Python.

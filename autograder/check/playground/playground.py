@@ -48,16 +48,10 @@ def board_scene(
     is_editable: bool = False,
     place: str = "",
 ) -> Scene:
-    """Return the scene of an arrangement.
+    """Return the scene of an arrangement and its board; if it was not run, `problem` gives the reason for the missing picture.
 
-    Args:
-        program: the program.
-        arrangement: the order and the forms of its cards.
-        recording: the recording of its run; None if it was not run, in which case `problem` gives the reason.
-        number: the number of the request that this scene answers.
-        problem: the reason for a missing picture.
-        is_editable: whether the text of a line may be changed.
-        place: class name of the page element that a live widget replaces; "" without a widget.
+    `number` is that of the request that this answers, and `place` the class name of the page element that a live widget
+    replaces.
     """
     scene = build_scene(recording, place=place) if recording else empty_scene(problem, place)
     placed = {line.card for line in arrangement.lines}

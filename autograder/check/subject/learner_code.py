@@ -77,12 +77,7 @@ def own_function(target: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def line_of(target: Callable[..., Any], frames: Sequence[traceback.FrameSummary]) -> tuple[int | None, str]:
-    """Return the line number and text of the innermost frame in the answer's cell; (None, "") if there is no such frame.
-
-    Args:
-        target: the answer.
-        frames: the innermost frame is the last one.
-    """
+    """Return the line number and text of the last, innermost frame in the answer's cell; (None, "") if there is no such frame."""
     code = getattr(own_function(target), "__code__", None)
     for frame in reversed(frames):
         if code is not None and frame.filename == code.co_filename:

@@ -80,10 +80,8 @@ def record_call(
 ) -> Recording | None:
     """Return the recording of a call; None if the call cannot be repeated or its code has no source.
 
-    Args:
-        target: the function, or the `nn.Module` class, whose lines are shown.
-        call: creates new inputs, calls the target, and runs backward; returns the gradients by name.
-        knows_gradients: whether the caller has the right gradients; if so, they are not computed by further runs.
+    `call` creates new inputs, calls the target, whose lines are shown, runs backward, and returns the gradients by
+    name. If the caller knows the right gradients, they are not computed by further runs.
     """
     try:
         code = code_of(own_function(target))

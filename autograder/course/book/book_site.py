@@ -55,13 +55,7 @@ def can_draw(words: str) -> bool:
 
 
 def preview_card(title: str, program: str, question: str) -> bytes:
-    """Return a PNG of 1200 × 630 pixels.
-
-    Args:
-        title: the title of the lesson.
-        program: source code, of which the first nine lines are shown; "" for no program.
-        question: the text above the four outcomes; the image does not show the answer.
-    """
+    """Return a PNG of 1200 × 630 pixels: title, first nine lines of the program, question and outcomes, but not the answer."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=PAPER)
@@ -110,12 +104,7 @@ class BookSite:
         self.templates.globals["repository"] = options.repository
 
     def write(self, lessons: Sequence[tuple[Lesson, list[Block]]], pages: Sequence[tuple[str, list[Block]]]) -> None:
-        """Generate every page.
-
-        Args:
-            lessons: each lesson with its blocks, in the course's order.
-            pages: the other notebooks by name, such as "glossary".
-        """
+        """Generate every page: the lessons with their blocks, in the course's order, and the other notebooks by name."""
         titles = {name: _title(blocks) for name, blocks in pages}
         self.shelf = [
             *((f"{name}.html", title) for name, title in titles.items() if name != START),

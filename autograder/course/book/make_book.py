@@ -43,11 +43,7 @@ WARM = [__name__, "matplotlib_inline.backend_inline"]
 
 
 def blocks_of(notebooks: Sequence[Path], kept: Path | None) -> list[list[Block]]:
-    """Return the blocks of each notebook, in the current language.
-
-    Args:
-        notebooks: the paths of the notebooks.
-        kept: the folder of the cache, which is created if it is missing; None for no cache.
+    """Return the blocks of each notebook, in the current language; `kept` is the folder of the cache, None for no cache.
 
     Raises:
         NotebookError, UnfinishedError: see `record_notebook`.
@@ -151,11 +147,7 @@ def _is_book(folder: Path) -> bool:
 
 
 def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write the files to a new folder next to the old one, and then replace the old one.
-
-    Args:
-        folder: the folder of the book.
-        files: content by path inside the folder.
+    """Write the files, by path, to a new folder next to the old one, and then replace the old one.
 
     Raises:
         InputError: the folder contains files that are not a book.
@@ -199,11 +191,7 @@ class _Links(HTMLParser):
 
 
 def broken_links(files: Mapping[str, str | bytes]) -> list[str]:
-    """Return a line for each link to a file or an anchor that is missing from the book.
-
-    Args:
-        files: the content of every file by its path in the book; only pages are searched.
-    """
+    """Return a line for each link of a page to a file or an anchor that is missing from the book's files."""
     pages = {path: _Links(str(text)) for path, text in files.items() if path.endswith(".html")}
     links = []
     for path, page in pages.items():

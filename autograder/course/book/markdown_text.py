@@ -80,12 +80,7 @@ class LessonRenderer(mistune.HTMLRenderer):
 
 
 def markdown_html(text: str, root: str = "") -> str:
-    """Return a Markdown text as HTML.
-
-    Args:
-        text: the Markdown.
-        root: the relative path from the page to the folder of its language, "" or such as "../".
-    """
+    """Return a Markdown text as HTML; `root` is the path from the page to the folder of its language, "" or such as "../"."""
     renderer = LessonRenderer(root)
     render: Any = mistune.create_markdown(renderer=renderer, plugins=["table", "strikethrough", "math"])
     renderer.register("inline_math", lambda _, formula: convert(unescape(formula)))

@@ -118,10 +118,7 @@ SECONDS = 20.0
 def try_arrangements(name: str, source: str, space: Mapping[str, Any]) -> PlayTable | None:
     """Return the results of all arrangements of a function's body; None if its lines can be neither moved nor switched.
 
-    Args:
-        name: the name of the program.
-        source: the function's own text, without decorators.
-        space: the namespace of its global names, such as a notebook's.
+    The source has no decorators; its global names are those of a namespace, such as a notebook's.
     """
     try:
         program = program_from_function(name, source)
@@ -148,13 +145,9 @@ def _try(program: PlayProgram, arrangement: Arrangement, names: dict[str, Any] |
 
 
 def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTable | None:
-    """Return the results of the orders of an exercise's lines; None for an exercise without such lines.
+    """Return the results of the orders of an exercise's lines, which its stub has as comments; None without such lines.
 
-    Args:
-        shell: the shell in which the lesson's cells have run.
-        exercise: the exercise's id.
-        check: the source of the exercise's check cell.
-        stub: the stub, which contains the lines as comments.
+    The lesson's cells have run in the shell.
 
     Raises:
         UnfinishedError: no order passes, so the lesson has to be corrected.

@@ -52,10 +52,7 @@ def own_page(questions: Sequence[QuestionBlock], title: str) -> list[Block]:
 
 
 def own_question(path: Path) -> QuestionBlock:
-    """Return the question about a program's outcome.
-
-    Args:
-        path: a Python file, a notebook, or a recording as `explain` saves it (`.json`).
+    """Return the question about the outcome of a Python file, a notebook, or a recording as `explain` saves it (`.json`).
 
     Raises:
         InputError: the file cannot be read, run or drawn, was recorded by a newer release, exceeds the time limit,

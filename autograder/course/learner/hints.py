@@ -32,13 +32,8 @@ def another_variant(
 ) -> str | None:
     """Return the source of a cell with a variant of an exercise's program and its check, or None if all variants are known.
 
-    The check counts for the original exercise.
-
-    Args:
-        exercise: the exercise's id.
-        lesson: the notebook with the exercise, as the author wrote it.
-        changes: the declared differences between variants.
-        known: programs that the student has already had, in addition to the original one.
+    The check counts for the original exercise. The lesson is as the author wrote it; `known` are programs that the
+    student has already had, in addition to the original one.
     """
     had = {_stub_and_check(exercise, lesson)[0], *known}
     variants = (_stub_and_check(exercise, vary(lesson, seed, changes)) for seed in SEEDS)

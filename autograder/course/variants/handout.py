@@ -49,11 +49,9 @@ class SharedAnswers(msgspec.Struct, frozen=True):
 
 
 def count_shared_answers(proven: Mapping[int, list[ProvenVariant]], pairs: int = PAIRS) -> SharedAnswers:
-    """Run the model answers of some variants in the checks of others, unchanged.
+    """Run the model answers of some variants, by their seeds, in the checks of others, unchanged.
 
-    Args:
-        proven: each variant's notebooks, by its seed.
-        pairs: the maximum number of ordered pairs; the same seeds give the same pairs.
+    The same seeds give the same ordered pairs, of which there are at most `pairs`.
     """
     every = list(itertools.permutations(sorted(proven), 2))
     tried = random.Random(0).sample(every, min(pairs, len(every)))

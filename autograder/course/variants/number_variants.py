@@ -31,10 +31,7 @@ def redraw_notebook(notebook: NotebookNode, seed: int) -> None:
 def redraw(source: str, seed: int, *, may_grow: bool = True) -> str:
     """Return the code with different numbers in its tensors; names, layout and comments are not changed.
 
-    Args:
-        source: the code.
-        seed: determines the numbers and the lengths.
-        may_grow: whether lists may become longer, if all lists of the program are rows.
+    The seed determines the numbers and the lengths; lists may grow only if all lists of the program are rows.
     """
     nodes, code = list(ast.walk(ast.parse(source))), source.encode()
     rows = {node: _decimal_row(node) for node in nodes if isinstance(node, ast.List)}

@@ -85,16 +85,10 @@ class VariantRecord(msgspec.Struct, frozen=True):
 def other_owners(
     student: str, carried: int | None, students: Mapping[str, int], former: Mapping[str, list[int | None]]
 ) -> list[str] | None:
-    """Return the students who were given a variant that somebody else submitted.
+    """Return the students who were given a variant that somebody else submitted: [] if nobody was given it.
 
-    Args:
-        student: the student who submitted it.
-        carried: the seed in the submission; None if it is not a variant.
-        students: the seed of each student.
-        former: the seeds of notebooks that a student got before.
-
-    Returns:
-        [] if nobody was given it; None if this student was, or it is not a variant.
+    `carried` is the seed in the submission, None if it is not a variant; `former` are the seeds of notebooks that a
+    student got before. Return None if this student was given it, or it is not a variant.
     """
 
     def given(name: str) -> list[int | None]:

@@ -232,13 +232,10 @@ class _ColumnDrawing:
 
 
 def live_scene(recording: Recording, place: str = "", *, is_playable: bool = False, graph_first: bool = False) -> Scene:
-    """Return the scene of a recording with its timeline, for a live picture.
+    """Return the scene of a recording with its timeline, for a live picture in the page element of class `place`.
 
-    Args:
-        recording: the recording.
-        place: class name of the page element that the picture replaces; "" if it is displayed itself.
-        is_playable: whether the kernel answers changes of the program.
-        graph_first: whether the graph is open below the timeline.
+    With `is_playable`, the kernel answers changes of the program; with `graph_first`, the graph is open below the
+    timeline.
     """
     scene, timeline = build_scene(recording, place=place), timeline_of(recording)
     scene.is_playable = is_playable
@@ -248,14 +245,7 @@ def live_scene(recording: Recording, place: str = "", *, is_playable: bool = Fal
 
 
 def scene_timeline(timeline: Timeline, recording: Recording, scene: Scene, graph_first: bool = False) -> SceneTimeline:
-    """Return the timeline of a recording for a front end.
-
-    Args:
-        timeline: the timeline.
-        recording: its recording.
-        scene: the scene of the recording, which may leave out frames of a long run.
-        graph_first: whether the graph is open, too.
-    """
+    """Return the timeline of a recording for a front end; the scene may leave out frames of a long run."""
     numbers = [frame.number for frame in scene.frames]
     frame_of = {
         frame.step.index: bisect_right(numbers, frame.number) - 1

@@ -235,13 +235,10 @@ class Scene(msgspec.Struct, kw_only=True):
 
 
 def build_scene(recording: Recording, predict: bool = False, place: str = "", counters: bool = False) -> Scene:
-    """Return the scene of a recording.
+    """Return the scene of a recording, for a live widget in place of the page element of class `place`.
 
-    Args:
-        recording: the recording.
-        predict: whether the reader chooses an outcome before the last frames are shown.
-        place: class name of the page element that a live widget replaces; "" without a widget.
-        counters: whether the reader sets the version counters before they are shown.
+    With `predict`, the reader chooses an outcome before the last frames are shown; with `counters`, the reader sets the
+    version counters before they are shown.
     """
     index = index_recording(recording)
     graph = NodeGraph(index)
@@ -310,13 +307,7 @@ def _ask(frames: list[SceneFrame], versions: bool) -> int:
 def _frames(
     recording: Recording, index: RecordingIndex, graph: NodeGraph, decisive: int, keys: set[str]
 ) -> list[SceneFrame]:
-    """Return the frames, each with only the differences from the previous one.
-
-    Args:
-        recording, index, graph: the run and its drawings.
-        decisive: the number of the decisive frame.
-        keys: the keys of the parts that are drawn; other changes are left out.
-    """
+    """Return the frames, each with only the differences from the previous one, in the parts that are drawn under `keys`."""
     tracker = StateTracker(recording, index, graph)
     count = len(tracker.playback.frames)
     current: States = {}

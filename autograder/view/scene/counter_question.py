@@ -69,13 +69,7 @@ class _Counts:
 
 
 def ask_versions(recording: Recording, end: int, keys: set[str]) -> CounterQuestion:
-    """Return the question about the versions after the first `end` frames.
-
-    Args:
-        recording: the recording.
-        end: the number of frames before the question.
-        keys: the keys of all texts in the picture.
-    """
+    """Return the question about the versions after the first `end` frames; `keys` are those of all texts in the picture."""
     playback = Playback(recording)
     counts, facts, last = _Counts(), [], 0
     for number, (frame, _) in enumerate(islice(playback.play(), end)):

@@ -74,11 +74,9 @@ class FoldPlanner:
         return self._merge(entries)
 
     def fold(self, nodes: Sequence[Node], depth: int = 0) -> list[Node | Fold]:
-        """Return the nodes; if there are more than LIMIT, some are replaced by folds.
+        """Return the nodes, in the order of their creation; if there are more than LIMIT, some are replaced by folds.
 
-        Args:
-            nodes: the nodes in the order of their creation.
-            depth: the number of names of the nodes' paths that the enclosing folds already contain.
+        The enclosing folds already contain the first `depth` names of the nodes' paths.
         """
         if len(nodes) <= LIMIT:
             return list(nodes)

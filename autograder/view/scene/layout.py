@@ -35,13 +35,10 @@ class Placement:
 
 
 def load_igraph(without_plots: bool = False) -> ModuleType:
-    """Return igraph, imported at the first call.
+    """Return igraph, imported at the first call; `without_plots` imports it as if matplotlib were not installed.
 
     igraph 1.0 imports matplotlib if it is installed (`igraph/drawing/matplotlib/utils.py`), which takes most of a
     second.
-
-    Args:
-        without_plots: import igraph as if matplotlib were not installed; its own plots are then not available.
     """
     if without_plots:
         import_without("matplotlib", "igraph", ready="igraph")
@@ -55,10 +52,8 @@ def place_blocks(
 ) -> tuple[dict[Name, Placement], dict[tuple[Name, Name], list[Point]]]:
     """Return the placement of each block, and the bends of each long link: the ends of its vertical part in each layer.
 
-    Args:
-        sizes: block → (width, height) in pixels, in the order of creation.
-        links: pairs (upper block, lower block), without a cycle.
-        sources: blocks to place in the layer above the first block that uses them, instead of the topmost layer.
+    The sizes are (width, height) in pixels, in the order of creation; links are (upper block, lower block), without a
+    cycle. Sources are placed in the layer above the first block that uses them, instead of the topmost layer.
     """
     blocks: dict[Hashable, Placement] = {name: Placement(*size) for name, size in sizes.items()}
     links = list(dict.fromkeys((upper, lower) for upper, lower in links if upper != lower))

@@ -38,14 +38,8 @@ Curve = tuple[Point, Point, Point, Point]
 def draw_link(key: Key, upper: Placement, lower: Placement, bends: Sequence[Point], kind: str = "link") -> Shape:
     """Return a gradient's path between two blocks, with an arrow upwards, the direction of backward.
 
-    It is vertical next to the blocks of a layer, and turns only between two layers, so that it crosses no text.
-
-    Args:
-        key: the key of the lower block.
-        upper: the upper block.
-        lower: the lower block.
-        bends: the ends of its vertical part in each layer between them.
-        kind: its class.
+    It is vertical next to the blocks of a layer, and turns only between two layers, so that it crosses no text; `bends`
+    are the ends of its vertical part in each layer. The key is that of the lower block.
     """
     reach = (lower.width - 30) / 2
     end = lower.x + max(-reach, min(reach, (upper.x - lower.x) * 0.4))

@@ -53,13 +53,7 @@ def _head(recording: Recording) -> list[str]:
 
 
 def error_line(error: Problem, file: str, message: str) -> str:
-    """Return an error's type, its line if it is known, and its message.
-
-    Args:
-        error: the error.
-        file: the program's own file, which is not named.
-        message: the message.
-    """
+    """Return an error's type, its line if it is known, and its message; `file`, the program's own, is not named."""
     place = error.place(file)
     if place is None:
         return f"{error.type}: {message}"
