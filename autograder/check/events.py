@@ -17,8 +17,7 @@ from autograder.locale.translations import translated
 Event = Literal["passed", "failed", "demonstrated"]
 _listeners: dict[Event, list[Callable[..., None]]] = {"passed": [], "failed": [], "demonstrated": []}
 
-_wrong: dict[str, int | None] = {}
-"""Prediction → the run of a cell that last showed it as wrong, without an error."""
+_wrong: dict[str, int | None] = {}  # prediction → the run of a cell that last showed it as wrong, without an error
 
 
 def _run() -> int | None:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from autograder.check.subject.subjects import LocalSubject, Subject
 
 
-CALL_SECONDS = 10.0
-"""The time limit of one call of an answer in this process, in seconds; a grader sets its own limits."""
+CALL_SECONDS = 10.0  # the time limit of one call of an answer in this process, in seconds; a grader sets its own limits
 
 
 class LearnerNames(Protocol):

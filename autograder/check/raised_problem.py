@@ -78,8 +78,7 @@ OWN_CODE = ErrorMeaning(
     translatable("your own code raises an error"), translatable("a function that runs on these inputs")
 )
 
-CAUSED_ELSEWHERE = (REFUSED, NO_GRAD_FN, NO_GRAD, IN_BACKWARD)
-"""Meanings whose cause is seldom the line that raised."""
+CAUSED_ELSEWHERE = (REFUSED, NO_GRAD_FN, NO_GRAD, IN_BACKWARD)  # meanings whose cause is seldom the line that raised
 
 
 def raise_problem(exercise: str, problem: CallProblem, attempt: RecordedTrial) -> NoReturn:

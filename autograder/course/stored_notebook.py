@@ -37,8 +37,7 @@ def read_stored(path: Path) -> Any:
 
 
 METADATA = "autograder_for_credit"
-HINTS = 2
-"""The number of hints of a marked notebook: the third is closest to the model answer."""
+HINTS = 2  # the number of hints of a marked notebook: the third is closest to the model answer
 
 
 def mark_for_credit(notebook: Any) -> None:

@@ -32,8 +32,7 @@ from autograder.view.text.report import as_text
 STEPS, BRIEF = 16, 4
 """The maximum number of steps that a saved notebook describes in words, below the picture and in its text form."""
 
-MOST_BYTES = 30_000
-"""The intended maximum size of a saved picture in bytes; a lesson has thirty pictures."""
+MOST_BYTES = 30_000  # the intended maximum size of a saved picture in bytes; a lesson has thirty pictures
 
 RECORDING_TYPE = "application/vnd.autograder.recording+json"
 """The MIME type of a ShownRecording, for a reader that draws it itself."""

@@ -78,8 +78,7 @@ class PlayProgram(msgspec.Struct, frozen=True):
         return {card.id: card for card in self.cards}[identity]
 
 
-MOST = 300
-"""The maximum number of offered arrangements of one program, which limits the size of a table of them."""
+MOST = 300  # the maximum number of offered arrangements of one program, which limits the size of a table of them
 
 
 def arrangements(program: PlayProgram, most: int = MOST) -> list[Arrangement]:
@@ -225,8 +224,7 @@ def _names(text: str) -> tuple[frozenset[str], frozenset[str]]:
 NAMES: dict[str, Any] = {"torch": torch, "nn": nn, "F": nn.functional}
 """The names that every program may use without an import, as in the lessons' first cells."""
 
-SECONDS = 2.0
-"""The time limit of one run of an arrangement, in seconds; an arrangement runs at least four times."""
+SECONDS = 2.0  # the time limit of one run of an arrangement, in seconds; an arrangement runs at least four times
 
 
 def run(

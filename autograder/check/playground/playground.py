@@ -103,11 +103,8 @@ def _card(program: PlayProgram, placed: PlacedCard, edited: str = "") -> BoardCa
     )
 
 
-ONE_RUN, ALL_RUNS = 1.0, 6.0
-"""Time limits, in seconds, for one run of an arrangement and for all its runs together."""
-
-MEMORY = 2 << 30
-"""Additional memory, in bytes, that the runs may use."""
+ONE_RUN, ALL_RUNS = 1.0, 6.0  # time limits, in seconds, for one run of an arrangement and for all its runs together
+MEMORY = 2 << 30  # additional memory, in bytes, that the runs may use
 
 CAN_FORK = sys.platform == "linux"
 """Whether runs use a fork. Otherwise they are in the kernel itself, and only the time of each is limited."""

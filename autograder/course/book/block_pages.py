@@ -60,8 +60,7 @@ def _size(svg: str) -> tuple[int, int]:
     return int(size[1]), int(size[2])
 
 
-WORTH_SHARING = 60
-"""Bytes of JSON from which on a repeated part is stored only once."""
+WORTH_SHARING = 60  # bytes of JSON from which on a repeated part is stored only once
 
 
 def table_script(name: str, table: PlayTable) -> str:

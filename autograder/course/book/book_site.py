@@ -42,8 +42,7 @@ def lab_command(lesson: str) -> str:
     return f"python3 -m autograder lab {lesson}{chosen}"
 
 
-WIDTH, HEIGHT, DPI = 1200, 630, 100
-"""The size in pixels, in the usual proportions of link previews."""
+WIDTH, HEIGHT, DPI = 1200, 630, 100  # the size in pixels, in the usual proportions of link previews
 
 INK, SOFT, PAPER, LINE = "#1b1f24", "#57606a", "#ffffff", "#d3d9e0"
 MOST_LINES = 9
@@ -73,8 +72,7 @@ def preview_card(title: str, program: str, question: str) -> bytes:
     return written.getvalue()
 
 
-START = "start"
-"""The course's first notebook; the front page links to its page."""
+START = "start"  # the course's first notebook; the front page links to its page
 
 TEASER = "prediction_late_write"
 """The question on the front page, if the course has it; otherwise, the first question is used."""

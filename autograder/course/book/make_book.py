@@ -35,8 +35,7 @@ from autograder.locale.translations import known_language, po_files, translated
 from autograder.requirements import PACKAGE
 from autograder.view.assets import pictures, read_asset
 
-MOST_WORKERS = 4
-"""The maximum number of processes that record at the same time, each with a few hundred MB."""
+MOST_WORKERS = 4  # the maximum number of processes that record at the same time, each with a few hundred MB
 
 WARM = [__name__, "matplotlib_inline.backend_inline"]
 """Modules that take seconds to import, mainly PyTorch; they are imported once, in the process from which workers are forked."""
@@ -99,11 +98,8 @@ def _environment_digest(language_code: str) -> bytes:
     return whole.digest()
 
 
-MARKER_FILE = "book.json"
-"""The file that marks a folder as a book."""
-
-MARKER_CONTENT = b'{"made by": "autograder book"}'
-"""The contents of this file; other programs use a `book.json` too."""
+MARKER_FILE = "book.json"  # the file that marks a folder as a book
+MARKER_CONTENT = b'{"made by": "autograder book"}'  # the contents of this file; other programs use a `book.json` too
 
 
 def check_output_folder(folder: Path) -> None:
@@ -203,8 +199,7 @@ def broken_links(files: Mapping[str, str | bytes]) -> list[str]:
     return links
 
 
-KEPT = HOME / "book"
-"""The folder with cached recordings, by content hash."""
+KEPT = HOME / "book"  # the folder with cached recordings, by content hash
 
 ALL = "all"
 

@@ -50,8 +50,7 @@ class SearchIndex:
         return f"book.receiveIndex({json.dumps(self.entries, ensure_ascii=False)});\n"
 
 
-INLINE = re.compile(r"</?(?:a|b|code|del|em|span|strong)\b[^>]*>")
-"""Inline tags, which do not separate words."""
+INLINE = re.compile(r"</?(?:a|b|code|del|em|span|strong)\b[^>]*>")  # inline tags, which do not separate words
 
 
 class LessonRenderer(mistune.HTMLRenderer):
@@ -121,8 +120,7 @@ def code_html(source: str) -> str:
     return "\n".join(lines)
 
 
-ROW = re.compile(r"  (\S.*?) {2,}(.+)")
-"""A row with its label, as `autograder.check.message` writes it."""
+ROW = re.compile(r"  (\S.*?) {2,}(.+)")  # a row with its label, as `autograder.check.message` writes it
 
 
 def verdict_html(message: str) -> str:

@@ -105,14 +105,9 @@ def _texts(data: dict[str, Any]) -> dict[str, str]:
 MOST = 60
 """The maximum number of arrangements of one program, because each has its own recording and a table is loaded as a whole."""
 
-MOST_ORDERS = 300
-"""The maximum number of orders of one exercise, the shortest first, which limits the size of a table."""
-
-ENOUGH = 10_000
-"""A number larger than the number of orders of any exercise."""
-
-SECONDS = 20.0
-"""The time limit of one run, in seconds; it is long so that a busy machine does not change the book."""
+MOST_ORDERS = 300  # the maximum number of orders of one exercise, the shortest first, which limits the size of a table
+ENOUGH = 10_000  # a number larger than the number of orders of any exercise
+SECONDS = 20.0  # the time limit of one run, in seconds; it is long so that a busy machine does not change the book
 
 
 def try_arrangements(name: str, source: str, space: Mapping[str, Any]) -> PlayTable | None:

@@ -22,8 +22,7 @@ from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
 from autograder.view.notebook import drawn_mimebundle
 from autograder.view.text.headline import meaning
 
-SECONDS = 60.0
-"""The time limit for all runs of one program together, in seconds."""
+SECONDS = 60.0  # the time limit for all runs of one program together, in seconds
 
 
 def own_questions(files: Sequence[Path]) -> list[QuestionBlock]:

@@ -19,8 +19,7 @@ from autograder.course.paths import NOTEBOOKS, lessons
 from autograder.course.stored_notebook import read_stored
 from autograder.errors import InputError
 
-SEED = 0
-"""The fixed seed of an exercise's inputs, so that they are the same each time that the program is opened."""
+SEED = 0  # the fixed seed of an exercise's inputs, so that they are the same each time that the program is opened
 
 HELPERS = ("constant", "frozen", "indices", "leaf", "mask", "result")
 

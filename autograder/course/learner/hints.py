@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from autograder.course.variants.declared_changes import DeclaredChanges
 
-SEEDS = range(1, 9)
-"""The seeds of the variants to try, in this order."""
+SEEDS = range(1, 9)  # the seeds of the variants to try, in this order
 
 
 def another_variant(

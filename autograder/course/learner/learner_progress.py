@@ -115,8 +115,7 @@ class Store(LocalFile):
 
 store = Store()
 
-wrong_answers: Counter[str] = Counter()
-"""The number of wrong answers to each exercise in this kernel."""
+wrong_answers: Counter[str] = Counter()  # the number of wrong answers to each exercise in this kernel
 
 
 def keep_progress() -> None:

@@ -34,8 +34,7 @@ class ReviewState(msgspec.Struct, frozen=True):
         return self.last + datetime.timedelta(days=INTERVALS[level])
 
 
-NEW = ReviewState(-1, datetime.date.min)
-"""The state of a new idea; the first right answer starts the first interval."""
+NEW = ReviewState(-1, datetime.date.min)  # the state of a new idea; the first right answer starts the first interval
 
 
 def due_topics(topics: Iterable[str], practised: Mapping[str, ReviewState], today: datetime.date) -> list[str]:
@@ -51,8 +50,7 @@ def next_day(topics: Iterable[str], practised: Mapping[str, ReviewState], today:
     return min((practised[topic].due(today) for topic in topics if topic in practised), default=None)
 
 
-UNKNOWN: Literal["unknown"] = "unknown"
-"""The answer "I don't know", which is not right and prevents lucky guesses."""
+UNKNOWN: Literal["unknown"] = "unknown"  # the answer "I don't know", which is not right and prevents lucky guesses
 
 Choice = Outcome | Literal["unknown"]
 

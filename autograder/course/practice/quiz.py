@@ -116,8 +116,7 @@ def _export(store: PracticeStore, target: Path) -> None:
     )
 
 
-PASSED = 0.5
-"""The share of a lesson's exercises that must have passed before the review includes the lesson."""
+PASSED = 0.5  # the share of a lesson's exercises that must have passed before the review includes the lesson
 
 
 def review() -> None:

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 METADATA = "autograder_variant"
-LONGEST = 2
-"""The maximum length of a variable's name that is replaced in sentences; longer names may be English words."""
+LONGEST = 2  # the maximum length of a variable's name that is replaced in sentences; longer names may be English words
 
 
 class OwnVariant(msgspec.Struct, frozen=True):

@@ -25,8 +25,7 @@ from autograder.view.scene.timeline import timeline_of, timeline_text
 from autograder.view.scene.timeline_parts import Timeline
 from autograder.view.text.report import as_text
 
-MAX_STEPS_IN_WORDS = 120
-"""The maximum number of steps that a page describes in words below the picture."""
+MAX_STEPS_IN_WORDS = 120  # the maximum number of steps that a page describes in words below the picture
 
 # must be escaped in a data URL between double quotes
 UNSAFE = re.compile(r"[^\w~()*!/:;=,@ $.+?'{}\[\]|^`<>-]+", re.ASCII)

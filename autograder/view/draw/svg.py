@@ -78,8 +78,7 @@ def _is_idle(child: Any, around: set[str]) -> bool:
     return any(is_kind(child, kind) and not states & around for kind, states in SHOWN_IN.items())
 
 
-MAX_WIDTH, MAX_HEIGHT = 720.0, 520.0
-"""The maximum size of the shown part of the graph, in pixels."""
+MAX_WIDTH, MAX_HEIGHT = 720.0, 520.0  # the maximum size of the shown part of the graph, in pixels
 
 
 def draw_viewport(
@@ -130,14 +129,9 @@ def _spots(route: str, axis: int) -> list[float]:
     return [float(number) for number in re.findall(r"-?[\d.]+", route.split("v")[0])[axis::2]]
 
 
-CODE_LINE, CODE_PAD = 18.0, 8.0
-"""Heights in pixels: a line of code, and the margin above the first and below the last."""
-
-MOST_LINES = 16
-"""The maximum number of lines that are shown of a longer program."""
-
-NEAR = 3
-"""The number of lines before and after the running one that are preferred to all others."""
+CODE_LINE, CODE_PAD = 18.0, 8.0  # heights in pixels: a line of code, and the margin above the first and below the last
+MOST_LINES = 16  # the maximum number of lines that are shown of a longer program
+NEAR = 3  # the number of lines before and after the running one that are preferred to all others
 
 MARKS = {"failed": "✗", "hit": "✎", "unseen": "✎", "lost": "✂", "named": "➜", "saved": "◦"}
 """State of a line → the mark next to it; of several states, the first one here is used."""
@@ -212,12 +206,8 @@ def _draw_tokens(tokens: list[CodeToken], x: float, y: float, width: float) -> S
     return shape("text", *parts, x=x, y=y, kind="code") if parts else None
 
 
-PAD, GUTTER = 16.0, 24.0
-LEFT = 380.0
-"""Lengths in pixels: the margin, the space between the two columns, and the width of the left one."""
-
-MOST_LANES = 5
-"""The maximum number of storages: first those with a harm, then those of the frame, then the latest."""
+PAD, GUTTER, LEFT = 16.0, 24.0, 380.0  # pixels: margin, space between the two columns, width of the left one
+MOST_LANES = 5  # the maximum number of storages: first those with a harm, then those of the frame, then the latest
 
 SIGNS = {"correct": "✓", "raises-forward": "!", "raises-backward": "!", "silently-wrong": "⚠"}
 

@@ -27,14 +27,9 @@ WIDE, NARROW = 880.0, 360.0
 """Widths of the two static forms in pixels; below 600 pixels the bar is to the left of the code, and the words are below it."""
 LIVE_WIDTHS = (308.0, 360.0, 460.0, 620.0, 760.0, 880.0, 1080.0)
 """Widths of the drawings from which the front end chooses the largest one that fits into its pane."""
-MOST_ROWS = 11
-"""The maximum number of rows of a static picture with several columns."""
-
-SHORTEST = 8
-"""The minimum number of columns of the last line of a text, which otherwise wraps earlier."""
-
-NOTE_END_CLASS = "note end"
-"""Class of a note that ends at its position."""
+MOST_ROWS = 11  # the maximum number of rows of a static picture with several columns
+SHORTEST = 8  # the minimum number of columns of the last line of a text, which otherwise wraps earlier
+NOTE_END_CLASS = "note end"  # class of a note that ends at its position
 PAD, ROW, CALLER, LINE, FOLD, INDENT = 16.0, 32.0, 25.0, 15.0, 21.0, 14.0
 SIGNS: dict[Kind, str] = {"raised": "✗", "accepted": "!", "fine": "✓", "lost": "✂"}
 CHARACTER, TITLE, CODE = 6.4, 9.3, 6.95

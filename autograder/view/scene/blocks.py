@@ -21,11 +21,8 @@ the tensor that the block's node computed, one line of a gradient, and a fold.
 ROW_MIDDLE, NAME_MIDDLE = 11, 16
 """Pixels from the top of a saved tensor's row, and from the top of the block's own tensor, to the ends of lines."""
 
-CHIP = 42
-"""Width in pixels of a version counter."""
-
-LONGEST = 24
-"""The maximum number of columns of a name; longer names are cut."""
+CHIP = 42  # width in pixels of a version counter
+LONGEST = 24  # the maximum number of columns of a name; longer names are cut
 
 MARKS = "●▲■◆★✚"
 NO_GRADIENT = translatable("no gradient")

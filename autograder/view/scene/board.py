@@ -6,8 +6,7 @@ import msgspec
 from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Keyword, Number, Operator, String
 
-CodeToken = tuple[str, str]
-"""(text, kind); kind is "" or one of "keyword", "string", "number", "comment"."""
+CodeToken = tuple[str, str]  # (text, kind); kind is "" or one of "keyword", "string", "number", "comment"
 
 KINDS = {Keyword: "keyword", Operator.Word: "keyword", String: "string", Number: "number", Comment: "comment"}
 LEXER = PythonLexer(stripnl=False, ensurenl=False)

@@ -35,8 +35,7 @@ from autograder.view.text.headline import is_refused, meaning, title
 from autograder.view.text.naming import count_noun
 from autograder.view.text.sentences import Sentences, decisive_frame, forecast_word
 
-LIMIT = 12
-"""The maximum number of elements in the panel, for all leaves together."""
+LIMIT = 12  # the maximum number of elements in the panel, for all leaves together
 
 NUMBER, BARS, ROW, HEAD, LONGEST = 94, 130, 24, 34, 30
 """In pixels, the width of a column of numbers, the width of the bars, the height of a row and of the heading; columns of a name."""

@@ -13,8 +13,7 @@ from autograder.tape.recording.verdict_types import Place
 from autograder.view.playback import Playback
 from autograder.view.text.naming import TensorNames
 
-MAX_ROWS = 8
-"""The maximum number of tensors in the question; the first named ones are used."""
+MAX_ROWS = 8  # the maximum number of tensors in the question; the first named ones are used
 
 HIDDEN = {".version": "?", ".versions": "?", ".note": ""}
 """The end of a key's text → the placeholder while the reader has not answered."""

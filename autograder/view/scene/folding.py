@@ -15,8 +15,7 @@ from autograder.tape.recording.schema import Node
 LIMIT, MAX_BLOCKS = 8, 5
 """The maximum number of nodes that are shown without folds, and of blocks next to the nodes to keep."""
 
-CHUNKS = 8
-"""The number of parts that a long fold opens into."""
+CHUNKS = 8  # the number of parts that a long fold opens into
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,8 @@ from typing import TypeVar
 
 from autograder.requirements import import_without
 
-GAP_X, GAP_Y = 30.0, 40.0
-"""Pixels between two blocks side by side, and between two layers."""
-
-SWEEPS = 6
-"""The number of passes that align the layers with their neighbors, alternately upwards and downwards."""
+GAP_X, GAP_Y = 30.0, 40.0  # pixels between two blocks side by side, and between two layers
+SWEEPS = 6  # the number of passes that align the layers with their neighbors, alternately upwards and downwards
 
 Name = TypeVar("Name", bound=Hashable)
 Point = tuple[float, float]

@@ -19,8 +19,7 @@ HEAD, ROW, BAR, NOTE, GAP = 22, 21, 9, 17, 10
 MAX_LANES, ALL_OPEN_UP_TO, MAX_OPEN = 40, 6, 4
 """The maximum number of lanes, the number up to which all are open, and the maximum number of open ones among more."""
 
-MOST_NODES = 4
-"""The maximum number of nodes in a lane."""
+MOST_NODES = 4  # the maximum number of nodes in a lane
 
 
 @dataclass

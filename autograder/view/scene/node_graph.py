@@ -25,14 +25,12 @@ from autograder.view.scene.recording_index import RecordingIndex
 from autograder.view.shapes import SMALL, Key, Shape, group, path
 from autograder.view.text.naming import module_paths
 
-MARGIN = 30
-"""Pixels between the blocks and the ends of a view."""
+MARGIN = 30  # pixels between the blocks and the ends of a view
 
 SIDES = ((1, 1), (-1, -1), (1, 0), (-1, 0))
 """The sides at which the line of a saved tensor may leave its row and enter the block: 1 right, -1 left, 0 from below."""
 
-Curve = tuple[Point, Point, Point, Point]
-"""A cubic Bézier curve: its start, two control points, its end."""
+Curve = tuple[Point, Point, Point, Point]  # a cubic Bézier curve: its start, two control points, its end
 
 
 def draw_link(key: Key, upper: Placement, lower: Placement, bends: Sequence[Point], kind: str = "link") -> Shape:
@@ -95,18 +93,12 @@ def _cost(curve: Curve, others: Collection[Placement]) -> float:
     return hidden * 1000 + left + abs(x1 - x2) + abs(x2 - x3) + abs(x3 - x4) + abs(y1 - y4)
 
 
-MOST_LEAVES = 20
-"""The maximum number of leaves in the view of the whole program, whether a node uses them or not."""
-
-MOST_DRAWN = 300
-"""The number of nodes from which on no further fold can be opened."""
-
-MOST_KEPT = 4
-"""The maximum number of nodes that are kept out of folds."""
+MOST_LEAVES = 20  # the maximum number of leaves in the view of the whole program, whether a node uses them or not
+MOST_DRAWN = 300  # the number of nodes from which on no further fold can be opened
+MOST_KEPT = 4  # the maximum number of nodes that are kept out of folds
 
 Link = tuple[Key, Key]
-SavedLine = tuple[SavedEdge, Key, Key]
-"""(saved edge, block of its tensor, block of its node)"""
+SavedLine = tuple[SavedEdge, Key, Key]  # (saved edge, block of its tensor, block of its node)
 
 
 @dataclass

@@ -25,8 +25,7 @@ from autograder.view.text.naming import count_noun, join_few
 
 COLUMNS, MAX_STORAGES_SEARCHED = 4, 40
 """The maximum number of columns, and of modified storages that are looked at to make them."""
-NAMES, CODE = 5, 90
-"""The maximum number of names of tensors that were not modified, and of columns of the fix."""
+NAMES, CODE = 5, 90  # the maximum number of names of tensors that were not modified, and of columns of the fix
 LINES, MESSAGE = 4, 90
 """The maximum number of modifications of one tensor without steps, and of columns of an error message."""
 

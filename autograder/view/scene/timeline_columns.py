@@ -19,16 +19,10 @@ from autograder.view.text.harm_sentences import WORDS, gradient_error_sentence, 
 from autograder.view.text.headline import headline, short_message
 from autograder.view.text.naming import TensorNames, count_noun
 
-MESSAGE = 90
-"""The maximum number of columns of an error message in a mark."""
-MOST_WRITES = 4
-"""The maximum number of modifications of one storage that have a row: the first ones and the last."""
-
-MOST_CALLERS = 5
-"""The maximum number of rows of callers above a row."""
-
-SAVES = 2
-"""The maximum number of nodes that saved one storage."""
+MESSAGE = 90  # the maximum number of columns of an error message in a mark
+MOST_WRITES = 4  # the maximum number of modifications of one storage that have a row: the first ones and the last
+MOST_CALLERS = 5  # the maximum number of rows of callers above a row
+SAVES = 2  # the maximum number of nodes that saved one storage
 
 MADE = {
     "parameter": translatable("{tensor} is a parameter, a leaf that requires grad"),

@@ -13,8 +13,7 @@ from autograder.view.shapes import Drawing, tone_of
 
 Kind = Literal["made", "shared", "saved", "modified", "unseen", "lost", "raised", "accepted", "fine"]
 
-VALUES = 24
-"""The maximum number of columns of values in a mark."""
+VALUES = 24  # the maximum number of columns of values in a mark
 
 
 @dataclass(frozen=True)

@@ -45,17 +45,10 @@ def first_answer(recording: Recording) -> str:
 LINES, WIDTH = 25, 100
 """The maximum size of the screen. It is longer only if more lines than fit do harm, because each of them is named."""
 
-AROUND = 5
-"""The maximum number of code lines."""
-
-GRADIENTS = 6
-"""The maximum number of gradients."""
-
-DIFF = 8
-"""The maximum number of lines of the fix."""
-
-LEAST = 4
-"""The number of lines of a long fix that are always shown."""
+AROUND = 5  # the maximum number of code lines
+GRADIENTS = 6  # the maximum number of gradients
+DIFF = 8  # the maximum number of lines of the fix
+LEAST = 4  # the number of lines of a long fix that are always shown
 
 MORE = translatable("More: --steps (every step), --html FILE (a picture), --json")
 MORE_OF_REPAIR = translatable(", --diff (the repair as a patch), --apply")
@@ -89,8 +82,7 @@ def as_screen(recording: Recording, more: str = MORE) -> str:
     return "\n\n".join("\n".join(part) for part in screen.values() if part) + "\n"
 
 
-Screen = dict[str, list[str]]
-"""Part of the answer → its lines, in order; an empty part is not shown."""
+Screen = dict[str, list[str]]  # part of the answer → its lines, in order; an empty part is not shown
 
 
 def _over(screen: Screen) -> int:

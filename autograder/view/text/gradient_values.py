@@ -61,8 +61,7 @@ def bar_length(number: Any) -> float:
     return float(number) if isinstance(number, int | float) and math.isfinite(number) else 0.0
 
 
-SHOWN = 4
-"""The maximum number of elements of a gradient in a line of text."""
+SHOWN = 4  # the maximum number of elements of a gradient in a line of text
 
 
 def short_values(values: Any, shown: int = SHOWN) -> str:

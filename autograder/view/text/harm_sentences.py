@@ -13,8 +13,7 @@ from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_name, is_wrong, percent, short_values
 from autograder.view.text.naming import NAMELESS, layer_names
 
-CODE = 60
-"""The maximum number of columns of code in a sentence."""
+CODE = 60  # the maximum number of columns of code in a sentence
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,7 @@ def _sources(node: Node, nodes: dict[int, Node]) -> Iterator[Node]:
 
 NAMELESS = translatable("a tensor without a name")
 
-MAX_NAMES = 3
-"""The maximum number of things of one kind in a sentence."""
+MAX_NAMES = 3  # the maximum number of things of one kind in a sentence
 
 
 def join_few(things: list[str]) -> str:

@@ -18,8 +18,7 @@ def also_fixed(fix: Fix) -> str:
     return translated("and at {place}:", place=localized(place_of_fix(fix)))
 
 
-WIDTH = 100
-"""The maximum number of columns of a value or of a line of code."""
+WIDTH = 100  # the maximum number of columns of a value or of a line of code
 
 
 def as_text(recording: Recording, most: int | None = None) -> str:

@@ -141,10 +141,8 @@ def forecast_word(outcome: Outcome) -> str:
     return translated(FORECAST[outcome])
 
 
-NUMBERS = 4
-"""The maximum number of numbers in the first two lines of a caption."""
-NUMBER = re.compile(r"(?<![\w.])(?<!\w\[)-?\d[\d.e+-]*")
-"""A number that is not a part of a name."""
+NUMBERS = 4  # the maximum number of numbers in the first two lines of a caption
+NUMBER = re.compile(r"(?<![\w.])(?<!\w\[)-?\d[\d.e+-]*")  # a number that is not a part of a name
 
 
 @dataclass(frozen=True)
