@@ -45,7 +45,7 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 _SHOW_PICTURES = ("check", "culprit", "observed", "predicted", "predicted_value", "versions_hidden")
 
-__all__ = [*_MODULES]
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> object:
