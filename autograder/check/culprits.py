@@ -13,7 +13,7 @@ import msgspec
 
 from autograder.check.events import show_passed
 from autograder.check.expected import BrokenExercise
-from autograder.check.learner import LearnerNames, find_value
+from autograder.check.learner import LearnerNames, find
 from autograder.check.message import Incorrect, NotAttempted
 from autograder.check.plan import Plan, plan_or_decorate
 from autograder.check.prediction import record_program
@@ -72,7 +72,7 @@ class CulpritPlan(Plan):
 
     def compare(self, names: LearnerNames) -> None:
         """Compare the named line with those that modified a saved tensor, and show the picture."""
-        guess = find_value(self.name, names)
+        guess = find(names.value, self.name)
         _require_guess(self.name, guess, self.lines)
         recording = self.recording
         try:

@@ -14,7 +14,7 @@ from autograder.check.demonstrations import demonstration
 from autograder.check.events import notify, show_passed
 from autograder.check.expected import ROUNDS, Afterwards, Expected, Reference, Trials
 from autograder.check.judge import judge
-from autograder.check.learner import LearnerNames, find_subject
+from autograder.check.learner import LearnerNames, find
 from autograder.check.message import Incorrect
 from autograder.check.plan import Plan, plan_or_compare
 from autograder.check.shown_message import is_learners_notebook
@@ -131,7 +131,7 @@ class CheckPlan(Plan):
 
     def compare(self, names: LearnerNames) -> None:
         """Call the student's function in each trial, and compare the results."""
-        subject = find_subject(self.name, names)
+        subject = find(names.subject, self.name)
         try:
             _require_own_work(self.name, subject, self.like, self.given)
             for expected in self.trials:

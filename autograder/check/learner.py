@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from autograder.check.answer_cell import require_finished
-from autograder.check.message import Unsolved, message
+from autograder.check.message import Unsolved
 from autograder.locale.languages import bound
 from autograder.locale.translations import translated
 
 if TYPE_CHECKING:
     from autograder.check.subject.subjects import LocalSubject, Subject
 
-
+T = TypeVar("T")
 CALL_SECONDS = 10.0  # the time limit of one call of an answer in this process, in seconds; a grader sets its own limits
 
 
@@ -68,31 +69,18 @@ def current_names() -> LearnerNames:
     return _names.get(KernelNames())
 
 
-def find_subject(name: str, names: LearnerNames) -> Subject:
-    """Return the subject that the student defined under this name; raise Missing if it is not defined."""
-    try:
-        return names.subject(name)
-    except KeyError:
-        raise Missing(name) from None
-
-
-def find_value(name: str, names: LearnerNames) -> Any:
-    """Return the plain value that the student defined under this name; raise Missing if it is not defined."""
-    try:
-        return names.value(name)
-    except KeyError:
-        raise Missing(name) from None
-
-
 class Missing(Unsolved):
     """The answer's cell was not run, was deleted, or raised an error."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            message(
-                translated("{name}: there is nothing to check", name=name),
-                saw=translated("no function, class or value called {name}", name=name),
-                expected=translated("the cell that defines {name} to have run", name=name),
-                look_at=translated("that cell: run it; if it shows an error, fix that first"),
-            )
-        )
+
+def find(look_up: Callable[[str], T], name: str) -> T:
+    """Return the student's function, class or value of this name; raise Missing if it is not defined."""
+    try:
+        return look_up(name)
+    except KeyError:
+        raise Missing.of(
+            translated("{name}: there is nothing to check", name=name),
+            saw=translated("no function, class or value called {name}", name=name),
+            expected=translated("the cell that defines {name} to have run", name=name),
+            look_at=translated("that cell: run it; if it shows an error, fix that first"),
+        ) from None

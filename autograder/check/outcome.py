@@ -14,7 +14,7 @@ from autograder.check.answer_lines import AnswerLines
 from autograder.check.attempt_picture import describe as describe_harm
 from autograder.check.events import notify, show_passed
 from autograder.check.judge import require_without
-from autograder.check.learner import LearnerNames, find_subject
+from autograder.check.learner import LearnerNames, find
 from autograder.check.message import Incorrect, not_attempted
 from autograder.check.named_lines import describe as describe_line
 from autograder.check.plan import Plan, plan_or_compare
@@ -68,7 +68,7 @@ class OutcomePlan(Plan):
 
     def compare(self, names: LearnerNames) -> None:
         """Run the student's program, and compare its outcome."""
-        subject = find_subject(self.name, names)
+        subject = find(names.subject, self.name)
         found = subject.program()
         if found.code == self.original_form:
             wanted = translated("your own program, with the outcome {outcome}", outcome=self.outcome)

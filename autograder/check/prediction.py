@@ -16,7 +16,7 @@ from IPython.core.getipython import get_ipython
 
 from autograder.check.demonstrations import demonstration
 from autograder.check.events import notify, record_wrong_prediction, show_passed
-from autograder.check.learner import LearnerNames, current_names, find_value
+from autograder.check.learner import LearnerNames, current_names, find
 from autograder.check.message import VALIDATING, Incorrect, NotAnOutcome, NotAttempted, message
 from autograder.check.plan import Plan, plan_or_decorate, require_known_names
 from autograder.check.shown_message import is_learners_notebook, show_first
@@ -151,7 +151,7 @@ class OutcomePrediction(_Prediction):
         self._refuse(text, guess)
 
     def _guess(self, names: LearnerNames) -> Outcome:
-        name, guess = self.name, find_value(self.name, names)
+        name, guess = self.name, find(names.value, self.name)
         if guess is ... or guess == "...":
             show_choices(
                 name, translated("What will this program do?"), [(outcome, meaning(outcome)) for outcome in OUTCOMES]
@@ -198,7 +198,7 @@ class ValuePrediction(_Prediction):
         self._refuse(text, _shown(guess))
 
     def _guess(self, names: LearnerNames) -> Any:
-        guess = _plain(find_value(self.name, names))
+        guess = _plain(find(names.value, self.name))
         if "..." in (known := _flat(guess)) or ... in known:
             raise NotAttempted.of(
                 translated("{name}: predict first, then run", name=self.name),

@@ -5,7 +5,7 @@ import torch
 
 from autograder.check import check, check_outcome, constant, culprit, leaf, passed, predicted, predicted_value, result
 from autograder.check.expected import ROUNDS
-from autograder.check.learner import current_names, find_value, use_names
+from autograder.check.learner import current_names, find, use_names
 from autograder.check.message import Incorrect, Unsolved
 from autograder.check.plan import Unplannable, planning
 from autograder.check.subject.inputs import use_seed
@@ -155,7 +155,7 @@ def test_in_a_notebook_no_more_is_drawn_than_the_answer_needs():
 @pytest.mark.parametrize(
     "needs_an_answer",
     [
-        lambda: check("task", like=given, d=result(3), w=leaf(find_value("width", current_names()))),
+        lambda: check("task", like=given, d=result(3), w=leaf(find(current_names().value, "width"))),
         lambda: check("task", like=lambda x: students_function(x), x=leaf(3)),  # noqa: F821
         lambda: predicted("mine")(lambda: students_function()),  # noqa: F821
         lambda: predicted_value("mine")(lambda: students_value),  # noqa: F821

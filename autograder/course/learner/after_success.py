@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from IPython.display import display
 
 from autograder.check.events import listen
-from autograder.check.learner import current_names, find_value
+from autograder.check.learner import current_names, find
 from autograder.check.message import VALIDATING, WIDTH
 from autograder.check.prediction import is_answered
 from autograder.check.shown_message import CARD, is_learners_notebook, show_card
@@ -77,7 +77,7 @@ def show_reason(exercise: str) -> None:
     [known] = [known for known in exercises_of(as_handed_out(source, exercise)) if known.id == exercise]
     # A second way to make a program silently wrong would answer an exercise of the next lesson, and predictions have one answer.
     has_second = "\ncheck(" in known.check
-    second = second_way(known, normal_form(find_value(exercise, current_names()))) if has_second else None
+    second = second_way(known, normal_form(find(current_names().value, exercise))) if has_second else None
     display(Reason(known.of_kind("answer")[0].name, second))
 
 
