@@ -18,7 +18,7 @@ from autograder.view.scene import memory_lanes
 from autograder.view.scene.board import Board, Choices, CodeToken, highlight
 from autograder.view.scene.counter_question import CounterQuestion, ask_versions
 from autograder.view.scene.frame_states import States, StateTracker
-from autograder.view.scene.node_graph import MARGIN, NodeGraph
+from autograder.view.scene.node_graph import NodeGraph
 from autograder.view.scene.recording_index import RecordingIndex, index_recording
 from autograder.view.scene.timeline import is_withheld
 from autograder.view.scene.timeline_parts import SceneTimeline
@@ -242,11 +242,10 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
     index = index_recording(recording)
     graph = NodeGraph(index)
     lanes, others = memory_lanes.collect_lanes(index)
-    views = [Drawing(-MARGIN, -MARGIN, v.width, v.height, v.shapes, v.title, v.parent) for v in graph.views]
     memory = _memory(index, lanes)
     folded = _memory(index, others, count_noun(len(others), "{count} other", "{count} others")) if others else None
     point = decisive_frame(recording, index.playback.frames)
-    drawings = [*views, memory, *([folded] if folded else [])]
+    drawings = [*graph.views, memory, *([folded] if folded else [])]
     keys = {part[1].get("k", "") for drawing in drawings for tree in drawing.shapes for part in walk(tree)}
     frames = _frames(recording, index, graph, point, keys)
     decisive = next(i for i, frame in enumerate(frames) if frame.number == point)
@@ -262,7 +261,7 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
         is_refused=is_refused(recording.verdict),
         programs=programs,
         frames=frames,
-        views=views,
+        views=graph.views,
         memory=memory,
         others=folded,
         gradients=gradients,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from autograder.locale.translations import translated
@@ -22,7 +21,7 @@ from autograder.view.scene.blocks import (
 from autograder.view.scene.folding import Fold, FoldPlanner
 from autograder.view.scene.layout import Placement, Point, place_blocks
 from autograder.view.scene.recording_index import RecordingIndex
-from autograder.view.shapes import SMALL, Key, Shape, group, path
+from autograder.view.shapes import SMALL, Drawing, Key, Shape, group, path
 from autograder.view.text.naming import module_paths
 
 MARGIN = 30  # pixels between the blocks and the ends of a view
@@ -101,23 +100,6 @@ Link = tuple[Key, Key]
 SavedLine = tuple[SavedEdge, Key, Key]  # (saved edge, block of its tensor, block of its node)
 
 
-@dataclass
-class GraphView:
-    """One picture of the graph: the whole program or the contents of a fold; `parent` is the number of the view with the fold."""
-
-    title: str
-    parent: int | None
-    entries: list[Node | Fold]
-    width: float = 0.0
-    height: float = 0.0
-    shapes: list[Shape] = field(default_factory=list)
-
-    @property
-    def nodes(self) -> list[Node]:
-        """All nodes in it, at any depth of folds."""
-        return Fold(self.title, self.entries).nodes
-
-
 class NodeGraph:
     """All views of a recording's graph."""
 
@@ -138,14 +120,16 @@ class NodeGraph:
             {node.id: bisect_left(calls, step_of_node.get(node.id, 0)) + 1 for node in nodes},
             module_paths(nodes, index.layers),
         )
-        self.views = [GraphView(translated("whole program"), None, planner.plan(nodes))]
+        self.views: list[Drawing] = []
+        # The contents of each view and the number of the view with its fold; drawing a view adds those of its folds.
+        self._contents: list[tuple[Fold, int | None]] = [(Fold(translated("whole program"), planner.plan(nodes)), None)]
         # node → the folds that contain it, as the numbers of the views that they open
         self.folds_around: dict[int, list[int]] = {}
         self.capacity: dict[int, int] = {}  # node → the number of characters of a gradient that fit into its block
         self.path_to_loss = self._path_to_loss()  # the decisive node and the nodes between it and the loss
         self._drawn = self._closed = 0
-        for number, view in enumerate(self.views):
-            self._draw(number, view)
+        for number, (view, parent) in enumerate(self._contents):
+            self.views.append(self._draw(number, view, parent))
 
     def _nodes_to_keep(self) -> set[int]:
         """Return the nodes that a fold must not hide: those that saved the decisive memory, that computed it, or that raised."""
@@ -166,8 +150,8 @@ class NodeGraph:
                 found.add(node.id)
         return found
 
-    def _draw(self, number: int, view: GraphView) -> None:
-        """Create a view's blocks, place them and draw them."""
+    def _draw(self, number: int, view: Fold, parent: int | None) -> Drawing:
+        """Return the drawing of a view: create its blocks, place them and draw them."""
         blocks, owners = self._blocks(number, view)
         links = self._links(view, owners, blocks)
         keys = {block.key for block in blocks}
@@ -193,20 +177,20 @@ class NodeGraph:
         for block in blocks:
             spot = placed[block.key]
             shapes.append(draw_block(block, self.index, spot.x - spot.width / 2, spot.y, spot.width, spot.height))
-        view.shapes = shapes
-        view.width = max((p.x + p.width / 2 for p in placed.values()), default=120) + 2 * MARGIN
-        view.height = max((p.y + p.height for p in placed.values()), default=40) + 2 * MARGIN
+        width = max((p.x + p.width / 2 for p in placed.values()), default=120) + 2 * MARGIN
+        height = max((p.y + p.height for p in placed.values()), default=40) + 2 * MARGIN
+        return Drawing(-MARGIN, -MARGIN, width, height, shapes, view.title, parent)
 
-    def _blocks(self, number: int, view: GraphView) -> tuple[list[Block], dict[Key, Key]]:
+    def _blocks(self, number: int, view: Fold) -> tuple[list[Block], dict[Key, Key]]:
         """Return a view's blocks and, for each node's key, the key of its block; add a view for each fold."""
         blocks: list[Block] = []
         owners: dict[Key, Key] = {}
-        for entry in view.entries:
+        for entry in view.inside:
             if isinstance(entry, Fold):
-                inner = len(self.views)
+                inner = len(self._contents)
                 if self._drawn < MOST_DRAWN:
                     self._drawn += sum(isinstance(item, Node) for item in entry.inside)
-                    self.views.append(GraphView(entry.title, number, entry.inside))
+                    self._contents.append((entry, number))
                 else:
                     self._closed += 1
                     inner = -self._closed
@@ -217,22 +201,22 @@ class NodeGraph:
             else:
                 blocks.append(node_block(entry, self.index, self.rows.get(entry.id, [])))
                 owners[blocks[-1].key] = blocks[-1].key
-        return [*self._tensor_blocks(view), *blocks], owners
+        return [*self._tensor_blocks(view, is_whole=number == 0), *blocks], owners
 
-    def _tensor_blocks(self, view: GraphView) -> list[Block]:
+    def _tensor_blocks(self, view: Fold, is_whole: bool) -> list[Block]:
         """Return the blocks of the leaves and inputs that a view's nodes use; the whole program without folds also shows unused leaves."""
         wanted: dict[int, None] = {}
-        if view.parent is None and not any(isinstance(entry, Fold) for entry in view.entries):
+        if is_whole and not any(isinstance(entry, Fold) for entry in view.inside):
             leaves = [t.id for t in self.index.recording.tensors if t.kind in ("leaf", "parameter")]
             wanted |= dict.fromkeys(t for t in leaves[:MOST_LEAVES] if Key("tensor", t) in self.index.names)
-        for entry in view.entries:
+        for entry in view.inside:
             if isinstance(entry, Node):
                 wanted |= dict.fromkeys(self.index.leaves[i] for i in entry.inputs if i in self.index.leaves)
                 shown = (self.index.block_of.get(edge.id) for edge in self.rows.get(entry.id, []))
                 wanted |= dict.fromkeys(block.number for block in shown if block and block.part == "tensor")
         return [tensor_block(self.index.playback.tensors[tensor], self.index) for tensor in wanted]
 
-    def _links(self, view: GraphView, owners: dict[Key, Key], blocks: list[Block]) -> list[Link]:
+    def _links(self, view: Fold, owners: dict[Key, Key], blocks: list[Block]) -> list[Link]:
         """Return the pairs of blocks between which gradients flow; adds a stub for each node outside the fold."""
         links: dict[Link, None] = {}
         keys = {block.key for block in blocks}
