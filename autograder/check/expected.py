@@ -122,10 +122,8 @@ Afterwards = Callable[..., dict[str, torch.Tensor]] | None
 class Reference:
     """Computes the right values of a call.
 
-    Args:
-        like: a program that returns the right values; the values that it leaves in its arguments are right too.
-        afterwards: returns the right values of some arguments after the call, in place of those that `like` leaves there. With
-            it, a check cell can require that an argument is modified without containing a program that modifies it.
+    They are those that `like` returns and leaves in its arguments. `afterwards` returns others for some arguments, so a
+    check cell can require that an argument is modified without containing a program that modifies it.
     """
 
     def __init__(self, like: Callable[..., Any], afterwards: Afterwards = None) -> None:
@@ -170,11 +168,7 @@ class Expected:
 class Trials:
     """The trials of one check, drawn in order from one seed, each on first use.
 
-    Args:
-        reference: computes the right values.
-        given: the original program.
-        inputs: the keywords of the check: `TensorInput`s to draw, and options, which are passed unchanged.
-        decisive: returns whether to accept a draw.
+    The inputs are the keywords of the check: `TensorInput`s to draw, and options, which are passed unchanged.
     """
 
     def __init__(

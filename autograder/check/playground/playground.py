@@ -223,12 +223,7 @@ class ArrangementRequest(msgspec.Struct):
 
 
 class Playground:
-    """Runs the arrangements of one program, one at a time.
-
-    Args:
-        program: the program.
-        names: values that it uses.
-    """
+    """Runs the arrangements of one program, one at a time; the program may use the values in `names`."""
 
     def __init__(self, program: PlayProgram, names: dict[str, Any] | None = None):
         self.program, self.names = program, names or {}

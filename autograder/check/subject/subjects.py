@@ -148,12 +148,7 @@ class Subject(Protocol):
 
 
 class LocalSubject:
-    """Runs a function or an `nn.Module` class that is defined in this process.
-
-    Args:
-        target: the function or class.
-        seconds: the time limit of a call's forward, and of its backward; None for no limit.
-    """
+    """Runs a function or an `nn.Module` class of this process, with a time limit for a call's forward and its backward."""
 
     def __init__(self, target: Callable[..., Any], seconds: float | None = None) -> None:
         self.target, self.seconds = target, seconds

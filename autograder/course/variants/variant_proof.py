@@ -69,13 +69,7 @@ class ProvenVariant(msgspec.Struct, frozen=True):
 
 
 class VariantProof:
-    """Runs the answers of one variant of a source notebook, in this process.
-
-    Args:
-        name: the name of the variant, for messages.
-        notebook: the variant's source, with the author's cells.
-        seed: the seed from which its checks draw their inputs.
-    """
+    """Runs the answers of one variant of a source notebook, in this process; its checks draw their inputs from the seed."""
 
     def __init__(self, name: str, notebook: NotebookNode, seed: int) -> None:
         self._name, self._notebook, self._seed = name, notebook, seed
