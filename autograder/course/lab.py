@@ -46,19 +46,15 @@ def open_lab(
     """Return JupyterLab's exit code when it stops; Ctrl-C stops it.
 
     A student works on copies in `work/`, so that notebooks/ remains as released and an update does not change answers.
-    `work/` is in the clone, or in the current folder if the package was installed.
+    `work/` is in the clone, or in the current folder if the package was installed; each language except English has its
+    own folder in it. A teacher gets the whole clone, with nbgrader's tools, instead of the copies.
 
-    Args:
-        lesson: a lesson's name or the beginning of it, such as "02"; None opens the first page.
-        port: the port of the server; None means the first free one from 8888.
-        browser: whether to open a browser window.
-        teacher: serve the whole clone, with nbgrader's tools, instead of the student's copies.
-        language_code: the language of the lessons, hints and messages; each language except English has its own folder in
-            `work/`.
+    `lesson` is a lesson's name or the beginning of it, such as "02"; None opens the first page. `port` is the port of
+    the server; None means the first free one from 8888.
 
     Raises:
-        SetupError: the lesson does not exist, the port is taken, or the folder cannot be written.
-        SetupError: `teacher` is set outside of a clone.
+        SetupError: the lesson does not exist, the port is taken, the folder cannot be written, or there is no clone for a
+            teacher.
     """
     page = _page(lesson)
     try:

@@ -218,19 +218,14 @@ def make_book(
 ) -> int:
     """Write the book to a folder and return the number of its files.
 
-    Args:
-        folder: the folder of the book.
-        language: one of `LANGUAGES`, or "all".
-        added: programs of the teacher, which get a page next to the lessons.
-        address: the address where it will be published; "" leaves link previews without a picture's full address.
-        repository: the address from which to clone the project, for the page on JupyterLab.
-        kept: the folder with cached recordings; None records everything and stores nothing.
+    `language` is one of `LANGUAGES`, or "all". The programs in `added` get a page next to the lessons. `address` is
+    where the book will be published; without it, link previews do not have the full address of a picture. `repository`
+    is the address from which to clone the project, for the page on JupyterLab. `kept` is the folder with cached
+    recordings; None records everything and stores nothing.
 
     Raises:
         LanguageError: the course is not translated into that language.
-        InputError: `address` or `repository` is not a web address.
-        InputError: the folder contains other files.
-        InputError: a program that was added cannot be shown.
+        InputError: an address is not a web address, the folder contains other files, or an added program cannot be shown.
         UnfinishedError: a lesson cannot be recorded, a link is broken, or the folder cannot be written.
     """
     languages = list(LANGUAGES) if language == ALL else [known_language(language)]

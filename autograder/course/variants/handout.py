@@ -108,17 +108,10 @@ def hand_out(
 ) -> Handout:
     """Write COURSE/handouts/STUDENT/ASSIGNMENT/ for each student, and record the variants in COURSE/variants.json.
 
-    The files are written only after every answer to every variant was run.
-
-    Args:
-        assignment: the name of its folder in `sources`.
-        sources: the folder of the teacher's notebooks, with variants.toml in it.
-        course: the class's folder.
-        people: for each student, the group that shares a variant, or the student again.
-        config: nbgrader's configuration for the release.
-        submitted: the students with a submission.
-        replace: whether a student may get a notebook instead of another one.
-        for_credit: whether the notebooks are marked as counting for a grade.
+    The files are written only after every answer to every variant was run. The teacher's notebooks are in `sources`,
+    with variants.toml. `people` contains for each student the group that shares a variant, or the student again;
+    `submitted` are the students with a submission. With `replace`, a student may get a notebook instead of another one;
+    with `for_credit`, the notebooks are marked as counting for a grade.
 
     Raises:
         VariantError: there are no differences, a notebook would be replaced without `replace`, or an answer to a variant has
