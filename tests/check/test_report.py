@@ -156,11 +156,6 @@ def test_allocated_bytes_are_counted(function, tensors):
     assert [16] * tensors == [one.nbytes for one in call(function, kind="result", measure=True).allocated]
 
 
-def test_what_shares_memory_is_reported():
-    """A returned view is distinguished from a returned copy."""
-    assert (("value[0]", "x"),) == call(lambda x: (x[:1], x.clone()), kind="result").shared
-
-
 @pytest.fixture
 def run(monkeypatch):
     """Return a function that runs a cell, given its id and its text, in a shell whose cells are followed."""

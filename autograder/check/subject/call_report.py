@@ -103,8 +103,6 @@ class Report(msgspec.Struct, frozen=True):
     # the gradient of each leaf, result and parameter; None if it has no gradient
     gradients: dict[str, Array | None] = {}
     parameters: tuple[str, ...] = ()  # the names of a module's parameters
-    # pairs of an output and an argument that share memory. Only evidence: it comes from the student's process
-    shared: tuple[tuple[str, str], ...] = ()
     allocated: tuple[Allocation, ...] | None = None  # the new tensors of the call, if `measure` was set. Only evidence
     # the answer's source without comments and docstrings, None if it could not be read. Only evidence
     code: str | None = None

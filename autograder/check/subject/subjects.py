@@ -232,12 +232,6 @@ class _Run:
             after=after,
             gradients={name: None if leaf.grad is None else array(leaf.grad) for name, leaf in self.leaves.items()},
             parameters=self.parameters,
-            shared=tuple(
-                (output, argument)
-                for output, tensor in self.outputs.items()
-                for argument, memory in self.memory.items()
-                if tensor.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr() != 0
-            ),
             allocated=tuple(allocated.made) if allocated else None,
             problem=problem,
         )

@@ -55,7 +55,7 @@ FORGED = [
     _forged("A", "a question of a judge's", "calls(lambda call: M.Asked(M.DescribeName('w')))"),
     _forged("A", "a passed test", "calls(lambda call: M.TestRan(b'[]', 'passed', 1e9))"),
     _forged("A", "the arguments come back", "calls(lambda call: made(Report(outputs={'value': call.arguments['d'].values}, after={n: a.values for n, a in call.arguments.items()}, gradients={n: a.values for n, a in call.arguments.items()})))"),
-    _forged("A", "a report without numbers", "calls(lambda call: made(Report(outputs={'value': Array('float64', (0,), b'')}, gradients={'d': None, 'w': None}, shared=(('value', 'd'),) * 1000, allocated=-5)))"),
+    _forged("A", "a report without numbers", "calls(lambda call: made(Report(outputs={'value': Array('float64', (0,), b'')}, gradients={'d': None, 'w': None}, allocated=-5)))"),
     _forged("C", "its own words in the reason", "raw(msgspec.msgpack.encode([me.number, {'type': 'LEAKED'}]))"),
     _forged("E", "a recording of 60 MB", "shown(json.dumps([dict(output_type='display_data', metadata={}, data={'application/vnd.autograder.recording+json': '[' * 60_000_000})]).encode())"),
 ]  # fmt: skip
