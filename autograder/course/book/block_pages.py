@@ -35,7 +35,6 @@ class Picture(msgspec.Struct, frozen=True):
     """A picture of one frame of a scene."""
 
     name: str  # its address inside the book's folder of pictures, such as "02_mutating_a_saved_tensor/early_zero"
-    svg: str  # the static picture
     words: str  # a description of the picture
     # the size of the static picture in pixels
     width: int
@@ -246,7 +245,7 @@ class BlockPages:
         shown = timeline and scene_timeline(timeline, recording, scene, graph_first=True)
         opened = msgspec.structs.replace(scene, start=0, from_start=True, timeline=shown)
         self.files[f"pictures/{self.lesson}/{name}.svg"] = svg
-        return Picture(f"{self.lesson}/{name}", svg, words, *_size(svg), len(scene.frames)), opened
+        return Picture(f"{self.lesson}/{name}", words, *_size(svg), len(scene.frames)), opened
 
     def _unique(self, name: str) -> str:
         """Return a name that is unique among the pictures of the lesson."""

@@ -67,7 +67,7 @@ def pages(request):
         patched.setattr(notebook_recorder, "start_shell", SilentShell)
         patched.setattr(notebook_recorder, "try_orders", lambda *_: None)
         patched.setattr(notebook_recorder, "_record_question", question)
-        patched.setattr(block_pages, "draw", lambda recording, name, counters: (Picture(name, "", "", 1, 1, 1), None))
+        patched.setattr(block_pages.BlockPages, "_draw", lambda *given: (Picture(given[2], "", 1, 1, 1), None))
         patched.setattr(block_pages, "as_text", lambda recording: "")
         templates = page_templates()
         templates.globals["repository"] = ""
