@@ -14,23 +14,19 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autograder.check.culprits import culprit as culprit
-    from autograder.check.events import passed as passed
-    from autograder.check.exercise import check as check
-    from autograder.check.expected import slope as slope
-    from autograder.check.message import Incorrect as Incorrect
-    from autograder.check.message import NotAttempted as NotAttempted
-    from autograder.check.outcome import check_outcome as check_outcome
-    from autograder.check.prediction import observed as observed
-    from autograder.check.prediction import predicted as predicted
-    from autograder.check.prediction import predicted_value as predicted_value
-    from autograder.check.prediction import versions_hidden as versions_hidden
-    from autograder.check.subject.inputs import constant as constant
-    from autograder.check.subject.inputs import frozen as frozen
-    from autograder.check.subject.inputs import indices as indices
-    from autograder.check.subject.inputs import leaf as leaf
-    from autograder.check.subject.inputs import mask as mask
-    from autograder.check.subject.inputs import result as result
+    from autograder.check.culprits import culprit
+    from autograder.check.events import passed
+    from autograder.check.exercise import check
+    from autograder.check.expected import slope
+    from autograder.check.message import Incorrect, NotAttempted
+    from autograder.check.outcome import check_outcome
+    from autograder.check.prediction import observed, predicted, predicted_value, versions_hidden
+    from autograder.check.subject.inputs import constant, frozen, indices, leaf, mask, result
+
+__all__ = [
+    "Incorrect", "NotAttempted", "check", "check_outcome", "constant", "culprit", "frozen", "indices", "leaf", "mask",
+    "observed", "passed", "predicted", "predicted_value", "result", "slope", "versions_hidden",
+]  # fmt: skip
 
 _NAMES = {
     "culprits": ("culprit",),
@@ -44,8 +40,6 @@ _NAMES = {
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 _SHOW_PICTURES = ("check", "culprit", "observed", "predicted", "predicted_value", "versions_hidden")
-
-__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> object:
