@@ -191,15 +191,11 @@ def _require_few_bytes(
         largest = max(arguments, key=lambda name: arguments[name].nbytes)
         size = arguments[largest].nbytes
         large = {tensor.line: tensor.text for tensor in made or () if tensor.line and 2 * tensor.nbytes > size}
-        large = attempt.changed_first(large)
+        large, taken = attempt.changed_first(large), _count(sum(tensor.nbytes for tensor in made or ()) / size)
         attempt.name_lines(large, Message("exercise.new_memory|takes new memory"))
         raise Incorrect.of(
             translated("{exercise}: right, but it copies more than it needs to", exercise=exercise),
-            saw=translated(
-                "{tensors} the size of {name}",
-                tensors=_count(sum(tensor.nbytes for tensor in made or ()) / size),
-                name=largest,
-            ),
+            saw=translated("{tensors} the size of {name}", tensors=taken, name=largest),
             expected=translated("at most {tensors} of that size", tensors=_count(allowed / size)),
             look_at=translated("; ").join(
                 translated("line {line}: {text}", line=line, text=text) for line, text in large.items()

@@ -264,6 +264,7 @@ def _compare_memory(exercise: str, report: Report, expected: Expected, attempt: 
         got, before = report.after.get(name), expected.call.arguments[name].values
         if got is not None and arrays_match(got, right):
             continue
+        wanted = format_values(right, got)
         dropped = not arrays_match(before, right) and got is not None and arrays_match(got, before)
         verdict = (
             translated("{name} is no longer modified in place", name=name)
@@ -276,9 +277,7 @@ def _compare_memory(exercise: str, report: Report, expected: Expected, attempt: 
             if got
             else translated("{name} is gone", name=name),
             expected=translated(
-                "{name} contains {values}, in the memory that the caller passed in",
-                name=name,
-                values=format_values(right, got),
+                "{name} contains {values}, in the memory that the caller passed in", name=name, values=wanted
             ),
             look_at=attempt.name_memory(name)
             or translated("which line writes into it, and whether the name still refers to that memory by then"),

@@ -137,13 +137,9 @@ class OutcomePrediction(_Prediction):
         if guess == outcome:
             self._show_right(outcome)
             return
+        known = {"name": name, "guess": guess, "outcome": outcome}
         text = message(
-            translated(
-                "{name}: something else happened. You predicted {guess}. It was {outcome}.",
-                name=name,
-                guess=guess,
-                outcome=outcome,
-            ),
+            translated("{name}: something else happened. You predicted {guess}. It was {outcome}.", **known),
             saw=meaning(outcome),
             expected=translated("by your prediction: {meaning}", meaning=meaning(guess)),
             look_at=translated("the picture of the run: go on step by step until it surprises you"),

@@ -118,11 +118,10 @@ class _Row:
         if write is None or write.tensor == self.tensor:
             said = translated("The version of {name} is higher: {line} writes into it.", name=self.name, line=line)
         else:
+            known = {"name": self.name, "line": line, "other": self._through(write)}
             said = translated(
                 "The version of {name} is higher: {line} writes through {other}, which shares memory and version counter with {name}.",
-                name=self.name,
-                line=line,
-                other=self._through(write),
+                **known,
             )
         return CounterHint(number, said)
 
@@ -132,11 +131,10 @@ class _Row:
         unseen = next((found for found in writes if counter not in found[2].counters), None)
         if unseen is not None:
             number, step, write = unseen
+            known = {"name": self.name, "line": self._line(step.place), "other": self._through(write)}
             said = translated(
                 "The version of {name} is lower: {line} writes into its memory, but through {other}, which has its own counter.",
-                name=self.name,
-                line=self._line(step.place),
-                other=self._through(write),
+                **known,
             )
             return CounterHint(number, said)
         if any(counter in write.counters for _, _, write in writes):
