@@ -16,8 +16,7 @@ from msgspec import structs
 from autograder.errors import message_of
 from autograder.locale.messages import CLAUSES, Message, join_messages
 from autograder.tape.diagnose.assembly import assemble, recording_of_beginning
-from autograder.tape.diagnose.compiled_evidence import CompiledEvidence
-from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
 from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
 from autograder.tape.diagnose.unknown_outcome import (
     is_foreign_error,

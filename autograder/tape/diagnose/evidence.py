@@ -1,4 +1,4 @@
-"""The results of a program's runs, each compared with the plain run."""
+"""The results of a program's runs, each compared with the plain run, which alone may have been compiled."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ import torch
 
 from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import RunState
-from autograder.tape.oracle.all_runs import TOLERANCE_IF_CHANGED, Runs
+from autograder.tape.oracle.all_runs import TOLERANCE, TOLERANCE_IF_CHANGED, Runs
 from autograder.tape.oracle.gradient_comparison import Gradients, aligned, first_difference, gap, gradients_of
 from autograder.tape.oracle.untracked_writes import UntrackedEffect
 from autograder.tape.recording.verdict_types import Outcome
+
+# Compiled functions add in another order, and keep float32 where eager mode rounds intermediate results to bfloat16.
+LOW_PRECISION = (torch.float16, torch.bfloat16)
+LOW_PRECISION_LIMIT = 5e-2
+ROUNDING = 1e-5  # relative to the largest gradient
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,51 @@ class Evidence:
             return []
         pairs = [(self.got.final[i], self.true.final[j]) for i, j in self.pairs.items()]
         return pairs + [(value, self.true.returned.get(key)) for key, value in self.got.returned.items()]
+
+
+@dataclass(frozen=True)
+class CompiledEvidence(Evidence):
+    """The evidence for a program with compiled functions. Only `plain` ran compiled, all other runs were eager."""
+
+    eager: Evidence  # the evidence with an eager plain run
+
+    @property
+    def explaining(self) -> Evidence:
+        """The evidence for the search for harms, which needs the lines of an eager run."""
+        return self.eager
+
+    @cached_property
+    def _corrected(self) -> tuple[Gradients, dict[tuple[int, int], torch.Tensor]]:
+        return self.eager.true, {}  # the correct gradients are those of the eager program
+
+    @cached_property
+    def appearance(self) -> dict[int, int]:
+        """For each target of the plain run, its number in the observed run. A compiled graph has another order of targets."""
+        return aligned(self.got, self.watched)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether two eager runs gave the same result."""
+        return self.eager.repeats
+
+    @cached_property
+    def limit(self) -> float:
+        """The largest relative difference between a compiled and an eager gradient that counts as equal."""
+        types = {getattr(torch, tracked.dtype) for tracked in self.state.tensors.all}
+        gradients = (gradient for call in self.runs.plain.calls for gradient in call.gradients)
+        types |= {gradient.dtype for gradient in gradients if gradient is not None}
+        return LOW_PRECISION_LIMIT if types & set(LOW_PRECISION) else TOLERANCE
+
+    @cached_property
+    def noise(self) -> float:
+        """The largest absolute value that may be the rounding error of a zero, such as the gradient of a bias before a batch norm."""
+        known = [gradient for call in (*self.got.calls, *self.true.calls) for gradient in call.values()]
+        return ROUNDING * max((float(one.abs().max()) for one in known if one is not None and one.numel()), default=0.0)
+
+    def differs(self, got: object, true: object) -> bool:
+        """Return whether a compiled and a correct gradient differ."""
+        tiny = all(isinstance(one, torch.Tensor) and not (one.abs() > self.noise).any() for one in (got, true))
+        return not tiny and super().differs(got, true)
 
 
 def _correct(true: Gradients, got: Gradients, untracked_effect: UntrackedEffect) -> dict[tuple[int, int], torch.Tensor]:

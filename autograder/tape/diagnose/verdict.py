@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from msgspec.structs import replace
 
-from autograder.locale.messages import Message, counted_message, join_messages
+from autograder.locale.messages import LIST, Message, counted_message, join_messages
 from autograder.tape.diagnose.backward_errors import FREED_GRAPH, LEFT_ON, NOT_RECORDED, REFUSED_TENSOR, STALE_CAST
-from autograder.tape.diagnose.compiled_evidence import CompiledEvidence, compiled_notes
-from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
 from autograder.tape.diagnose.graph_cut import GRAPH_CUT, LOST_LEAF, MISSING
 from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
 from autograder.tape.diagnose.optimizer_faults import OPTIMIZER_FAULTS, UNUSED_TARGET
@@ -19,7 +18,17 @@ from autograder.tape.diagnose.shown_gradients import checks_of, notes_on_formula
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
 from autograder.tape.observe.tensors import values_text
-from autograder.tape.recording.verdict_types import Excerpt, Gradient, GraphFault, Harm, Verdict, note_on_line
+from autograder.tape.recording.verdict_types import (
+    Excerpt,
+    Gradient,
+    GraphFault,
+    Harm,
+    Place,
+    Problem,
+    Verdict,
+    line_of,
+    note_on_line,
+)
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.storages import CHECKSUMMED
@@ -62,7 +71,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     # A recording that ended before a backward call contains neither the modification nor the node that raised.
     is_blind = evidence.outcome == "correct" or is_out_of_time(evidence.runs.observed.error)
     harms = () if is_blind else find_harms(evidence.explaining)
-    compiled = compiled_notes(evidence) if isinstance(evidence, CompiledEvidence) else ()
+    compiled = _notes_on_compilation(evidence) if isinstance(evidence, CompiledEvidence) else ()
     faults, gradients = find_graph_faults(evidence), shown_gradients(evidence)
     notes = (
         *compiled,
@@ -77,6 +86,65 @@ def verdict_of(evidence: Evidence) -> Verdict:
         evidence.outcome, evidence.runs.plain.problem, harms, gradients, notes, checks=tuple(checks_of(evidence)),
         graph_faults=faults, runs=current_budget().runs, excerpt=evidence.runs.excerpt,
     )  # fmt: skip
+
+
+def _notes_on_compilation(evidence: CompiledEvidence) -> Iterator[str]:
+    """Yield notes on the effects of compilation. The outcome is the compiled program's, but lines are the eager run's."""
+    error = evidence.eager.runs.plain.problem
+    lost_the_check = evidence.runs.plain.error is None and evidence.eager.outcome == "raises-backward"
+    if lost_the_check and error is not None:
+        yield _what_was_lost(evidence)
+        yield Message(
+            "compiled.eager_raises|Run eagerly, backward raises {error} in {place}: {message}.",
+            error=error.type, place=_line_of(error, evidence), message=_first_sentence(error.message),
+        )  # fmt: skip
+    elif evidence.runs.plain.error is not None and evidence.eager.outcome == "correct":
+        yield Message(
+            "compiled.only_compiled_raises|Only the compiled program raises: run eagerly, it reaches its end and its gradients are right."
+        )
+    elif evidence.runs.plain.problem is not None and evidence.eager.outcome == "raises-backward" and error is not None:
+        if evidence.outcome == "raises-forward":
+            yield Message(
+                "compiled.traced_while_compiling|The compiler traces backward while it compiles the forward, and gets "
+                "the error that eager "
+                "raises in backward, in {place}: {message}.", place=_line_of(error, evidence), message=_first_sentence(error.message),
+            )  # fmt: skip
+    elif evidence.outcome == "silently-wrong" and evidence.eager.outcome == "correct":
+        yield Message(
+            "compiled.different_gradients|Run eagerly, the gradients are right: the compiled program gives different "
+            "ones, and no in-place modification explains the difference."
+        )
+    yield Message(
+        "compiled.how_found|Functions made by torch.compile ran compiled to find the outcome, "
+        "and eagerly to find the lines and the right gradients."
+    )
+
+
+def _what_was_lost(evidence: CompiledEvidence) -> str:
+    harms = find_harms(evidence.eager)
+    places = [place for harm in harms[:1] for place in harm.mutated_at[:2]]
+    lines = join_messages((_with_text(place, evidence.file) for place in places), LIST)
+    lost = Message("compiled.lost|Compilation lost eager's version check, and backward silently used the new values.")
+    if evidence.outcome == "correct":
+        lost = Message(
+            "compiled.skips_check|The compiled program skips eager's version check, which was not needed: the gradients are right."
+        )
+    return Message("compiled.about_lines|{lost} The check is about {lines}.", lost=lost, lines=lines) if lines else lost
+
+
+def _with_text(place: Place, file: str) -> str:
+    if place.file == file:
+        return Message("compiled.line|line {line} (`{text}`)", line=place.line, text=place.text)
+    return Message("compiled.place|{file}, line {line} (`{text}`)", file=place.file, line=place.line, text=place.text)
+
+
+def _line_of(error: Problem, evidence: CompiledEvidence) -> str:
+    place = error.place(evidence.file)
+    return line_of(place, evidence.file) if place else Message("compiled.other_package|code of another package")
+
+
+def _first_sentence(message: str) -> str:
+    return message.partition("\n")[0].partition(". Hint")[0].rstrip(".")
 
 
 def _notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
