@@ -30,6 +30,7 @@ class FaultKind:
 
     name: str
     find: Callable[[Evidence], Iterator[GraphFault]]
+    after_error: bool = True  # whether to search for it after an error of the program
 
     def at(
         self, at: Place, effect: str, change: str, tensors: tuple[FaultyTensor, ...] = (), /, **values: object

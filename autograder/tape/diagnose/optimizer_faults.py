@@ -160,7 +160,7 @@ _COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
 def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that compute with parameters of an optimizer, if no backward call reached these parameters."""
     state, flow, elsewhere = evidence.state, evidence.state.flow, reached_elsewhere(evidence)
-    if evidence.outcome.startswith("raises") or not flow.calls:
+    if not flow.calls:
         return
     explained = {new.id for _, new in flow.steps.thrown_away}
     explained |= {number for cut in flow.cuts.values() for number in leaves_above(state, cut)}
@@ -184,8 +184,6 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
 def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that made parameters which get gradients and which no optimizer holds."""
     state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
-    if evidence.outcome.startswith("raises"):
-        return
     # A modification after the first backward may be a step by hand, unless it sets the values of a new parameter. Values
     # that were copied, as into a target network, are not random, whenever the program copied them.
     written = {
@@ -228,13 +226,7 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer.
-
-    An optimizer is known from its first step. After an error, nothing is reported, because another optimizer's step may
-    have been next.
-    """
-    if evidence.outcome.startswith("raises"):
-        return
+    """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer."""
     state, flow = evidence.state, evidence.state.flow
     written = {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
     thrown = {new.id for _, new in flow.steps.thrown_away}
@@ -306,8 +298,6 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _left(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that add to gradients which another loss left, if a step uses the sum."""
-    if evidence.outcome.startswith("raises"):
-        return
     state, flow = evidence.state, evidence.state.flow
     found = dict(evidence.runs.left.found)
     for second, (call, step, tensors) in flow.steps.left.items():
@@ -334,7 +324,7 @@ def _optimizer_in(text: str) -> str:
 def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the steps of an optimizer that changed no parameter in any step, although a gradient was not zero."""
     for steps in evidence.state.flow.steps.idle.values():
-        if not steps or evidence.outcome.startswith("raises") or any(step.is_rounded for step in steps):
+        if not steps or any(step.is_rounded for step in steps):
             continue
         # A warm-up may start with a learning rate of zero.
         if not steps[0].has_rate and (len(steps) == 1 or evidence.runs.excerpt is not None):
@@ -349,12 +339,13 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
         yield NO_EFFECT.at(steps[0].place, effect, change, tensors, names=names)
 
 
-WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss)
-UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unheld)
-FOREIGN = FaultKind("optimizer of other parameters", _foreign)
+WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss, after_error=False)
+UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unheld, after_error=False)
+# An optimizer is known from its first step: after an error, another step may have been next.
+FOREIGN = FaultKind("optimizer of other parameters", _foreign, after_error=False)
 CLEARED = FaultKind("gradient cleared before the step", _cleared)
 SPENT = FaultKind("gradient not cleared", _spent)
-LEFT = FaultKind("gradient of another loss", _left)
-NO_EFFECT = FaultKind("step without effect", _without_effect)
+LEFT = FaultKind("gradient of another loss", _left, after_error=False)
+NO_EFFECT = FaultKind("step without effect", _without_effect, after_error=False)
 UNUSED_TARGET = FaultKind("target not in the graph", _unused_target)
 OPTIMIZER_FAULTS = (FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, NO_EFFECT, SPENT, LEFT)
