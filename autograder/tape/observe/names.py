@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
@@ -35,12 +35,11 @@ def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[s
         # The program's class may override `__getitem__` and others, so the methods of the base class are called.
         base: Any = list if isinstance(value, list) else tuple
         fields = getattr(value, "_fields", None)
-        for index in _ends(base.__len__(value)) if fields or type(value).__getitem__ is base.__getitem__ else ():
+        for index in _ends(range(base.__len__(value))) if fields or type(value).__getitem__ is base.__getitem__ else ():
             inner = f"{name}.{fields[index]}" if fields else f"{name}[{index}]"
             yield from tensors_in(base.__getitem__(value, index), inner, depth - 1)
     elif isinstance(value, dict):
-        keys = list(dict.keys(value))
-        for key in keys[:ENDS] + keys[ENDS:][-ENDS:]:
+        for key in _ends(list(dict.keys(value))):
             if isinstance(key, (str, int)):
                 yield from tensors_in(dict.__getitem__(value, key), f"{name}[{key!r}]", depth - 1)
     elif _is_plain_object(value) and not isinstance(value, torch.optim.Optimizer):
@@ -71,9 +70,8 @@ def _unregistered(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]
                 yield f"{path}.{attribute}" if path else attribute, value
 
 
-def _ends(length: int) -> Iterator[int]:
-    yield from range(min(ENDS, length))
-    yield from range(max(ENDS, length - ENDS), length)
+def _ends(items: Sequence[Any]) -> list[Any]:
+    return [*items[:ENDS], *items[ENDS:][-ENDS:]]
 
 
 def _is_plain_object(value: object) -> bool:
