@@ -122,10 +122,7 @@ def explain_cell(source: str, space: dict[Any, Any], *, repair: bool = True) -> 
 def record_program(program: Program, seconds: float = RUN_SECONDS, scope: Scope = WHOLE) -> Recording:
     """Return the recording of a program: the state of autograd during the run, and the verdict without fixes.
 
-    Args:
-        program: the program.
-        seconds: time limit of a run.
-        scope: the part of a long run to record; its other backward calls are only compared.
+    Of a long run, the part `scope` is recorded; its other backward calls are only compared.
 
     Raises:
         ProgramError: if the program could not be run; after a timeout, the attribute `recording` has its first seconds.

@@ -294,10 +294,7 @@ class FiniteDifferences:
         """Return the pairs of backward and leaf with a wrong gradient.
 
         The directional derivative of the loss along a random direction of each leaf is compared with the gradient of
-        the graph.
-
-        Raises:
-            NotApplicable: if a derivative depends on the step size, as at a kink.
+        the graph. Raise NotApplicable if a derivative depends on the step size, as at a kink.
         """
         directions = self._directions()
         compared = {leaf: self._compared(leaf, direction) for leaf, direction in directions.items()}
@@ -315,11 +312,8 @@ class FiniteDifferences:
     def disagreements_together(self) -> set[tuple[int, int]]:
         """Return the backward calls with a wrong gradient, each paired with all its leaves.
 
-        The directional derivative of the loss along one random direction of all leaves is compared with the gradients
-        of the graph. This takes four runs for any number of leaves.
-
-        Raises:
-            NotApplicable: if a derivative depends on the step size, as at a kink.
+        The directional derivative of the loss along one random direction of all leaves is compared, which takes four
+        runs for any number of leaves. Raise NotApplicable as `disagreements` does.
         """
         directions, nominal = self._directions(), self.nominal.gradients
         derivatives = self.derivatives(directions)

@@ -222,10 +222,7 @@ def factory_of_file(
 ) -> ProgramFactory:
     """Return the factory for a Python file or notebook, or for a part of it. The file is only read.
 
-    Args:
-        path: a script, or a notebook, whose cells run from the top.
-        part: a function of the script, or the last cell of the notebook to run, by its number or id.
-        started: the arguments of the script, and how it is started.
+    `part` is a function of the script, or the last cell of the notebook to run (from the top), by its number or id.
 
     Raises:
         ProgramError: if the file cannot be read, is not Python, or has no such cell.

@@ -149,12 +149,7 @@ HEADER = "# In ["  # start of the line above each cell's code; the cell's number
 def notebook_text(content: str, file: str, cell: str | None = None) -> str:
     """Return the text of the code cells up to and including `cell`, each below a comment with its number.
 
-    `python_of_cell` replaces magics and `!commands`.
-
-    Args:
-        content: the notebook, as JSON (nbformat 4).
-        file: name of the notebook, for messages.
-        cell: 1-based number of a code cell, or its id; None for all cells.
+    `python_of_cell` replaces magics and `!commands`. `cell` is the 1-based number of a code cell, or its id; None for all.
 
     Raises:
         ProgramError: if the content is not a notebook, or has no such cell.
