@@ -89,8 +89,6 @@ class Observer(Listener):
         focus: ids of the storages to check after every statement.
         first: number of the backward call whose graph to record; the run is observed from the previous backward call
             on.
-        failure: the first error of the observer, after which it records nothing more.
-        closed: whether the run is over; threads that still run are no longer observed.
     """
 
     def __init__(self, program: Program, focus: frozenset[int] = frozenset(), first: int = 0):
@@ -105,8 +103,8 @@ class Observer(Listener):
         )
         self.apart = LinesApart(state, self.watcher)
         self.lock = threading.RLock()
-        self.failure: Exception | None = None
-        self.closed = False
+        self.failure: Exception | None = None  # the first error of the observer, after which it records nothing more
+        self.closed = False  # whether the run is over; threads that still run are no longer observed
         # Number of statements that are checked in any case.
         self._always_checked = math.inf if focus else ALWAYS_CHECKED
         self._seen = NEVER_CHECKED  # number of calls that were not ignored, at the last check

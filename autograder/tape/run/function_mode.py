@@ -91,12 +91,6 @@ class Functions(CallMode):
 
     If `before` returns True, `after` is called only for results that require grad. A function mode changes neither version
     counters nor the graph (torch 2.13).
-
-    Attributes:
-        count: number of calls, which is the same in each run of a deterministic program.
-        counted: number of calls that were not ignored, and can have changed something.
-        numbers: floats among the arguments of the last call.
-        only_counts: whether calls are only counted.
     """
 
     def __init__(
@@ -104,9 +98,10 @@ class Functions(CallMode):
     ):
         super().__init__()
         self.before, self.after = before, after
-        self.count, self.counted = -1, 0
-        self.numbers: list[float] = []
-        self.only_counts = False
+        self.count = -1  # number of the last call, which is the same in each run of a deterministic program
+        self.counted = 0  # number of calls that were not ignored, and can have changed something
+        self.numbers: list[float] = []  # floats among the arguments of the last call
+        self.only_counts = False  # whether calls are only counted
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1

@@ -194,20 +194,15 @@ class CallListener(TorchFunctionMode):
 
     A function mode changes neither version counters nor the graph (torch 2.13). An error in the listener ends the log,
     never the job.
-
-    Attributes:
-        nodes: the log of this thread's nodes.
-        open: whether the listener is active.
-        users: number of open watches of this thread.
-        failure: the first error of the listener.
     """
 
     def __init__(self, sites: CallSites, writes: WriteLog, made: Callable[[object, int], None] | None = None):
         super().__init__()
         self.sites, self.writes, self.made = sites, writes, made
-        self.nodes = NodeLog(next_sequence_number())
-        self.failure: Exception | None = None
-        self.users, self.open = 0, True
+        self.nodes = NodeLog(next_sequence_number())  # the log of this thread's nodes
+        self.failure: Exception | None = None  # the first error of the listener
+        self.users = 0  # number of open watches of this thread
+        self.open = True  # whether the listener is active
         self._hidden: tuple[str, int] | None = None
         self._stepping: list[tuple[Tensor, int]] = []
         self._names: dict[Callable[..., Any], str] = {}
