@@ -38,14 +38,7 @@ def results_of(
     terms: HarnessTerms,
     remarks: list[str],
 ) -> dict[str, Any]:
-    """Return the results of a submission.
-
-    Args:
-        sources: the teacher's notebooks, by name.
-        grades: the grades of the notebooks, by the same names.
-        terms: the information that students get about hidden tests, and when.
-        remarks: on the whole submission, one line each.
-    """
+    """Return the results of a submission, with remarks on the whole; sources and grades are given by the names of the notebooks."""
     ended = [graded.ended for graded in grades.values() if graded.ended]
     return {
         "score": round(sum(graded.points for graded in grades.values()), 6),
@@ -117,11 +110,7 @@ def main(root: Path) -> None:
 
 
 def graded_results(source: Path, submission: Path) -> dict[str, Any]:
-    """Return the results of one submission.
-
-    Args:
-        source: the folder of the unpacked zip.
-        submission: the folder of the submitted files.
+    """Return the results of one submission, given the folders of the unpacked zip and of the submitted files.
 
     Raises:
         IsolationError: the container does not reach the required isolation level.

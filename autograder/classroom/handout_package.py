@@ -78,11 +78,8 @@ def check_target(out: Path, terms: Terms) -> None:
 def write_packages(out: Path, terms: Terms, folders: Mapping[str, Path], glossary: Path) -> list[str]:
     """Write a zip or a folder for each student, completely or not at all, and return their names.
 
-    Args:
-        out: the folder to write to.
-        terms: the contents of the instructions.
-        folders: for each student, the folder with the released notebooks; "" stands for all students.
-        glossary: the notebook to which the lessons link; left out if it is missing.
+    `folders` contains the folder with each student's released notebooks; "" stands for all students. The glossary, to
+    which the lessons link, is left out if it is missing.
 
     Raises:
         InputError: the folder contains other files or cannot be written, or the wheel cannot be built.
@@ -151,12 +148,9 @@ def _files(folder: Path, terms: Terms, shared: Mapping[str, bytes]) -> dict[str,
 
 
 def without_dead_links(name: str, notebook: bytes, files: Collection[str]) -> bytes:
-    """Return a notebook in which Markdown links to missing files are replaced by their text.
+    """Return the notebook at a path with the text of each Markdown link to a file that is missing in `files`, instead of the link.
 
-    Args:
-        name: the notebook's path.
-        notebook: its content; cells with a checksum of nbgrader's are unchanged.
-        files: the paths of all files.
+    Cells with a checksum of nbgrader's are unchanged.
     """
 
     def kept(pin: re.Match[str]) -> str:

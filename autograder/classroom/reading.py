@@ -60,9 +60,7 @@ def questions(classroom: Classroom) -> list[WrittenQuestion]:
 def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
     """Return all answers of the present students that are or will be graded by hand, in the order of their codes.
 
-    Args:
-        classroom: the course and assignment.
-        salt: the salt of the codes; without it, a code cannot be attributed to a student.
+    Without the salt of the codes, a code cannot be attributed to a student.
     """
     asked = {(question.notebook, question.cell): question for question in questions(classroom)}
     notebooks: dict[tuple[str, str], GradedNotebook] = {}
@@ -117,12 +115,8 @@ def read_sheet(
 ) -> dict[str, Mark]:
     """Return the marks in the table, by the answer's code.
 
-    Args:
-        path: the table.
-        answers: all answers, by code.
-        short: comments by their abbreviation.
-        points: the column of the points.
-        gone: the codes of earlier answers, whose rows are ignored if the student has left.
+    Answers are given by code, and comments by their abbreviation. `gone` contains the codes of earlier answers, whose
+    rows are ignored if the student has left.
 
     Raises:
         TableError: a column is missing, or a cell is invalid; the message contains the row.
@@ -206,11 +200,8 @@ class Reading:
 def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     """Transfer new points and comments to the gradebook, and write the tables again.
 
-    Args:
-        assignment: the name of its folder.
-        course: the course's folder.
-        sample: the number of answers for a second grader, from the best to the worst; 0 leaves the second table
-            unchanged.
+    `sample` is the number of answers for a second grader, from the best to the worst; 0 leaves the second table
+    unchanged.
 
     Raises:
         TableError: a cell of a table is invalid; nothing is written.

@@ -48,9 +48,8 @@ class SimilarPair:
 def similar_pairs(answers: Mapping[str, Sequence[str]], handed_out: Sequence[str] = ()) -> list[SimilarPair]:
     """Return the pairs of students whose answers share much rare code, the least likely first.
 
-    Args:
-        answers: each student's code for each exercise, without comments; lines are numbered in `whole` of it.
-        handed_out: code that does not count, because everybody has it or may write it: the stub, the model answers.
+    Each student's answers to the exercises contain no comments; lines are numbered over all of them, with empty lines
+    between. Code that was handed out does not count, and neither do the model answers, which everybody may write.
     """
     known = {mark for code in handed_out for mark in fingerprints([code])}
     prints = {student: fingerprints(parts) for student, parts in answers.items()}

@@ -86,11 +86,8 @@ def number_in(text: str) -> float | None:
 def choose_column(table: TableFile, titles: dict[int, str], assignment: str, wanted: str | None) -> int:
     """Return the column with the name that a teacher gave, else the one named like the assignment, else the only one.
 
-    Args:
-        table: the worksheet.
-        titles: the titles of the columns that may contain grades, by index.
-        assignment: the name of its folder.
-        wanted: the title or the whole header that a teacher gave.
+    `titles` contains the titles of the columns that may contain grades, by index; `wanted` is a title or the whole
+    header.
 
     Raises:
         TableError: such a column does not exist, or several match.

@@ -264,12 +264,8 @@ def add_assignment(
 ) -> str | None:
     """Store an assignment's cells in the gradebook with `nbgrader generate_assignment`; return its reason if it fails.
 
-    Args:
-        config: configuration of the course, which is changed.
-        assignment: name of the assignment.
-        notebooks: the source notebooks. Other files are not copied, because nbgrader would read pipes and devices to
-            their end.
-        tests: code of each test, by the notebook's name and the cell's grade_id.
+    Other files than the notebooks are not copied, because nbgrader would read pipes and devices to their end. `tests`
+    contains the code of each test, by the notebook's name and the cell's grade_id. The configuration is changed.
     """
     stages = config.GenerateAssignment.preprocessors
     config.GenerateAssignment.preprocessors = [KnownTests if stage is InstantiateTests else stage for stage in stages]

@@ -215,10 +215,7 @@ def course_total(
 ) -> tuple[float, float, tuple[str, ...]]:
     """Return a student's points, the maximum of the assignments that count, and the assignments that do not count.
 
-    Args:
-        policy: the course's policy.
-        student: the student's id.
-        scores: the points (0 without a submission) and the maximum of each assignment.
+    `scores` contains the points (0 without a submission) and the maximum of each assignment.
     """
     counting = {name: score for name, score in scores.items() if student not in policy.of(name).excused}
     dropped: list[str] = []

@@ -114,12 +114,7 @@ def open_download(path: Path) -> Iterator[Download]:
 
 
 def unpacked(file: DownloadedFile, budget: int) -> Download:
-    """Return the files inside a zip that a student submitted, and inside zips in it.
-
-    Args:
-        file: the zip.
-        budget: the maximum size of the zip, in bytes.
-    """
+    """Return the files inside a zip of at most `budget` bytes that a student submitted, and inside zips in it."""
     download = Download([], [])
     _unpack(file, budget, NESTED, download)
     return download

@@ -118,12 +118,9 @@ class Match:
 
 
 def match_people(submission: DownloadedSubmission, roster: Roster, answers: dict[str, str]) -> list[Match]:
-    """Return everyone who made this submission.
+    """Return everyone who made this submission; with an empty roster, the platform's names are used as student ids.
 
-    Args:
-        submission: the submission as downloaded.
-        roster: the class; with an empty roster, the platform's names are used as student ids.
-        answers: a submission's key → the student that the teacher named.
+    `answers` contains the students that the teacher named, by the submission's key.
     """
     if submission.key in answers:
         return [_answered(answers[submission.key], submission, roster)]

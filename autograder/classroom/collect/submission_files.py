@@ -60,12 +60,9 @@ def shapes_in(folder: Path) -> list[NotebookShape]:
 def find_notebooks(
     files: Mapping[str, DownloadedFile], shapes: list[NotebookShape], chosen: Mapping[str, str]
 ) -> FoundNotebooks:
-    """Match files to notebooks by exact name, by a similar name, or by their cells.
+    """Match files, by path, to notebooks by exact name, by a similar name, or by their cells.
 
-    Args:
-        files: the submitted files, by path.
-        shapes: the assignment's notebooks.
-        chosen: a file's path in the download → the notebook that the teacher assigned to it; "" for no notebook.
+    `chosen` contains the notebook that the teacher assigned to a file, by its path in the download; "" for no notebook.
     """
     names: dict[str, list[tuple[tuple[int, int, str], FoundNotebook]]] = {}
     unknown: dict[str, str] = {}
@@ -155,12 +152,7 @@ RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # Microsoft,
 
 
 def writable_names(paths: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
-    """Return, for each path, one that every file system accepts; all are different even if case is ignored.
-
-    Args:
-        paths: relative, with `/` between folders.
-        taken: names that are already used.
-    """
+    """Return, for each path, one that every file system accepts; all differ, also from those in `taken`, even if case is ignored."""
     used = {name.casefold() for name in taken}
     matches = {}
     for path in paths:
@@ -220,13 +212,7 @@ class ReadableSubmission:
 def readable(
     downloaded: DownloadedSubmission, shapes: list[NotebookShape], chosen: Mapping[str, str]
 ) -> ReadableSubmission:
-    """Return the submission with its zips listed and its notebooks recognized.
-
-    Args:
-        downloaded: the submission as downloaded.
-        shapes: the assignment's notebooks.
-        chosen: a file's path in the download → the notebook that the teacher assigned to it.
-    """
+    """Return the submission with its zips listed and its notebooks recognized; `chosen` is as in `find_notebooks`."""
     notes: list[str] = []
     files = dict(_flat(downloaded.files, notes))
     matches = find_notebooks(files, shapes, chosen)

@@ -65,14 +65,9 @@ def place(
 ) -> tuple[Placing, str]:
     """Write a submission to submitted/STUDENT/ASSIGNMENT/, unless that folder is newer or was changed by hand.
 
-    Args:
-        classroom: the course and assignment.
-        student: nbgrader's id.
-        work: the submission.
-        known: the submission that was collected for this student before.
-        earlier: the folder for submissions that do not count.
-        is_in_time: takes the student, the time of a submission, and whether the platform calls it late. One that is in time
-            counts more than a later one that is not.
+    `known` is the submission that was collected for this student before, and `earlier` the folder for submissions that
+    do not count. `is_in_time` takes the student, the time of a submission, and whether the platform calls it late; one
+    that is in time counts more than a later one that is not.
 
     Returns:
         The action, and the reason for it ("" if it is obvious).

@@ -42,13 +42,7 @@ class ItemStatistics(msgspec.Struct, frozen=True):
 
 
 def item_statistics(points: Sequence[Sequence[float | None]], most: Sequence[float]) -> list[ItemStatistics]:
-    """Return the statistics of each cell.
-
-    Args:
-        points: for each student, the points in each cell; None if the cell waits for manual grading, in which case it
-            is ignored.
-        most: the maximum points of each cell.
-    """
+    """Return the statistics of each cell, given its maximum and each student's points; None, for a cell that waits, is ignored."""
     totals = [sum(cell_points or 0.0 for cell_points in row) for row in points]
     found = []
     for number, highest in enumerate(most):

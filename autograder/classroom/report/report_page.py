@@ -54,13 +54,7 @@ class HistogramBar:
 
 
 def report_html(report: ClassReport, change: AssignmentChange | None = None, course: Sequence[CourseLine] = ()) -> str:
-    """Return the page of a report.
-
-    Args:
-        report: the report on one assignment.
-        change: the change since the previous assignment; None for the first one.
-        course: a line for each student over all assignments; empty in a report on one assignment.
-    """
+    """Return the page; `change` is None for the first assignment, and `course` is empty in a report on one assignment."""
     exercises = {exercise.id: exercise for exercise in report.exercises}
     return _template().render(
         report=report,

@@ -125,10 +125,8 @@ def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str], st
     the same inputs, so answers with different effects have different messages. A message that belongs to answers of two
     names is ignored.
 
-    Args:
-        answers: the wrong answers to one exercise.
-        named: the name of each normal form that the source names.
-        stub: the code that was handed out; its comments do not contain students' names.
+    `named` contains the name of each normal form that the source names. The comments of the stub, which was handed out,
+    do not contain students' names.
     """
     forms = {answer.student: normal_form(answer.code) for answer in answers}
     by_message: dict[str, set[str]] = defaultdict(set)

@@ -164,10 +164,6 @@ def validated(result: JobResult, source: AssignmentSource) -> JobResult:
 
     A submission that has taken over the process that grades it can send anything.
 
-    Args:
-        result: result of a job.
-        source: source of the job's notebook.
-
     Raises:
         ValueError: its cells are not those of the source, points are not between 0 and the maximum, a text or the
             notebook is too large, or the notebook cannot be read.

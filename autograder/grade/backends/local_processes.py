@@ -118,10 +118,8 @@ class _Lane:
 class LocalBackend(Backend):
     """The lanes on this machine; a context manager. Lanes are started when they are needed, and are reused for later jobs.
 
-    Args:
-        terms: settings that are the same for every job.
-        count: number of submissions that are graded at once.
-        host: host from which the lanes are forked, which the caller closes; None creates one.
+    `count` submissions are graded at once. The lanes are forked from the host, which the caller closes; None creates
+    one.
     """
 
     def __init__(self, terms: GradingTerms, count: int, host: HostProcess | None = None) -> None:

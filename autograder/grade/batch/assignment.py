@@ -94,12 +94,7 @@ def grade_assignment(
 ) -> list[StudentRow]:
     """Grade a class into its gradebook, and return a row for every student with a submission, by name.
 
-    Args:
-        assignment: name of the assignment's folder.
-        course: folder of the class, with submitted/STUDENT/ASSIGNMENT/*.ipynb.
-        options: options of the run.
-        shown: functions that are called during the run.
-        open_backend: opens the place where submissions are graded; None grades on this machine.
+    The course's folder contains submitted/STUDENT/ASSIGNMENT/*.ipynb. Without `open_backend`, this machine grades.
 
     Raises:
         ClassError: the class or the assignment does not exist.
@@ -398,12 +393,8 @@ def validate_assignment(
 ) -> list[tuple[SourceReport, MutationReport | None]]:
     """Return the report on each notebook and its mutation test. Nothing is written, and submissions are not needed.
 
-    Args:
-        assignment, course: as for `grade_assignment`.
-        isolation, jobs, two_processes: as in `Options`.
-        mutants: number of mutants of the model answers to grade, in addition to the trivial answers and the author's right and
-            wrong answers; 0 grades none of these.
-        on_step: called when the grading of a generated submission begins.
+    `mutants` is the number of mutants of the model answers to grade, in addition to the trivial answers and the
+    author's right and wrong answers; 0 grades none of these.
     """
     level, count = require_level(isolation), parallel_jobs(jobs)
     classroom = open_class(course, assignment, without_submissions=True)

@@ -186,10 +186,7 @@ def _is_missing(path: Path) -> bool:
 def open_class(folder: Path, assignment: str, *, without_submissions: bool = False) -> Classroom:
     """Return the class in a folder, with the paths that its nbgrader_config.py sets.
 
-    Args:
-        folder: folder of the course.
-        assignment: name of the assignment's folder.
-        without_submissions: whether submissions may be missing, because nothing will be written.
+    With `without_submissions`, submissions may be missing, because nothing will be written.
 
     Raises:
         ClassError: the folder, the assignment or a submission is missing, or the folder is read-only.
@@ -262,11 +259,8 @@ def check_release(classroom: Classroom) -> None:
 def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_source: bool = False) -> None:
     """Add the assignment to the gradebook with nbgrader's own command, if it is new or its cells have changed.
 
-    Args:
-        classroom: the class.
-        sources: the assignment's notebooks.
-        accept_source: whether the gradebook is updated if the source has gained or lost cells after the class was
-            graded.
+    With `accept_source`, the gradebook is updated even if the source has gained or lost cells after the class was
+    graded.
 
     Raises:
         ClassError: the source has gained or lost cells, or nbgrader does not add the assignment.

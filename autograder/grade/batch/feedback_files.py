@@ -131,10 +131,7 @@ def marks_of_page(path: Path) -> str:
 def hidden_test_text(level: str, name: str | None, message: str) -> str:
     """Return the text about a test that failed, at a level of `HIDDEN_TEST_LEVELS`.
 
-    Args:
-        level: the level.
-        name: the name of the hidden part that failed, "" if it has none; None if a visible line may have failed.
-        message: the message of the error.
+    `name` is that of the hidden part that failed, "" if it has none; None if a visible line may have failed.
     """
     text = translated("A hidden test did not pass.")
     if name is None:

@@ -198,11 +198,7 @@ class GradingRecords:
         return submissions
 
     def renew_penalties(self, timestamps: dict[str, datetime.datetime | None]) -> None:
-        """Compute late penalties again by the current policy.
-
-        Args:
-            timestamps: the time of submission of each student, in UTC; None if it is unknown.
-        """
+        """Compute late penalties again by the current policy, given each student's time of submission in UTC; None if it is unknown."""
         with self._transaction():
             submissions = self._book.assignment_submissions(self._assignment)
             known = [submission for submission in submissions if submission.student_id in timestamps]

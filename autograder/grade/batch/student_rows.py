@@ -54,10 +54,7 @@ class MovedGrade(msgspec.Struct, frozen=True):
 def row_of(work: StudentSubmission, course_notes: list[str], problem: str | None) -> StudentRow:
     """Return the row of a student whose notebooks are all graded.
 
-    Args:
-        work: the submission.
-        course_notes: notes for the teacher about the course's own files.
-        problem: reason why the autograded folder could not be written; None if it was written.
+    The notes are about the course's own files; `problem` is the reason why the autograded folder could not be written.
     """
     notebooks = work.grades.values()
     return StudentRow(

@@ -60,13 +60,7 @@ class NotJudged(Exception):
 
 
 class Judge:
-    """Runs tests in the shell of this process, which does not run code of a submission.
-
-    Args:
-        shell: contains the names that the teacher's cells and earlier tests have bound.
-        ask: sends a request to the student's process, and returns the reply.
-        language: the language of the messages.
-    """
+    """Runs tests in the shell of this process, which does not run code of a submission; `ask` returns the reply to a request."""
 
     def __init__(self, shell: Shell, ask: Ask, language: str = "en") -> None:
         self._shell, self._ask, self._language = shell, ask, language
@@ -216,13 +210,9 @@ def _in_fork(run: Callable[[], messages.TestRan]) -> messages.TestRan | None:
 
 
 class RemoteSubject:
-    """A student's function or class in another process, which reads its source from the notebook.
+    """A student's function or class in another process, whose calls form a group.
 
-    Args:
-        name: its name.
-        group: the group of its calls.
-        result: returns the Report or ProgramText of a call.
-        recorded: returns the recording of an attempt, or None.
+    `result` returns the Report or ProgramText of a call, and `recorded` the recording of an attempt, or None.
     """
 
     def __init__(

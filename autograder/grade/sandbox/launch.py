@@ -26,11 +26,7 @@ _numbers = itertools.count()
 
 
 class ControlGroup:
-    """One control group, which is removed when its processes have ended.
-
-    Args:
-        folder: its folder in the kernel's file system.
-    """
+    """One control group, given by its folder in the kernel's file system; it is removed when its processes have ended."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -75,11 +71,7 @@ CLOSE_SECONDS = 5.0
 
 
 class HostProcess:
-    """A host at an isolation level. It is started by the first `fork`, or earlier by `start`.
-
-    Args:
-        level: the isolation level.
-    """
+    """A host at an isolation level. It is started by the first `fork`, or earlier by `start`."""
 
     def __init__(self, level: IsolationLevel) -> None:
         self.level = level

@@ -71,11 +71,7 @@ def fork_into_own_namespaces(clone: int) -> int:
 
 
 def set_up_own_namespaces(uid: int, gid: int) -> None:
-    """Keep the user in the new namespaces, and give their network the interface 127.0.0.1, which other submissions cannot reach.
-
-    Args:
-        uid: the user id of the parent process.
-        gid: its group id.
+    """Keep the parent's user in the new namespaces, and set up 127.0.0.1 in them, which other submissions cannot reach.
 
     Raises:
         OSError: the kernel does not allow it.
@@ -90,10 +86,7 @@ def set_up_own_namespaces(uid: int, gid: int) -> None:
 
 
 def join_empty_keyring(keyctl: int) -> None:
-    """Give the process an empty session keyring, because it inherits the keyring of the teacher's login.
-
-    Args:
-        keyctl: the number of the system call.
+    """Give the process an empty session keyring, by the system call of this number; it inherits that of the teacher's login.
 
     Raises:
         OSError: the kernel does not allow it. A kernel without keyrings is accepted.
@@ -105,9 +98,7 @@ def join_empty_keyring(keyctl: int) -> None:
 def mount_private_filesystems(disk_bytes: int, packages: Iterable[str]) -> None:
     """Give the first process of a namespace its own /tmp and /dev/shm, and a /proc that shows only its own processes.
 
-    Args:
-        disk_bytes: the maximum number of bytes that may be written there.
-        packages: folders that stay visible and read-only, even if they are in /tmp.
+    At most `disk_bytes` may be written there. The packages stay visible and read-only, even if they are in /tmp.
 
     Raises:
         OSError: the kernel does not allow it.
@@ -161,9 +152,7 @@ def address_space() -> int:
 def limit(limits: Limits, used: int) -> None:
     """Set the limits that the kernel enforces per process; the grader checks the totals of all processes.
 
-    Args:
-        limits: the limits of the submission.
-        used: the address space in use before it begins, in bytes.
+    `used` is the address space in use before the submission begins, in bytes.
     """
     for kind, value in (
         (resource.RLIMIT_AS, used + limits.memory_bytes),

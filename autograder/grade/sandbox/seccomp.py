@@ -138,10 +138,7 @@ def call_number(name: str) -> int:
 
 
 def compile_filter(*, network: bool = True) -> bytes:
-    """Return the filter as instructions for the kernel.
-
-    Args:
-        network: whether to allow internet sockets.
+    """Return the filter, which allows or denies internet sockets, as instructions for the kernel.
 
     Raises:
         FilterError: libseccomp is missing, or it rejects a rule.

@@ -63,10 +63,8 @@ class FunctionReply(msgspec.Struct, frozen=True):
 def call_function(function: Callable[..., Any], arguments: bytes, printed: Callable[[], str]) -> bytes:
     """Call a student's function and return a FunctionReply as msgpack.
 
-    Args:
-        function: the student's function.
-        arguments: a tuple and a dictionary, encoded as a pair by `plain_values.encode`.
-        printed: returns the text that the call wrote to stdout.
+    The arguments are a tuple and a dictionary, encoded as a pair by `plain_values.encode`; `printed` returns the text
+    that the call wrote to stdout.
 
     Raises:
         CellTimeoutError: the time of the call was up.
@@ -262,10 +260,7 @@ def _exception_class(name: str) -> type[Exception] | None:
 def function_proxy(name: str, text: str | None, calls: Calls) -> Callable[..., Any]:
     """Return a function that calls the student's, with its name, signature, docstring and source.
 
-    Args:
-        name: the function's name.
-        text: its definition in the notebook; None if no cell defines it.
-        calls: the calls of the test.
+    `text` is its definition in the notebook; None if no cell defines it.
     """
 
     def proxy(*args: Any, **kwargs: Any) -> Any:

@@ -49,9 +49,7 @@ LONGEST = 3.0  # seconds for one recording
 def encoded_attempts(subjects: Mapping[int, LocalSubject], request: RecordAttempts) -> list[bytes]:
     """Return a recording as msgpack for each attempt; b"" if it failed or exceeded its time or memory.
 
-    Args:
-        subjects: the student's functions, by the group of calls in which they were judged.
-        request: the attempts, the seconds after which the fork is killed, and the memory that it must leave free.
+    `subjects` contains the student's functions, by the group of calls in which they were judged.
     """
     with tempfile.TemporaryFile() as file:
         with contextlib.suppress(UnfinishedError):

@@ -47,11 +47,7 @@ SourcePlans = dict[str, PlannedCell]
 
 
 class CellPlanner:
-    """Plans one source after another, each once for a seed.
-
-    Args:
-        shell: the shell in which the teacher's cells run.
-    """
+    """Plans one source after another in a shell, each once for a seed."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell

@@ -82,15 +82,10 @@ class _Step:
 
 
 class OutsideRun:
-    """Runs the cells of one submission and its tests.
+    """Runs the cells of one submission in a new worker, and its tests; the run receives the grades and the outputs.
 
-    Args:
-        work: the submission.
-        plans: the plans of the source's declarative cells.
-        run: receives the grades and the outputs.
-        worker: a new worker.
-        shell: collects the output of comparisons.
-        judges: returns the server of the judges; called only if there is a plain-data test.
+    The shell collects the output of comparisons. `judges` returns the server of the judges; it is called only if there
+    is a plain-data test.
     """
 
     def __init__(

@@ -232,10 +232,8 @@ class ServerClient:
     def worker(self, files: dict[str, bytes], seconds: float | None = None, **begin: Any) -> Iterator[WorkerClient]:
         """Yield a new worker with the submission's files in its folder; afterwards, kill it and all its processes.
 
-        Args:
-            files: the files by relative path.
-            seconds: the time limit; None means the whole time of a submission.
-            begin: further attributes of the first request.
+        The time limit is `seconds`, or the whole time of a submission. `begin` contains further attributes of the first
+        request.
 
         Raises:
             WorkerEnded: its process could not be started.

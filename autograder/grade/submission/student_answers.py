@@ -22,11 +22,8 @@ LONGEST_MESSAGE = 2000
 class StudentAnswers:
     """The student's names for one check; all information about them was requested before, in one batch.
 
-    Args:
-        requests: the sent requests.
-        answers: the answers to the first requests; fewer than the requests if the program has ended.
-        text: the text of the cells that had run.
-        worker: the worker, for calls that are not among the requests.
+    There are fewer answers than requests if the program has ended. The text is that of the cells that had run. The
+    worker makes calls that are not among the requests.
     """
 
     def __init__(

@@ -108,11 +108,8 @@ def recordings_of(source: AssignmentSource, server: ServerClient) -> bytes:
 class SubmissionGrader:
     """Grades submissions one after another, each in new processes.
 
-    Args:
-        server: forks the workers.
-        limits: the resources that one submission may use.
-        judges: forks the judges; None means the judges next to the server.
-        planner: plans declarative cells; None creates one with a shell in this process.
+    The server forks the workers, and, without `judges`, the judges as well. Without a planner, this process plans the
+    declarative cells.
     """
 
     def __init__(

@@ -95,9 +95,7 @@ class SubmissionRun:
     def grade(self, seconds: float, *, any_prediction: bool = False) -> NotebookGrade:
         """Return the grade of the notebook; tests that did not run get 0 points.
 
-        Args:
-            seconds: the duration of grading.
-            any_prediction: whether a wrong prediction earns its points.
+        With `any_prediction`, a wrong prediction earns its points.
         """
         for _, source_cell in cells_with_sources(self.cells):
             if source_cell is not None and source_cell.kind == "test" and source_cell.id not in self.grades:
@@ -175,13 +173,8 @@ def graded_test(
 ) -> CellGrade:
     """Return the grade of a test that ran.
 
-    Args:
-        cell: the test.
-        kind: the way in which it was judged.
-        points: the number on its last line; None for full points.
-        reason: the reason why points are missing.
-        failure: the result of a test that did not pass.
-        about: further fields of the grade.
+    `points` is the number on its last line, None for full points; `failure` is the result of a test that did not pass,
+    and `about` contains further fields of the grade.
     """
     most = cell.points
     if failure is not None:

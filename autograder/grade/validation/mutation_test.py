@@ -83,13 +83,8 @@ def mutation_test(
 ) -> MutationReport:
     """Grade a sample of the mutants of a source's model answers, which is always the same, and every trivial answer.
 
-    Args:
-        source: the teacher's notebook.
-        report: report on this source; only tests that give its model answers full points are evaluated.
-        backend: grades the submissions, with `short_limits`.
-        sample: number of mutants to grade.
-        on_step: called when the grading of a generated submission begins.
-        named: the author's right and wrong answers.
+    Only tests that give the model answers full points, by the report on the source, are evaluated. The backend grades
+    with `short_limits`. `named` contains the author's right and wrong answers.
     """
     cells = [cell for cell in report.cells if cell.kind and cell.max_points and cell.model == cell.max_points]
     answers = dict(_tested_answers(source, {cell.id for cell in cells}))

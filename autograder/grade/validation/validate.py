@@ -160,14 +160,9 @@ def validate_source(
 ) -> SourceReport:
     """Grade the source's own answers and its release in three runs, and return how each test is judged.
 
-    If these runs move a test into the submission's process, two more runs check the new plan.
-
-    Args:
-        source: the teacher's notebook.
-        backend: grades the generated submissions.
-        forbid_in_process: whether a test that cannot be judged outside the submission's process does not give points.
-        all_in_process: whether every test is judged in process.
-        on_step: called when the grading of a generated submission begins.
+    If these runs move a test into the submission's process, two more runs check the new plan. With `forbid_in_process`,
+    a test that cannot be judged outside that process does not give points; with `all_in_process`, every test is judged
+    in it.
 
     Raises:
         IsolationError: the sandbox does not start.

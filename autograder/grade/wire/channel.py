@@ -83,12 +83,7 @@ class ChannelError(UnfinishedError):
 
 
 def send(connection: socket.socket, message: msgspec.Struct, *, watch: Callable[[], None] | None = None) -> None:
-    """Send one message.
-
-    Args:
-        connection: a stream socket.
-        message: the message.
-        watch: as in `receive`.
+    """Send one message through a stream socket; `watch` is as in `receive`.
 
     Raises:
         ChannelError: the other side has ended.

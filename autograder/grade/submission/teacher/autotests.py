@@ -65,11 +65,7 @@ class IsolatedAutotests(AutotestsBy):
 class AutotestRunner:
     """Converts a course's AUTOTEST lines to tests; a context manager. Its server starts when a notebook has such lines.
 
-    Args:
-        level: the isolation level of the model answers.
-        limits: their resource limits.
-        settings: nbgrader's configuration.
-        course: the folder whose `autotests.yml` is used if the assignment's own folder does not have the file.
+    The course's folder is searched for `autotests.yml` if the assignment's own folder does not have the file.
     """
 
     def __init__(self, level: IsolationLevel, limits: Limits, settings: Config, course: Path) -> None:
@@ -82,12 +78,7 @@ class AutotestRunner:
         self._server.close()
 
     def instantiate(self, notebook: NotebookNode, folder: Path, files: dict[str, bytes]) -> NotebookNode:
-        """Return a source notebook with tests instead of AUTOTEST lines; unchanged if it does not contain such lines.
-
-        Args:
-            notebook: the source, which is modified.
-            folder: its folder.
-            files: the files next to it.
+        """Return a source notebook, which is modified, with tests instead of AUTOTEST lines; unchanged if it has no such lines.
 
         Raises:
             SourceError: the lines cannot be converted; the message gives the reason.

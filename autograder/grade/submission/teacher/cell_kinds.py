@@ -97,12 +97,7 @@ class CellKind:
 
 
 def cell_kinds(cells: Sequence[SourceCell], student_files: Iterable[str] = ()) -> dict[str, CellKind]:
-    """Return the kind of each test of a source, by its id.
-
-    Args:
-        cells: the cells of the source, in order.
-        student_files: names of files that a student submits and tests read.
-    """
+    """Return the kind of each test of a source, by its id; `student_files` are those that a student submits and tests read."""
     reader = _NameOwners(cells, frozenset(PurePath(name).name for name in student_files))
     kinds = {cell.id: reader.kind(index) for index, cell in enumerate(cells) if cell.kind == "test"}
     inside = with_dependents(kinds, (name for name, kind in kinds.items() if kind.kind == "in process"))

@@ -46,9 +46,7 @@ class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
 def plan_of_source(source: AssignmentSource, *, forbid_in_process: bool = False) -> GradingPlan:
     """Return the plan from a source's text and the metadata of its cells: `{"autograder": {"process": "one"}}`.
 
-    Args:
-        source: the teacher's notebook.
-        forbid_in_process: whether tests are judged in process only if the metadata request it.
+    With `forbid_in_process`, tests are judged in process only if the metadata request it.
     """
     plan = GradingPlan(kinds={cell.id: source.kinds[cell.id].kind for cell in source.tests})
     inside = frozenset(cell.id for cell in source.tests if cell.process == "one" or plan.kinds[cell.id] == "in process")

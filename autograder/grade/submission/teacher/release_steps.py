@@ -62,14 +62,7 @@ def bundle_of(
     *,
     rules: CourseRules,
 ) -> SourceBundle:
-    """Return a source as plain data.
-
-    Args:
-        name: nbgrader's notebook id.
-        notebook: the source, which is not modified.
-        files: all files next to it.
-        changes: the declared differences between two students' notebooks.
-        rules: the course's settings.
+    """Return a source, which is not modified, and all files next to it as plain data.
 
     Raises:
         SourceError: nbgrader would not release it.
