@@ -13,7 +13,7 @@ from autograder.classroom.platforms.blackboard import BLACKBOARD_FORM
 from autograder.classroom.platforms.canvas import CANVAS_FORM
 from autograder.classroom.platforms.moodle import MOODLE_FORM
 from autograder.classroom.policy_names import checked_policy, listed_students
-from autograder.classroom.roster import Person, Roster, identifying_columns, people_in, same_word, words_of
+from autograder.classroom.roster import Person, Roster, identifying_columns, people_in, words_of
 from autograder.classroom.submission_record import CollectedSubmission, read_record
 from autograder.classroom.table_file import TableError, TableFile, read_table
 from autograder.classroom.worksheet import PLAIN_FORM, GradeColumn, WorksheetForm, feedback_pages, number_in, zip_of
@@ -37,56 +37,43 @@ def match_rows(
         record: the record of each student from `collect`.
         roster: the course's list of students, which may be empty.
     """
-    known, names = _known(students, record, roster)
+    known = Roster([_known(student, record.get(student), roster) for student in students])
     matches: dict[int, str] = {}
     by_name: list[int] = []
     for number, person in rows:
         student = _by_identifier(person, known) or _by_participant(person, known, record)
-        if student is None and len(listed := names.get(words_of(person.name), set())) == 1:
-            student = next(iter(listed))
+        if student is None and len(listed := known.find("words", person.name)) == 1:
+            student = listed[0].student
             by_name.append(number)
         if student is not None:
             matches[number] = student
     return _without_doubtful_names(matches, by_name)
 
 
-def _by_identifier(person: Person, known: Mapping[tuple[str, str], str]) -> str | None:
+def _known(student: str, entry: CollectedSubmission | None, roster: Roster) -> Person:
+    """Return a student with the identifiers in the roster and in the record."""
+    listed = next(iter(roster.find("student", student)), Person(student, "", {}))
+    known = listed.known | (entry.known if entry else {})
+    if entry and entry.platform == "canvas":  # a group's submission has the ID of one member
+        known = {"canvas": entry.key} | known
+    return Person(student, (entry.name if entry else "") or listed.name, known)
+
+
+def _by_identifier(person: Person, known: Roster) -> str | None:
     """Return the student who has one of the person's identifiers, also as nbgrader's id."""
-    marks = [(kind, same_word(person.known[kind])) for kind in KINDS if kind in person.known]
-    return next((known[mark] for mark in [*marks, *(("student", value) for _, value in marks)] if mark in known), None)
+    marks = [(kind, person.known[kind]) for kind in KINDS if kind in person.known]
+    marks += [("student", value) for _, value in marks]
+    return next((found[-1].student for mark in marks if (found := known.find(*mark))), None)
 
 
-def _by_participant(
-    person: Person, known: Mapping[tuple[str, str], str], record: Mapping[str, CollectedSubmission]
-) -> str | None:
+def _by_participant(person: Person, known: Roster, record: Mapping[str, CollectedSubmission]) -> str | None:
     """Return the student with this participant number if the names agree: in another assignment, Moodle's numbers differ."""
-    student = known.get(("participant", person.known.get("participant", "")))
-    name = record[student].name if student and student in record else ""
+    found = known.find("participant", person.known.get("participant", ""))
+    if not found:
+        return None
+    student = found[-1].student
+    name = record[student].name if student in record else ""
     return None if name and person.name and words_of(name) != words_of(person.name) else student
-
-
-def _known(
-    students: list[str], record: Mapping[str, CollectedSubmission], roster: Roster
-) -> tuple[dict[tuple[str, str], str], dict[str, set[str]]]:
-    known: dict[tuple[str, str], str] = {}
-    names: dict[str, set[str]] = defaultdict(set)
-    for student in students:
-        entry = record.get(student)
-        listed = roster.find("student", student)
-        marks = (listed[0].known if listed else {}) | (entry.known if entry else {}) | {"student": student}
-        if (
-            entry and entry.platform == "canvas" and "canvas" not in marks
-        ):  # a group's submission has the ID of one member
-            marks["canvas"] = entry.key
-        known |= {
-            (kind, same_word(value)): student
-            for kind, value in marks.items()
-            if kind in (*KINDS, "participant") and value
-        }
-        name = (entry.name if entry else "") or (listed[0].name if listed else "")
-        names[words_of(name)].add(student)
-    names.pop("", None)
-    return known, names
 
 
 def _without_doubtful_names(matches: dict[int, str], by_name: list[int]) -> tuple[dict[int, str], list[int]]:

@@ -63,8 +63,8 @@ class Roster:
 
     def find(self, kind: str, value: str) -> list[Person]:
         """Return the students with this value: "words" compares names in any word order, "joined" without spaces and punctuation."""
-        form = {"words": words_of, "joined": joined}.get(kind, same_word)
-        return self._known.get((kind, form(value)), []) if value else []
+        form = {"words": words_of, "joined": joined}.get(kind, same_word)(value)
+        return self._known.get((kind, form), []) if form else []
 
     def group(self, name: str) -> list[Person]:
         """Return the members of the group with this name."""
