@@ -24,8 +24,8 @@ from autograder.classroom.report.wrong_answers import (
     WrongAnswers,
     author_exercises,
     group_wrong_answers,
+    is_wrong,
     normal_form,
-    wrong,
 )
 from autograder.classroom.submission_record import read_record
 from autograder.course.teaching import Teaching, teaching_of
@@ -206,11 +206,11 @@ def _points(records: ClassRecords, student: str, cell: TestedCell) -> float | No
 
 def _exercise(records: ClassRecords, cell: TestedCell, item: ItemStatistics, notebooks: _Notebooks) -> ExerciseReport:
     grades = {student: grade for student in records.rows if (grade := records.grade(student, cell)) is not None}
-    attempted = (GivenAnswer(student, "", grade) for student, grade in grades.items())
     answers = [
-        msgspec.structs.replace(answer, code=notebooks.answer(answer.student, cell, records.cells))
-        for answer in wrong(attempted)
-        if answer.student not in notebooks.others  # they answer the questions of another notebook
+        GivenAnswer(student, notebooks.answer(student, cell, records.cells), grade)
+        for student, grade in grades.items()
+        # the others answer the questions of another notebook
+        if is_wrong(grade) and student not in notebooks.others
     ]
     groups = group_wrong_answers(answers, notebooks.named.get(cell.id, {}), notebooks.stubs.get(cell.id, ""))
     statuses = [grade.status for grade in grades.values()]

@@ -8,7 +8,7 @@ import itertools
 import re
 import tokenize
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -174,6 +174,6 @@ def _has_own_comment(code: str, stub: str) -> bool:
     return any(comment.string not in stub for comment in comments_of(code)) or ("#" in code and not comments_of(code))
 
 
-def wrong(grades: Iterator[GivenAnswer]) -> list[GivenAnswer]:
-    """Return the answers that were attempted and are not right, even if completion earned their points."""
-    return [answer for answer in grades if answer.grade.status in ("incorrect", "completed", "partly", "timed out")]
+def is_wrong(grade: CellGrade) -> bool:
+    """Return whether an answer was attempted and is not right, even if completion earned its points."""
+    return grade.status in ("incorrect", "completed", "partly", "timed out")
