@@ -28,7 +28,7 @@ from autograder.grade.wire.limits import MEBIBYTE, Limits
 from autograder.requirements import PACKAGE
 
 PACKAGES = ("torch", "nbgrader", "ipython")
-WITHOUT_EFFECT = ("classroom", "cli", "course/book", "desk")
+WITHOUT_EFFECT = ("classroom/", "cli/", "course/book/", "desk/")
 """Folders of this package on which no grade depends."""
 
 
@@ -46,7 +46,7 @@ def _installed() -> str:
 
 
 def _grading_versions() -> dict[str, str]:
-    version = _code_version(file for file in _code() if not _is_without_effect(file))
+    version = _code_version(WITHOUT_EFFECT)
     packages = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {"python": platform.python_version()} | packages | {"grader": version}
 
@@ -54,21 +54,16 @@ def _grading_versions() -> dict[str, str]:
 @cache
 def handshake_versions() -> dict[str, str]:
     """Return the versions that another machine must have as well: Python, the grading packages, and the exact code of this package."""
-    return {"autograder": _code_version(_code())} | _grading_versions()
+    return {"autograder": _code_version()} | _grading_versions()
 
 
-def _code() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
-
-
-def _is_without_effect(file: Path) -> bool:
-    return file.relative_to(PACKAGE).as_posix().startswith(tuple(f"{folder}/" for folder in WITHOUT_EFFECT))
-
-
-def _code_version(files: Iterable[Path]) -> str:
+def _code_version(without: tuple[str, ...] = ()) -> str:
+    """Return this package's version, with a hash of its code outside of some folders."""
     digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
+    for file in sorted(PACKAGE.rglob("*.py")):
+        name = file.relative_to(PACKAGE).as_posix()
+        if not name.startswith(without):
+            digest.update(name.encode() + b"\0" + file.read_bytes())
     return f"{importlib.metadata.version('autograd-er')} ({digest.hexdigest()[:12]})"
 
 

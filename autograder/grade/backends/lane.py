@@ -55,22 +55,16 @@ def _begin(sockets: list[socket.socket], terms: GradingTerms, planner: CellPlann
         _limit_memory(max(LANE_BYTES, 2 * terms.limits.memory_bytes))
         jobs, *servers = sockets
         jobs.sendall(b"p")  # with this byte, the kernel sends the id of this process
-        workers, judges = _clients(servers, terms)
-        with workers, judges:
-            _grade_all(jobs, terms, SubmissionGrader(workers, terms.limits, judges, planner))
+        workers, judges = servers or (None, None)  # without servers, each submission starts its own host
+        with (
+            ServerClient(terms.level, terms.limits, workers, "server", terms.modules) as worker_client,
+            ServerClient(terms.level, terms.limits, judges, "judge server", terms.modules) as judge_client,
+        ):
+            _grade_all(jobs, terms, SubmissionGrader(worker_client, terms.limits, judge_client, planner))
     except BaseException as error:  # this process must not continue as a second planner
         os.write(2, f"lane: {error!r}\n".encode())
     finally:
         os._exit(0)
-
-
-def _clients(servers: list[socket.socket], terms: GradingTerms) -> tuple[ServerClient, ServerClient]:
-    """Return the clients of both servers; without servers, each submission starts its own host."""
-    workers, judges = servers or (None, None)
-    return (
-        ServerClient(terms.level, terms.limits, workers, "server", terms.modules),
-        ServerClient(terms.level, terms.limits, judges, "judge server", terms.modules),
-    )
 
 
 def _grade_all(jobs: socket.socket, terms: GradingTerms, grader: SubmissionGrader) -> None:
