@@ -32,9 +32,8 @@ def platform_of(download: Download, name: str) -> Platform:
             "assignment at once, or make a folder for each student"
         )
     fitting = max((name for name in counted if name != "nbgrader"), key=lambda name: counted[name])
-    if best == "nbgrader" and 2 * counted[fitting] > len(
-        download.files
-    ):  # every file in a folder has nbgrader's format
+    # every file in a folder has nbgrader's format
+    if best == "nbgrader" and 2 * counted[fitting] > len(download.files):
         odd = next(file.path for file in download.files if not PLATFORMS[fitting].recognises(file.path))
         download.notes.append(
             f"{counted[fitting]} of {len(download.files)} files have the format of {fitting}, and {odd} does not. To read each "

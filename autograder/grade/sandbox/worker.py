@@ -40,9 +40,8 @@ from autograder.run_in_fork import run_in_fork
 from autograder.tape.recording.schema import storable
 from autograder.tape.run.budget import Budget
 
-FOR_RUNS = (
-    1 / 3
-)  # fraction of the seconds of one recording after which no further run begins; the recording so far is then used
+# Fraction of the seconds of one recording after which no further run begins; the recording so far is then used.
+FOR_RUNS = 1 / 3
 LONGEST = 3.0  # seconds for one recording
 
 
@@ -129,8 +128,7 @@ class _Worker:
 
     def _reply(self, answer: messages.Answer) -> None:
         try:
-            send(self.connection, messages.Reply(self.number, answer))
-        # it is encoded before the first byte is sent
+            send(self.connection, messages.Reply(self.number, answer))  # it is encoded before the first byte is sent
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             send(self.connection, messages.Reply(self.number, _failure(error)))
 

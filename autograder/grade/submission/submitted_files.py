@@ -27,9 +27,8 @@ from autograder.locale.languages import SOURCE, language_of
 MOST_CELLS = 5_000
 """The maximum number of cells of a notebook; each takes a thousand bytes and a millisecond in the grader, even if it is short."""
 
-LONGEST_PATH = (
-    512  # bytes of a file's path inside the submission; it is also written to other folders with longer names
-)
+# Bytes of a file's path inside the submission; it is also written to other folders with longer names.
+LONGEST_PATH = 512
 LARGEST_NOTEBOOK = 256 * 2**20  # bytes of a notebook's file, with its outputs
 MOST_BRACKETS = 3_000_000  # in the outputs of a notebook; each takes a microsecond
 LONGEST_LIST = 20  # notes on files that were left out
@@ -288,9 +287,8 @@ def _check_path(relative: str) -> None:
     if length > LONGEST_PATH:
         raise UnreadableSubmission.of("submission.long_path|its path is longer than {count} bytes", count=LONGEST_PATH)
     if any(parent.suffix == ".ipynb" for parent in PurePath(relative).parents):
-        raise UnreadableSubmission.of(
-            "submission.notebook_folder|it is in a folder with the name of a notebook"
-        )  # nbgrader would read the folder as a notebook
+        # nbgrader would read the folder as a notebook
+        raise UnreadableSubmission.of("submission.notebook_folder|it is in a folder with the name of a notebook")
 
 
 def _shortened(name: str) -> str:

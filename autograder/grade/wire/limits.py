@@ -53,9 +53,8 @@ class Setting:
     help: str  # the unit, and the limited quantity
     least: float  # the smallest allowed value
     unit: int = 1  # number of bytes per unit of the setting; 1 if the limit is not an amount of memory
-    is_option: bool = (
-        False  # whether `grade` has an option for it, and the configuration of a new course has a line for it
-    )
+    # whether `grade` has an option for it, and the configuration of a new course has a line for it
+    is_option: bool = False
 
     @property
     def kind(self) -> type[int] | type[float]:
