@@ -31,7 +31,7 @@ from autograder.grade.submission.server_client import (
     received_outputs,
 )
 from autograder.grade.submission.student_answers import StudentAnswers, Unreachable, decoded_result
-from autograder.grade.submission.submission_run import SubmissionRun, graded_test
+from autograder.grade.submission.submission_run import SubmissionRun, graded_test, needs_manual_grade
 from autograder.grade.submission.teacher.cell_kinds import CellKind
 from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource
@@ -159,7 +159,7 @@ class OutsideRun:
     def _add_declarative(self, cell: NotebookNode, source_cell: SourceCell) -> None:
         planned = self._plans[source_cell.id]
         if planned.failure is not None:
-            self._run.grades[source_cell.id] = _needs_manual_grade(source_cell, planned.failure)
+            self._run.grades[source_cell.id] = needs_manual_grade(source_cell, planned.failure, source_cell.hides)
             return
         declared = _PendingComparison(cell, source_cell, planned)
         self._declared.append(declared)
@@ -239,7 +239,7 @@ class OutsideRun:
             self._run.grades[source_cell.id] = self._judged(self._judge, cell, source_cell, kind, described)
         except (WorkerEnded, KeyError) as error:
             message = Message("test.not_judged|this test could not be judged: {reason}", reason=str(error))
-            self._run.grades[source_cell.id] = _needs_manual_grade(source_cell, message)
+            self._run.grades[source_cell.id] = needs_manual_grade(source_cell, message, source_cell.hides)
             if isinstance(error, WorkerEnded):
                 self._judge = None  # the next test gets a new judge
                 self._set_up.clear()
@@ -303,7 +303,7 @@ class OutsideRun:
         bound = self._bound_by_tests | names_bound_before(source_cell.text, result.line or 0)
         if missing and missing[1] in bound - cell_names(source_cell.text).needs:
             message = Message("test.reads_names|the answers read {names}, which only a test defines", names=missing[1])
-            return _needs_manual_grade(source_cell, message)
+            return needs_manual_grade(source_cell, message, source_cell.hides)
         return _plain_grade(source_cell, result, time.monotonic() - start)
 
     def _run_setup(self, judge: WorkerClient, cells: tuple[int, ...]) -> str | None:
@@ -355,13 +355,7 @@ def _declared_grade(source_cell: SourceCell, error: Unsolved | None, line: int, 
 def _plain_grade(source_cell: SourceCell, result: messages.TestRan, seconds: float) -> CellGrade:
     reason = restored(result.reason, result.messages)
     if result.status == "not judged":
-        return _needs_manual_grade(source_cell, reason)
+        return needs_manual_grade(source_cell, reason, source_cell.hides)
     failure = None if result.status == "passed" else result.status
     about = {"seconds": seconds, "hidden": result.is_hidden, "line": result.line or 0}
     return graded_test(source_cell, "plain data", result.points, reason, failure, **about)
-
-
-def _needs_manual_grade(source_cell: SourceCell, reason: str) -> CellGrade:
-    return CellGrade(
-        status="for a person", points=None, max_points=source_cell.points, reason=reason, hidden=source_cell.hides
-    )

@@ -21,7 +21,7 @@ from autograder.grade.submission.cell_planner import CellPlanner
 from autograder.grade.submission.notebook_grade import NotebookGrade, Status
 from autograder.grade.submission.outside_run import OutsideRun, SubmissionInputs
 from autograder.grade.submission.server_client import ServerClient, WorkerClient, WorkerEnded
-from autograder.grade.submission.submission_run import SubmissionRun, graded_test, unreadable
+from autograder.grade.submission.submission_run import SubmissionRun, graded_test, needs_manual_grade, unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, parse, submitted_language
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_of_source
 from autograder.grade.submission.teacher.source import AssignmentSource
@@ -170,7 +170,7 @@ class SubmissionGrader:
         with use_language(work.language), being_graded():
             run = self._run(work)
             for name, reason in work.plan.nobody.items():
-                run.require_manual_grade(name, reason)
+                run.grades[name] = needs_manual_grade(source.by_id[name], reason, hidden=True)
             return run.grade(time.monotonic() - start, any_prediction=work.plan.any_prediction)
 
     def _run(self, work: SubmissionInputs) -> SubmissionRun:

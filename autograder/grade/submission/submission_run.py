@@ -87,27 +87,19 @@ class SubmissionRun:
                 cell.outputs = there.cell.outputs
                 self.grades[source_cell.id] = inside.grades.get(source_cell.id) or _not_run(source_cell, inside.ended)
 
-    def require_manual_grade(self, test: str, reason: str) -> None:
-        """Leave a test ungraded until it is graded manually."""
-        most = self.source.by_id[test].points
-        self.grades[test] = CellGrade(status="for a person", points=None, max_points=most, reason=reason, hidden=True)
-
     def grade(self, seconds: float, *, any_prediction: bool = False) -> NotebookGrade:
         """Return the grade of the notebook; tests that did not run get 0 points.
 
         With `any_prediction`, a wrong prediction earns its points.
         """
-        for _, source_cell in cells_with_sources(self.cells):
-            if source_cell is not None and source_cell.kind == "test" and source_cell.id not in self.grades:
-                self.grades[source_cell.id] = _not_run(source_cell, self.ended)
         for cell, source_cell in cells_with_sources(self.cells):
             if source_cell is not None and source_cell.kind in ("manual", "task"):
                 self.grades[source_cell.id] = _manual_grade(cell, source_cell)
             if source_cell is not None and source_cell.kind == "test":
-                grade = self.grades[source_cell.id]
+                grade = self.grades.get(source_cell.id) or _not_run(source_cell, self.ended)
                 if any_prediction and grade.status == "incorrect" and _is_wrong_prediction(cell, source_cell):
                     grade = msgspec.structs.replace(grade, status="completed", points=source_cell.points)
-                    self.grades[source_cell.id] = grade
+                self.grades[source_cell.id] = grade
                 shown: dict[str, Any] = {"status": grade.status, "hidden": grade.hidden, "kind": grade.kind}
                 shown |= {"line": grade.line} if grade.line else {}
                 if grade.status == "for a person" and not grade.hidden:
@@ -195,21 +187,21 @@ def graded_test(
     )
 
 
+def needs_manual_grade(cell: SourceCell, reason: str = "", hidden: bool = False) -> CellGrade:
+    """Return the grade of a cell that waits for manual grading."""
+    return CellGrade(status="for a person", points=None, max_points=cell.points, reason=reason, hidden=hidden)
+
+
 def _not_run(cell: SourceCell, reason: str | None) -> CellGrade:
-    return CellGrade(
-        status="not run",
-        points=0.0,
-        max_points=cell.points,
-        reason=reason or Message("test.not_run|the test was not run"),
-    )
+    reason = reason or Message("test.not_run|the test was not run")
+    return CellGrade(status="not run", points=0.0, max_points=cell.points, reason=reason)
 
 
 def _manual_grade(cell: NotebookNode, source_cell: SourceCell) -> CellGrade:
-    if source_cell.kind == "task":
-        return CellGrade(status="for a person", points=None, max_points=source_cell.points)
-    points, _ = utils.determine_grade(cell)
-    status = "for a person" if points is None else "not attempted"
-    return CellGrade(status=status, points=points, max_points=source_cell.points)  # type: ignore[arg-type]
+    points = None if source_cell.kind == "task" else utils.determine_grade(cell)[0]
+    if points is None:
+        return needs_manual_grade(source_cell)
+    return CellGrade(status="not attempted", points=points, max_points=source_cell.points)
 
 
 def _comment(cell: NotebookNode) -> str | None:
