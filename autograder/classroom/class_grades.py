@@ -20,11 +20,7 @@ class ClassGrades:
 
 
 def read_class_grades(classroom: Classroom) -> ClassGrades:
-    """Return the grades of an assignment.
-
-    Raises:
-        InputError: it has no grades yet.
-    """
+    """Return the grades of an assignment; raise InputError if it has none yet."""
     missing = InputError(
         f"{classroom.assignment} has no grades yet. Run `autograder grade {classroom.assignment}` first"
     )

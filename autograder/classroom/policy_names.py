@@ -68,11 +68,7 @@ _Named = tuple[str, str]
 
 
 def checked_policy(classroom: Classroom) -> CoursePolicy:
-    """Return the course's policy after checking all its names; an empty policy if the file does not exist.
-
-    Raises:
-        PolicyError: the file cannot be used, or contains the name of an unknown assignment or student.
-    """
+    """Return the course's policy, empty without the file; raise PolicyError if it is wrong, or names somebody or something unknown."""
     policy = read_policy(classroom.folder)[0] or CoursePolicy()
     path = classroom.folder / FILE
     _refuse_unknown(path, _assignments_in(policy), _known_assignments(classroom), ASSIGNMENT)

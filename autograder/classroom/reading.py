@@ -136,11 +136,7 @@ def read_sheet(
 
 
 def read_short_comments(path: Path) -> dict[str, str]:
-    """Return the reusable comments by their abbreviation; empty if the file does not exist.
-
-    Raises:
-        TableError: the columns `short` and `comment` are missing.
-    """
+    """Return the reusable comments by abbreviation, none without the file; raise TableError if a column is missing."""
     if not path.exists():
         return {}
     table = read_table(path)

@@ -40,11 +40,7 @@ def record_folder(course: Path, assignment: str) -> Path:
 
 
 def read_record(course: Path, assignment: str) -> dict[str, CollectedSubmission]:
-    """Return the collected submissions by student; empty if there is no record.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """Return the collected submissions by student, none without a record; raise InputError if the file is damaged."""
     return _read(record_folder(course, assignment) / FILE, dict[str, CollectedSubmission])
 
 
@@ -54,11 +50,7 @@ def write_record(course: Path, assignment: str, record: dict[str, CollectedSubmi
 
 
 def read_students(course: Path) -> dict[str, str]:
-    """Return the names of all students in the lists that `collect` has read, by nbgrader's id.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """Return the names in all lists that `collect` has read, by nbgrader's id; raise InputError if the file is damaged."""
     return _read(course / FOLDER / STUDENTS, dict[str, str])
 
 

@@ -109,11 +109,7 @@ class TableFile:
 
 
 def read_table(path: Path) -> TableFile:
-    """Return the CSV file at a path.
-
-    Raises:
-        TableError: it cannot be read, or is not a table.
-    """
+    """Return the CSV file at a path; raise TableError if it cannot be read, or is not a table."""
     try:
         if path.stat().st_size > LARGEST:
             raise TableError(f"{printable(path.name)} has more than {LARGEST // 2**20} MiB, too many for a class list")

@@ -92,11 +92,7 @@ def grouped(
 
 @contextlib.contextmanager
 def open_download(path: Path) -> Iterator[Download]:
-    """Yield the files of a zip or a folder.
-
-    Raises:
-        DownloadError: the file does not exist, is not a zip, or contains more files than any class submits.
-    """
+    """Yield the files of a zip or a folder; raise DownloadError if it is neither, or has more files than any class submits."""
     if path.is_dir():
         yield _listed(_in_folder(path))
         return

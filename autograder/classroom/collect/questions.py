@@ -52,11 +52,7 @@ class Answers:
 
 
 def read_answers(folder: Path, zone: datetime.tzinfo) -> Answers:
-    """Return the answers of a teacher; without a table, no answers.
-
-    Raises:
-        TableError: a column is missing, or a time cannot be parsed.
-    """
+    """Return a teacher's answers, none without a table; raise TableError if a column is missing, or a time cannot be parsed."""
     path = folder / FILE
     if not path.exists():
         return Answers({}, {}, {}, [])

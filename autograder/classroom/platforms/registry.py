@@ -13,11 +13,7 @@ PLATFORMS = {platform.name: platform for platform in (GRADESCOPE, MOODLE, BLACKB
 
 
 def platform_of(download: Download, name: str) -> Platform:
-    """Return the platform of this name, or for "auto" the one whose format most files have.
-
-    Raises:
-        DownloadError: no file name has the format of a platform.
-    """
+    """Return the platform of this name, or for "auto" the one whose format most files have; raise DownloadError if there is none."""
     if name != "auto":
         return PLATFORMS[name]
     counted = {

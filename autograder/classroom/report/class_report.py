@@ -129,11 +129,7 @@ class ClassReport(msgspec.Struct, frozen=True):
 
 
 def class_report(classroom: Classroom) -> ClassReport:
-    """Return the report on an assignment; it is computed from records only, without running student code.
-
-    Raises:
-        InputError: the assignment was not graded by `autograder grade`.
-    """
+    """Return the report on an assignment, from records only; raise InputError if `autograder grade` has not graded it."""
     policy = checked_policy(classroom)
     records, excused = _counting(read_records(classroom), policy)
     points = [[_points(records, student, cell) for cell in records.cells] for student in records.rows]

@@ -51,11 +51,7 @@ class ClassRecords(msgspec.Struct, frozen=True):
 
 
 def read_records(classroom: Classroom) -> ClassRecords:
-    """Return the stored records of an assignment.
-
-    Raises:
-        InputError: the assignment was not graded by `autograder grade`.
-    """
+    """Return the stored records of an assignment; raise InputError if `autograder grade` has not graded it."""
     grades = read_class_grades(classroom)
     query = "SELECT student, cells FROM autograder_grade WHERE assignment = :a ORDER BY student"
     with opened_gradebook(classroom) as book:

@@ -172,11 +172,7 @@ class LocalBackend(Backend):
         return len(self._busy) < self._count or any(lane.next_job is None for lane in self._busy)
 
     def give(self, job: Job) -> None:
-        """Begin a job, or give it to a lane as its reserve; `has_room` must be true.
-
-        Raises:
-            IsolationError: the host does not start.
-        """
+        """Begin a job, or give it to a lane as its reserve; `has_room` must be true."""
         if len(self._busy) >= self._count:
             next(lane for lane in self._busy if lane.next_job is None).reserve(job)
             return
@@ -188,11 +184,7 @@ class LocalBackend(Backend):
         lane.give(job, self._terms)
 
     def results(self, seconds: float) -> list[JobResult]:
-        """Wait until a result is available, or so many seconds, and return the available results.
-
-        Raises:
-            IsolationError: the host cannot isolate submissions as the terms require.
-        """
+        """Wait until a result is available, or so many seconds, and return the available results."""
         ready = multiprocessing.connection.wait([lane.connection for lane in self._busy], timeout=seconds)
         results = []
         for lane in [lane for lane in self._busy if lane.connection in ready]:

@@ -206,11 +206,7 @@ def open_class(folder: Path, assignment: str, *, without_submissions: bool = Fal
 
 
 def course_folder(folder: Path) -> Path:
-    """Return the absolute path of a course's folder.
-
-    Raises:
-        ClassError: the folder is missing.
-    """
+    """Return the absolute path of a course's folder; raise ClassError if it is missing."""
     folder = folder.resolve()
     if not folder.is_dir():
         raise ClassError(f"there is no folder {printable(str(folder))}. Name the course's folder with --course")
@@ -288,11 +284,7 @@ def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_so
 
 @contextlib.contextmanager
 def opened_gradebook(classroom: Classroom) -> Iterator[Gradebook]:
-    """Open the gradebook as a context manager.
-
-    Raises:
-        ClassError: the gradebook is damaged, locked, or of another version of nbgrader.
-    """
+    """Open the gradebook; raise ClassError if it is damaged, locked, or of another version of nbgrader."""
     try:
         with open_gradebook(classroom.gradebook, classroom.course_id) as gradebook:
             gradebook.db.query(Student).first()  # fails if the gradebook is older and lacks a column

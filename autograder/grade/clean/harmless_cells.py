@@ -123,11 +123,7 @@ class Drawings:
         self._left = seconds
 
     def draw(self, text: str) -> dict[str, str]:
-        """Return a recording's picture as HTML and as text, by MIME type.
-
-        Raises:
-            CannotDraw: the recording cannot be drawn, or the time is used up.
-        """
+        """Return a recording's picture as HTML and text, by MIME type; raise CannotDraw if it fails, or the time is used up."""
         start = time.process_time()  # processor time, so that a busy machine does not cost a student a picture
         if len(text) > LARGEST_RECORDING or self._left <= 0:
             raise CannotDraw

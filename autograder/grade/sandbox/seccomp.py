@@ -138,11 +138,7 @@ def call_number(name: str) -> int:
 
 
 def compile_filter(*, network: bool = True) -> bytes:
-    """Return the filter, which allows or denies internet sockets, as instructions for the kernel.
-
-    Raises:
-        FilterError: libseccomp is missing, or it rejects a rule.
-    """
+    """Return the filter, with or without internet sockets, as instructions for the kernel; raise FilterError if that fails."""
     seccomp = library()
     context = seccomp.seccomp_init(ALLOW)
     try:
@@ -158,11 +154,7 @@ def compile_filter(*, network: bool = True) -> bytes:
 
 
 def set_filter(instructions: bytes) -> None:
-    """Set a filter in this process and in all that it starts, permanently. Requires `no_new_privs`.
-
-    Raises:
-        FilterError: the kernel rejects the filter.
-    """
+    """Set a filter for this process and all that it starts; raise FilterError if the kernel rejects it. Requires `no_new_privs`."""
     program = _Program(len(instructions) // INSTRUCTION_BYTES, instructions)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0):

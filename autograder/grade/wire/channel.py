@@ -83,11 +83,7 @@ class ChannelError(UnfinishedError):
 
 
 def send(connection: socket.socket, message: msgspec.Struct, *, watch: Callable[[], None] | None = None) -> None:
-    """Send one message through a stream socket; `watch` is as in `receive`.
-
-    Raises:
-        ChannelError: the other side has ended.
-    """
+    """Send one message; raise ChannelError if the other side has ended. `watch` is as in `receive`."""
     payload = memoryview(msgspec.msgpack.encode(message))
     header, sent = memoryview(HEADER.pack(len(payload))), 0
     while sent < len(header) + len(payload):

@@ -47,11 +47,7 @@ class IsolatedAutotests(AutotestsBy):
             ) from None
 
     def run_code(self, code: str) -> str | None:
-        """Return the displayed value as text, None if nothing is displayed.
-
-        Raises:
-            UnfinishedError: the code raised an exception.
-        """
+        """Return the displayed value as text, None if nothing is displayed; raise UnfinishedError if the code raises."""
         answer = self.worker.ask(messages.RunCell(code), messages.CellRan)
         shown = None
         for output in received_outputs(answer.outputs, self.worker.received):

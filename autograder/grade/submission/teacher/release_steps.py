@@ -62,11 +62,7 @@ def bundle_of(
     *,
     rules: CourseRules,
 ) -> SourceBundle:
-    """Return a source, which is not modified, and all files next to it as plain data.
-
-    Raises:
-        SourceError: nbgrader would not release it.
-    """
+    """Return a source and all files next to it as plain data; raise SourceError if nbgrader would not release it."""
     config = copy.deepcopy(rules.settings)
     configure(config)
     steps = [
