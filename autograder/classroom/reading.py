@@ -16,6 +16,7 @@ from nbgrader.utils import is_grade, is_solution, is_task
 from autograder.classroom.class_grades import read_class_grades
 from autograder.classroom.policy_names import checked_policy
 from autograder.classroom.report.grading_records import GradedNotebook
+from autograder.classroom.submission_record import read_json
 from autograder.classroom.table_file import TableError, TableFile, read_table
 from autograder.classroom.worksheet import number_in
 from autograder.course.canonical import read
@@ -169,7 +170,7 @@ SECOND_POINTS = "second_points"
 class ReadingState(msgspec.Struct):
     """The contents of the tables when they were written: the salt of the codes, and the mark of each answer, now or before."""
 
-    salt: str
+    salt: str = msgspec.field(default_factory=lambda: secrets.token_hex(16))
     marks: dict[str, Mark] = {}
 
 
@@ -201,13 +202,12 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
 
     Raises:
         TableError: a cell of a table is invalid; nothing is written.
-        InputError: the assignment has not been graded yet.
-        InputError: there are no answers to grade by hand.
+        InputError: the assignment has not been graded yet, or has no answers to grade by hand.
     """
     classroom = open_class(course, assignment, without_submissions=True)
     read_class_grades(classroom)
     folder = classroom.folder / FOLDER / assignment
-    state = _read_state(folder / STATE)
+    state = read_json(folder / STATE, ReadingState, "Move its folder away, and read again")
     answers = written_answers(classroom, state.salt)
     if not answers:
         raise InputError(f"{assignment} has no answers to grade by hand")
@@ -269,15 +269,3 @@ def _second_reading(path: Path, answers: list[WrittenAnswer], state: ReadingStat
     if not differences:
         return None
     return SecondReading(len(differences), differences.count(0.0), sum(differences) / len(differences))
-
-
-def _read_state(path: Path) -> ReadingState:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=ReadingState)
-    except FileNotFoundError:
-        return ReadingState(secrets.token_hex(16))
-    except (OSError, msgspec.DecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(
-            f"{printable(str(path))} cannot be read ({reason}). Move its folder away, and read again"
-        ) from None

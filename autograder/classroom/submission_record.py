@@ -15,7 +15,7 @@ FILE = "hand_ins.json"
 STUDENTS = "students.json"
 
 
-Record = TypeVar("Record", bound=dict[Any, Any])
+Stored = TypeVar("Stored")
 
 
 class CollectedSubmission(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ def record_folder(course: Path, assignment: str) -> Path:
 
 def read_record(course: Path, assignment: str) -> dict[str, CollectedSubmission]:
     """Return the collected submissions by student, none without a record; raise InputError if the file is damaged."""
-    return _read(record_folder(course, assignment) / FILE, dict[str, CollectedSubmission])
+    return read_json(record_folder(course, assignment) / FILE, dict[str, CollectedSubmission])
 
 
 def write_record(course: Path, assignment: str, record: dict[str, CollectedSubmission]) -> None:
@@ -51,7 +51,7 @@ def write_record(course: Path, assignment: str, record: dict[str, CollectedSubmi
 
 def read_students(course: Path) -> dict[str, str]:
     """Return the names in all lists that `collect` has read, by nbgrader's id; raise InputError if the file is damaged."""
-    return _read(course / FOLDER / STUDENTS, dict[str, str])
+    return read_json(course / FOLDER / STUDENTS, dict[str, str])
 
 
 def keep_students(course: Path, names: dict[str, str]) -> None:
@@ -60,14 +60,15 @@ def keep_students(course: Path, names: dict[str, str]) -> None:
         _write(course / FOLDER / STUDENTS, read_students(course) | names)
 
 
-def _read(path: Path, form: type[Record]) -> Record:
+def read_json(path: Path, form: type[Stored], advice: str = "Move it away, and collect again") -> Stored:
+    """Return the contents of a file, empty without the file; raise InputError, with the advice, if it is damaged."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=form)
     except FileNotFoundError:
         return form()
     except (OSError, msgspec.DecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{printable(str(path))} cannot be read ({reason}). Move it away, and collect again") from None
+        raise InputError(f"{printable(str(path))} cannot be read ({reason}). {advice}") from None
 
 
 def _write(path: Path, kept: dict[Any, Any]) -> None:
