@@ -154,7 +154,9 @@ class Shell(InteractiveShell):
     def _captured(self) -> Iterator[None]:
         # Output of C code and child processes bypasses sys.stdout; it is read from a file after the cell.
         streams = _Stream(self.outputs, "stdout"), _Stream(self.outputs, "stderr")
-        with _captured_descriptors() as written, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+        written: list[tuple[str, str]] = []
+        files = _redirected(1, "stdout", written), _redirected(2, "stderr", written)
+        with files[0], files[1], redirect_stdout(streams[0]), redirect_stderr(streams[1]):
             yield
         for name, text in written:
             self.outputs.stream(name, text)
@@ -222,15 +224,8 @@ class _Stream(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def _captured_descriptors() -> Iterator[list[tuple[str, str]]]:
-    """Redirect file descriptors 1 and 2 to unnamed files; after the block, the list has the texts written there."""
-    texts: list[tuple[str, str]] = []
-    with _redirected(1, "stdout", texts), _redirected(2, "stderr", texts):
-        yield texts
-
-
-@contextlib.contextmanager
 def _redirected(number: int, name: str, texts: list[tuple[str, str]]) -> Iterator[None]:
+    """Redirect a file descriptor to an unnamed file; after the block, add the text that was written there to `texts`."""
     file = _files.pop() if _files else tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - used again by later cells
     original = os.dup(number)
     os.dup2(file.fileno(), number)
