@@ -36,7 +36,7 @@ from autograder.grade.sandbox.warmup import (
 )
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
-from autograder.grade.wire.messages import Fork, Greet, Order, Ready, Role, Start
+from autograder.grade.wire.messages import Fork, Order, Ready, Role
 
 PLANNER = "autograder.grade.backends.lane"
 """The module of the planner and the lanes. It depends on this module, so it is imported by name, in a separate process."""
@@ -69,12 +69,12 @@ class _Server:
             try:
                 # One byte carries the descriptor; the message follows it.
                 _, descriptors, _, _ = socket.recv_fds(self.control, 1, 1)
-                request = receive(self.control, Order, largest=1 << 16).order
+                order = receive(self.control, Order, largest=1 << 16)
                 problem = None
-                if isinstance(request, Greet):
+                if order.kind == "greet":
                     self.control.sendall(b"p")
-                elif isinstance(request, Start):
-                    problem = self._start(request, descriptors[0])
+                elif order.limits is not None:
+                    problem = self._start(order.limits, descriptors[0])
                 else:
                     self._stop()
                 send(self.control, Ready(self.isolation.has_namespaces, problem))
@@ -82,7 +82,7 @@ class _Server:
                 self._stop()
                 return
 
-    def _start(self, request: Start, descriptor: int) -> str | None:
+    def _start(self, limits: Limits, descriptor: int) -> str | None:
         if not self.isolation.level.separates_submissions:
             self.folder = tempfile.mkdtemp(prefix="submission-")
         owner = os.getuid(), os.getgid()  # a child in new namespaces cannot read them
@@ -94,7 +94,7 @@ class _Server:
             if self.child:
                 os.close(descriptor)
         if self.child == 0:
-            _become_worker(request, descriptor, f"{self.folder or '/tmp'}/home/work", self.isolation, owner)
+            _become_worker(limits, descriptor, f"{self.folder or '/tmp'}/home/work", self.isolation, owner)
         return None
 
     def _stop(self) -> None:
@@ -110,7 +110,7 @@ class _Server:
 
 
 def _become_worker(
-    request: Start, descriptor: int, folder: str, isolation: _Isolation, owner: tuple[int, int]
+    limits: Limits, descriptor: int, folder: str, isolation: _Isolation, owner: tuple[int, int]
 ) -> NoReturn:
     """Serve one submission in the forked process, which then ends."""
     try:
@@ -119,13 +119,13 @@ def _become_worker(
         used = namespaces.address_space()  # before /proc is replaced
         if isolation.has_namespaces:
             namespaces.set_up_own_namespaces(*owner)
-            namespaces.limit_processes(request.limits.processes)
-            _first_process(request.limits)
+            namespaces.limit_processes(limits.processes)
+            _first_process(limits)
         else:
             os.setsid()
             if isolation.level.has_own_user:
-                namespaces.limit_processes(request.limits.processes)
-        namespaces.limit(request.limits, used)
+                namespaces.limit_processes(limits.processes)
+        namespaces.limit(limits, used)
         _isolate(isolation)
         _close_log()
         _work(descriptor, Path(folder))

@@ -23,7 +23,7 @@ from autograder.grade.submission.resource_watch import ResourceWatch
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
-from autograder.grade.wire.messages import Greet, Order, Ready, Role, Start, Stop
+from autograder.grade.wire.messages import Order, Ready, Role
 from autograder.grade.wire.outputs import ReceivedOutputs
 from autograder.locale.messages import Message
 
@@ -252,7 +252,7 @@ class ServerClient:
                 limits = replace(limits, submission_seconds=seconds)
             stack.callback(self._stop)
             with theirs:
-                self._order(Start(limits), theirs.fileno())
+                self._order(Order("start", limits), theirs.fileno())
             watch = ResourceWatch(self._process, limits, INIT_PROCESSES if self._has_namespaces else 0)
             first = messages.Begin(files, limits.cell_seconds, limits.output_bytes, **begin)
             yield WorkerClient(ours, limits, watch, first)
@@ -270,29 +270,27 @@ class ServerClient:
         self._control = self._host = self._process = self._group = self._judges = None
         self._used = False
 
-    def _order(self, order: Start | Stop, *descriptors: int) -> None:
-        if self._control is None:
-            raise WorkerEnded.of("grade.ended_server|it ended the server that starts submissions, which was restarted")
-        try:
-            _send(self._control, order, *descriptors)
-            answer = _received(self._control, STOP_SECONDS)
-        except (ChannelError, OSError):
+    def _order(self, order: Order, *descriptors: int) -> None:
+        answer = None
+        if self._control is not None:
+            with contextlib.suppress(ChannelError, OSError):
+                _send(self._control, order, *descriptors)
+                answer = _received(self._control, STOP_SECONDS)
+        if answer is None:
             self.close()
-            raise WorkerEnded.of(
-                "grade.ended_server|it ended the server that starts submissions, which was restarted"
-            ) from None
+            raise WorkerEnded.of("grade.ended_server|it ended the server that starts submissions, which was restarted")
         if answer.problem is not None:
             raise WorkerEnded.of("grade.no_start|its process could not be started ({problem})", problem=answer.problem)
 
     def _stop(self) -> None:
         if self._control is not None:
             with contextlib.suppress(WorkerEnded):
-                self._order(Stop())
+                self._order(Order("stop"))
 
 
-def _send(control: socket.socket, order: Greet | Start | Stop, *descriptors: int) -> None:
+def _send(control: socket.socket, order: Order, *descriptors: int) -> None:
     socket.send_fds(control, [b"s"], list(descriptors))
-    send(control, Order(order))
+    send(control, order)
 
 
 def _received(control: socket.socket, seconds: float) -> Ready:
@@ -307,7 +305,7 @@ def handshake(control: socket.socket) -> tuple[psutil.Process, bool]:
         OSError: the server has ended.
     """
     control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel reports the process at the other end
-    _send(control, Greet())
+    _send(control, Order("greet"))
     control.settimeout(START_SECONDS)
     process = sender_of(control)
     if not process:

@@ -22,35 +22,19 @@ Role = Literal["server", "judge server", "planner"]
 
 
 class Fork(msgspec.Struct, frozen=True):
-    """An order to the host to fork a process, whose control socket is sent along as a file descriptor.
-
-    Attributes:
-        role: the role of the process.
-        modules: names of modules that the host imports first, once for all its processes.
-    """
+    """An order to the host to fork a process of this role, whose control socket is sent along as a file descriptor."""
 
     role: Role
-    modules: tuple[str, ...] = ()
-
-
-class Greet(msgspec.Struct, frozen=True, tag="greet"):
-    """An order to a server to answer with one byte; with it, the kernel sends the process id of the server."""
-
-
-class Start(msgspec.Struct, frozen=True, tag="start"):
-    """An order to a server to fork a worker with these limits, whose socket is sent along as a file descriptor."""
-
-    limits: Limits
-
-
-class Stop(msgspec.Struct, frozen=True, tag="stop"):
-    """An order to a server to end the worker and every process that the worker left behind."""
+    modules: tuple[str, ...] = ()  # names of modules that the host imports first, once for all its processes
 
 
 class Order(msgspec.Struct, frozen=True):
-    """The message with which a lane or the main process gives an order to a server."""
+    """An order to a server from a lane or the main process."""
 
-    order: Greet | Start | Stop
+    # "greet": answer with one byte, with which the kernel sends the server's process id; "start": fork a worker, whose
+    # socket is sent along as a file descriptor; "stop": end the worker and every process that it left behind
+    kind: Literal["greet", "start", "stop"]
+    limits: Limits | None = None  # of the worker to start
 
 
 class Ready(msgspec.Struct, frozen=True):
