@@ -105,20 +105,15 @@ def _raised(error: BaseException, code: CodeType | None) -> RaisedError:
 class Calls:
     """The calls of the student's functions in one test.
 
-    Args:
-        call: sends the function's name and the encoded arguments to the student's process, and returns the
-            FunctionReply as msgpack; raises StudentError if there is no reply.
-        writes_back: whether an argument that a call changes in place also changes in the test.
-
-    Attributes:
-        wrote_arguments: whether a call has changed an argument in place.
-        refusal: the reason why the test cannot be judged; None if every value could cross.
+    `call` sends the function's name and the encoded arguments to the student's process, and returns the FunctionReply
+    as msgpack; it raises StudentError if there is no reply. With `writes_back`, an argument that a call changes in
+    place also changes in the test.
     """
 
     def __init__(self, call: Callable[[str, bytes], bytes], writes_back: bool = False) -> None:
         self._call, self._writes_back = call, writes_back
-        self.wrote_arguments = False
-        self.refusal: str | None = None
+        self.wrote_arguments = False  # whether a call has changed an argument in place
+        self.refusal: str | None = None  # the reason why the test cannot be judged; None if every value could cross
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the value that the student's function returns; raise the exception that it raises."""

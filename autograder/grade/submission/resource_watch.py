@@ -142,13 +142,7 @@ MOST_SOCKETS = 256  # each may use half a megabyte that does not belong to a pro
 class ResourceWatch:
     """The processes of one submission: those below a server, except the init processes of its namespaces.
 
-    Args:
-        server: the process that forks the worker.
-        limits: the limits of the submission.
-        init_processes: the number of processes between the server and the worker, which do not run the submission's code.
-
-    Attributes:
-        verdict: the exceeded limit, in words for the grade's reason; "" if none was exceeded.
+    There are `init_processes` between the server and the worker, which do not run the submission's code.
     """
 
     def __init__(self, server: psutil.Process, limits: Limits, init_processes: int) -> None:
@@ -158,7 +152,7 @@ class ResourceWatch:
         self._idle = 0.0
         self._run_delay, self._grader_before = 0.0, own_run_delay()
         self._shared_before = shared_bytes_of_machine()
-        self.verdict = ""
+        self.verdict = ""  # the exceeded limit, in words for the grade's reason
         self._end = self.clock() + limits.submission_seconds
         self._interrupt_at, self._kill_at = math.inf, self._end  # on the submission's own clock
 

@@ -52,18 +52,13 @@ class WorkerEnded(UnfinishedError):
 
 
 class WorkerClient:
-    """One submission's process, or its judge: sends requests, and receives an answer to each.
-
-    Attributes:
-        ended: the reason why the process has ended; None while it runs.
-        received: reads the outputs of its cells.
-    """
+    """One submission's process, or its judge: sends requests, and receives an answer to each."""
 
     def __init__(self, connection: socket.socket, limits: Limits, watch: ResourceWatch, begin: messages.Begin) -> None:
         self._connection, self.limits, self._watch = connection, limits, watch
         self._number = 0
-        self.ended: str | None = None
-        self.received = ReceivedOutputs(limits.output_bytes)
+        self.ended: str | None = None  # the reason why the process has ended
+        self.received = ReceivedOutputs(limits.output_bytes)  # reads the outputs of its cells
         self.ask(begin, messages.Done)
 
     @property

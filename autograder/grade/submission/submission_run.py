@@ -29,21 +29,13 @@ PREDICTION = re.compile(r"\s*@?predicted(_value)?\(")
 
 
 class SubmissionRun:
-    """The state of one submission's notebook.
-
-    Attributes:
-        source: the teacher's notebook.
-        cells: the submission's cells, aligned with the source's.
-        grades: the grades of the tests that have run, by the cell's id.
-        ended: the reason why the program has ended before its last cell; None if it has not.
-        count: the number of started cells, which is the execution count of the latest one.
-    """
+    """The state of one submission's notebook, whose cells are aligned with the source's."""
 
     def __init__(self, source: AssignmentSource, cells: list[AlignedCell]) -> None:
         self.source, self.cells = source, cells
-        self.grades: dict[str, CellGrade] = {}
-        self.ended: str | None = None
-        self.count = 0
+        self.grades: dict[str, CellGrade] = {}  # of the tests that have run, by the cell's id
+        self.ended: str | None = None  # the reason why the program has ended before its last cell
+        self.count = 0  # the number of started cells, which is the execution count of the latest one
 
     def run_cells(
         self, cells: Sequence[tuple[NotebookNode, str]], worker: WorkerClient

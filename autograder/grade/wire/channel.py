@@ -6,6 +6,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -14,20 +15,14 @@ import msgspec
 from autograder.errors import UnfinishedError
 
 
+@dataclass(slots=True)
 class _Header:
-    """The meaning of the first byte of a value in msgpack: https://github.com/msgpack/msgpack/blob/master/spec.md.
+    """The meaning of the first byte of a value in msgpack: https://github.com/msgpack/msgpack/blob/master/spec.md."""
 
-    Attributes:
-        width: number of bytes of the length that follows; 0 if the length is fixed.
-        body: number of bytes after the length that the length does not count.
-        inner: number of values inside, if the length is fixed.
-        each: number of values inside per unit of the length; 0 if the length counts bytes.
-    """
-
-    __slots__ = ("body", "each", "inner", "width")
-
-    def __init__(self, width: int = 0, body: int = 0, inner: int = 0, each: int = 0) -> None:
-        self.width, self.body, self.inner, self.each = width, body, inner, each
+    width: int = 0  # number of bytes of the length that follows; 0 if the length is fixed
+    body: int = 0  # number of bytes after the length that the length does not count
+    inner: int = 0  # number of values inside, if the length is fixed
+    each: int = 0  # number of values inside per unit of the length; 0 if the length counts bytes
 
 
 def _headers() -> list[_Header]:

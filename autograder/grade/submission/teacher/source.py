@@ -44,18 +44,7 @@ __all__ = ["AssignmentSource", "SourceBundle", "SourceCell", "SourceError"]
 
 
 class AssignmentSource:
-    """A source notebook, and the files next to it.
-
-    Attributes:
-        bundle: the source as plain data, to which its settings are already applied.
-        name: nbgrader's notebook id, which is the file's name without its suffix.
-        metadata: the notebook's metadata.
-        files: data files and helper modules next to the notebook, by relative path; they replace a student's.
-        student_files: the teacher's versions of files that a student's replace (`Autograde.exclude_overwriting`).
-        cells: all cells except the author's.
-        by_id: the cells that nbgrader knows, by grade_id.
-        is_variant: whether the notebook was given only to one student or group.
-    """
+    """A source notebook, and the files next to it, with the attributes of its bundle."""
 
     def __init__(self, bundle: SourceBundle) -> None:
         """Take a source as plain data; raise SourceError if a cell cannot be graded."""
@@ -63,8 +52,8 @@ class AssignmentSource:
         self.name, self.is_variant = bundle.name, bundle.is_variant
         self.metadata: dict[str, Any] = bundle.metadata
         self.files, self.student_files = bundle.files, bundle.student_files
-        self.cells = list(source_cells(bundle))
-        self.by_id = {cell.id: cell for cell in self.cells if cell.id}
+        self.cells = list(source_cells(bundle))  # all except the author's
+        self.by_id = {cell.id: cell for cell in self.cells if cell.id}  # the cells that nbgrader knows
 
     @classmethod
     def read(cls, path: Path, autotests: AutotestRunner, files: dict[str, bytes] | None = None) -> AssignmentSource:
