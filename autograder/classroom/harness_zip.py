@@ -64,13 +64,8 @@ def write_harness(
 ) -> list[SourceReport]:
     """Write the zip for an assignment, and return the reports on its sources, validated at this machine's strongest level.
 
-    Args:
-        target: the path of the zip.
-        assignment: the name of its folder among the sources.
-        course: the course's folder.
-        isolation, hidden_tests, visibility: as in `HarnessTerms`.
-        requirements: a file in pip's format with the packages, other than PyTorch, that the assignment imports.
-        on_step: called when the grading of a generated submission begins.
+    `isolation`, `hidden_tests` and `visibility` are those of `HarnessTerms`. `requirements` is a file in pip's format
+    with the packages, other than PyTorch, that the assignment imports.
 
     Raises:
         ClassError: the course or the assignment does not exist.
@@ -110,12 +105,10 @@ def _requirements_in(path: Path) -> str:
 def locked_requirements(
     extra: str = "grade", *, systems: Sequence[Mapping[str, str]] = ({},), leaves: tuple[str, ...] = ("torch",)
 ) -> dict[str, str]:
-    """Return the direct and indirect dependencies of this package, as installed, with their versions.
+    """Return the direct and indirect dependencies of this package with an extra, as installed, with their versions.
 
-    Args:
-        extra: the extra whose dependencies are included.
-        systems: the values of markers, by name, on each system to consider; by default, on this one.
-        leaves: the packages whose own dependencies are not included.
+    `systems` contains the values of markers, by name, on each system to consider; by default, on this one. The own
+    dependencies of `leaves` are not included.
     """
     versions: dict[str, str] = {}
     waiting = [(DISTRIBUTION, {"", extra})]

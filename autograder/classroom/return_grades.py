@@ -31,11 +31,8 @@ def match_rows(
 ) -> tuple[dict[int, str], list[int]]:
     """Return the student of each row that has one, and the rows that were matched by name only.
 
-    Args:
-        rows: the rows of the worksheet, by number.
-        students: the ids in the gradebook.
-        record: the record of each student from `collect`.
-        roster: the course's list of students, which may be empty.
+    Rows are given by their numbers in the worksheet, and students by their ids in the gradebook. The record is that of
+    `collect`; the roster may be empty.
     """
     known = Roster([_known(student, record.get(student), roster) for student in students])
     matches: dict[int, str] = {}
@@ -253,15 +250,9 @@ def return_grades(
 ) -> ReturnedGrades:
     """Write OUT/grades.csv, the worksheet with grades, and OUT/feedback.zip.
 
-    Args:
-        assignment: the name of its folder.
-        course: the course's folder.
-        to: the platform, by the name of its form.
-        worksheet: the file as downloaded from the platform; it is not modified.
-        out: the folder to write to.
-        roster: the course's list of students, which may be empty.
-        column: the title of the grade column; None searches for the assignment's name.
-        scale: the maximum to scale the points to, or "platform" for that of the worksheet; None leaves them as they are.
+    `to` is the platform, by the name of its form. The worksheet is the file as downloaded, and is not modified.
+    `column` is the title of the grade column; None searches for the assignment's name. `scale` is the maximum to scale
+    the points to, or "platform" for that of the worksheet; None leaves them as they are.
 
     Raises:
         TableError: the worksheet belongs to another platform or course, the points cannot be scaled, or the folder cannot be written to.

@@ -76,12 +76,9 @@ class Roster:
 
 
 def read_roster(path: Path, student_column: str | None = None) -> Roster:
-    """Return the class that a CSV file lists.
+    """Return the class in a CSV file: the platform's own, as downloaded, or one with columns `student_id`, `name`, `email`, ….
 
-    Args:
-        path: the platform's own file, as downloaded, or one with the columns `student_id`, `name`, `email`, `group`, ….
-        student_column: the column with nbgrader's ids; None means the first of login, number and email that every row
-            has.
+    `student_column` contains nbgrader's ids; None means the first of login, number and email that every row has.
 
     Raises:
         TableError: it is not such a table, or contains a student twice.

@@ -78,13 +78,8 @@ def collect(
 ) -> Collection:
     """Copy each submission of a download to submitted/STUDENT/ASSIGNMENT/ of the course.
 
-    Args:
-        download: the platform's zip, or a folder.
-        assignment: the name of its folder among the sources.
-        course: the course's folder.
-        roster: the class; with an empty roster, the platform's names are used as student ids.
-        platform: the name of the platform, or "auto".
-        zone: the time zone of times without one.
+    The download is the platform's zip, or a folder. With an empty roster, the platform's names are used as student ids.
+    The platform may be "auto"; the zone is that of times without one.
 
     Raises:
         DownloadError: it is not such a download, or belongs to another assignment; nothing is written.

@@ -45,12 +45,9 @@ from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 class GradingPlugin(WorkerPlugin):
     """A plugin with which a worker of the cluster can grade one course.
 
-    Args:
-        name: name of the plugin.
-        course: an encoded CourseBundle, which is sent to each worker once.
-        level: isolation level that a submission must have.
-        versions: `handshake_versions` that the worker must have.
-        jobs: number of submissions to grade at once; 0 for one per thread of the worker.
+    The course is an encoded CourseBundle, which is sent to each worker once. The worker must reach the level, and have
+    these `handshake_versions`. `jobs` is the number of submissions to grade at once; 0 for one per thread of the
+    worker.
     """
 
     def __init__(self, name: str, course: bytes, level: str, versions: dict[str, str], jobs: int) -> None:
@@ -131,12 +128,8 @@ SUBMIT_OPTIONS = {"allow_other_workers": False, "pure": False, "retries": 2}
 def choose_cluster(choice: str, course: Path, folder: Path | None, level: str, jobs: int) -> Iterator[DaskCluster]:
     """Yield the cluster that `--cluster` names; a cluster that is started for it ends with the context.
 
-    Args:
-        choice: value of `--cluster`.
-        course: folder of the course.
-        folder: folder of the certificates; None takes the one that cluster.toml names, if any.
-        level: name of the isolation level.
-        jobs: number of submissions that a worker grades at once; 0 for one per thread.
+    `folder` contains certificates; None takes the folder that the course's cluster.toml names, if any. `jobs` is the
+    number of submissions that a worker grades at once; 0 for one per thread.
 
     Raises:
         InputError: the choice is not a cluster, or the cluster cannot be reached, or strangers can use it.

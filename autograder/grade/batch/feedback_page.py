@@ -264,12 +264,9 @@ def page_html(
 ) -> str:
     """Return the page of a graded notebook whose cells have nbgrader's scores and comments in their metadata.
 
-    Args:
-        notebook: the graded notebook.
-        grades: nbgrader's "notebook", "score" after the penalty, "max_score" and "late_penalty", and for a late submission,
-            the times "due" and "submitted" in UTC.
-        folder: folder with the pictures in the teacher's texts.
-        zone: time zone of the times on the page.
+    `grades` contains nbgrader's "notebook", "score" after the penalty, "max_score" and "late_penalty", and for a late
+    submission, the times "due" and "submitted" in UTC. The folder contains the pictures in the teacher's texts, and the
+    zone is that of the times on the page.
     """
     about, budget = notebook.metadata.get("autograder", {}), RenderBudget()
     with use_language(language_of(notebook.metadata)):

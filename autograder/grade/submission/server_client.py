@@ -156,12 +156,9 @@ OWN_PROCESSES = 4  # the server, the holders of namespaces, and the worker
 class ServerClient:
     """A server of a host; a context manager. It must be used by one thread, for one submission at a time.
 
-    Args:
-        level: the isolation level.
-        limits: the resources that one submission may use.
-        control: the socket to a server that another process has started; None starts a separate host when it is needed.
-        role: the role of the server that is started.
-        modules: modules that the cells will make PyTorch import, so that a separate host imports them once for all workers.
+    `control` is the socket to a server that another process has started; None starts a separate host with a server of
+    this role when it is needed. That host imports `modules`, which the cells will make PyTorch import, once for all
+    workers.
     """
 
     def __init__(

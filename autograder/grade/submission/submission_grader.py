@@ -137,14 +137,9 @@ class SubmissionGrader:
     ) -> NotebookGrade:
         """Return the grade of a notebook; a fault of the notebook is part of the grade, not an error.
 
-        Args:
-            source: the teacher's notebook.
-            data: the bytes of the submitted file.
-            files: the other submitted files, by relative path.
-            seed: the seed from which the tests' inputs are drawn; None draws a secret one. Tests in process do not use
-                it.
-            plan: how each test is judged; None uses the kinds in the source's text and metadata.
-            pictures: whether wrong answers are recorded for the feedback.
+        The other submitted files are given by relative path. The seed, from which the tests' inputs are drawn, is
+        secret if it is None; tests in process do not use it. Without a plan, each test is judged by its kind in the
+        source's text and metadata. With `pictures`, wrong answers are recorded for the feedback.
 
         Raises:
             IsolationError: a server does not start.

@@ -96,15 +96,11 @@ def receive(
     deadline: float | None = None,
     watch: Callable[[], None] | None = None,
 ) -> Received:
-    """Return the next message, which must have the given type.
+    """Return the next message, which must have the given type and at most `largest` bytes.
 
-    Args:
-        connection: a stream socket.
-        form: the expected struct.
-        largest: the maximum size in bytes.
-        most_items: the maximum number of values, which are counted before they are built; None sets no limit.
-        deadline: time of `time.monotonic()`, in seconds; None waits forever.
-        watch: function that is called at least ten times per second, whether or not the other side sends; it may raise.
+    If `most_items` is given, the values are counted before they are built. The deadline is a time of
+    `time.monotonic()`; None waits forever. `watch` is called at least ten times per second, whether or not the other
+    side sends; it may raise.
 
     Raises:
         ChannelError: the other side has ended, the deadline has passed, or the other side sent something else.
