@@ -10,29 +10,22 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autograder.course.learner.after_success import can_now as can_now
-    from autograder.course.learner.after_success import play as play
-    from autograder.course.learner.error_index import find_error as find_error
-    from autograder.course.learner.hints import hint as hint
-    from autograder.course.learner.hints import model_answer as model_answer
-    from autograder.course.learner.hints import reset as reset
-    from autograder.course.learner.learner_progress import progress as progress
-    from autograder.course.practice.quiz import quiz as quiz
-    from autograder.course.practice.quiz import review as review
+    from autograder.course.learner.after_success import can_now, play
+    from autograder.course.learner.error_index import find_error
+    from autograder.course.learner.hints import hint, model_answer, reset
+    from autograder.course.learner.learner_progress import progress
+    from autograder.course.practice.quiz import quiz, review
 
-_MODULES = {
-    "can_now": "learner.after_success",
-    "find_error": "learner.error_index",
-    "hint": "learner.hints",
-    "model_answer": "learner.hints",
-    "play": "learner.after_success",
-    "progress": "learner.learner_progress",
-    "quiz": "practice.quiz",
-    "reset": "learner.hints",
-    "review": "practice.quiz",
+__all__ = ["can_now", "find_error", "hint", "model_answer", "play", "progress", "quiz", "reset", "review"]
+
+_NAMES = {
+    "learner.after_success": ("can_now", "play"),
+    "learner.error_index": ("find_error",),
+    "learner.hints": ("hint", "model_answer", "reset"),
+    "learner.learner_progress": ("progress",),
+    "practice.quiz": ("quiz", "review"),
 }
-
-__all__ = [*_MODULES]
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
