@@ -361,9 +361,10 @@ def test_a_moved_line_is_shown_with_a_gap(recorded):
 
 
 def test_a_change_of_a_notebook_is_shown_as_code(recorded):
-    """The patch is one of the file, whose lines are strings of JSON."""
-    change = '@@ -1,1 +1,1 @@\n-    "x = \\"a\\"\\n",\n+    "x = 1\\n"\n'
-    fault = GraphFault("cut", Place("main.ipynb", 1, ""), "", "", diff=f"--- main.ipynb\n+++ main.ipynb\n{change}")
+    """The patch is one of the file, whose lines are JSON."""
+    change = '@@ -1,1 +1,1 @@\n-    "source": "x = \\"a\\"\\n"\n+    "source": "x = 1\\n"\n'
+    code = '@@ -1,1 +1,1 @@\n-x = "a"\n+x = 1\n'
+    fault = GraphFault("cut", Place("main.ipynb", 1, ""), "", "", diff=change, code=code)
     shown = with_verdict(recorded("correct"), graph_faults=(fault,))
     assert '  - x = "a"\n  + x = 1\n' in view.as_screen(shown)
 

@@ -129,6 +129,7 @@ class GraphFault(msgspec.Struct, frozen=True):
     # whether the changed program was run, is correct, and does not have the fault; otherwise `diff` is only a
     # suggestion
     was_run: bool = False
+    code: str = ""  # the change as a unified diff of the code, if the file is a notebook
 
 
 class NamedLine(msgspec.Struct, frozen=True):

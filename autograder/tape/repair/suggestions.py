@@ -67,7 +67,8 @@ def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, pro
         is_run = prove is not None and not current_budget().is_spent
         if prove is None or not is_run or _fixes_fault(prove(holder.make(text)), fault, verdict):
             diff = as_diff(holder.written(holder.source), holder.written(text), holder.file)
-            return with_values(fault, diff=diff, was_run=is_run)
+            code = as_diff(holder.source, text, holder.file) if holder.notebook else ""
+            return with_values(fault, diff=diff, was_run=is_run, code=code)
     # The first fix explains an error without a change of its own.
     fix = next(iter(verdict.fixes), None) if verdict.error else None
     return with_values(fault, diff=fix.diff, was_run=True) if fix else fault

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import Counter
@@ -247,22 +246,14 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
     title = translatable("Suggestion for {line}, not run:")
     if fault.was_run:
         title = translatable("Change for {line} (run: this fault is gone):")
-    hunks = "\n".join(line for line in fault.diff.splitlines() if line[:3] not in ("+++", "---", "@@ "))
+    hunks = "\n".join(line for line in (fault.code or fault.diff).splitlines() if line[:3] not in ("+++", "---", "@@ "))
     parts = re.split(r"(?m)^ .*\n?(?: .*\n?)*", f"{hunks}\n")
     changed = "…\n".join(part for part in parts if part).splitlines()
     line = where(fault.place, recording.programs[0].file)
     return [
         translated(title, line=translated(INTENDED.get(fault.kind, "{line}"), line=line)),
-        *(f"  {line[0]} {_cut(_code_in(line[1:]))}".rstrip() for line in changed[:most]),
+        *(f"  {line[0]} {_cut(line[1:])}".rstrip() for line in changed[:most]),
     ]
-
-
-def _code_in(line: str) -> str:
-    """Return the code of a line of a notebook's patch, which is a string of JSON; other lines as they are."""
-    try:
-        return str(json.loads(line.strip().removesuffix(","))) if line.lstrip().startswith('"') else line
-    except ValueError:
-        return line
 
 
 def _repair_title(verdict: Verdict) -> list[str]:
