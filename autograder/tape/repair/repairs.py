@@ -246,8 +246,10 @@ def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFac
 
 
 def can_be_imported(factory: ProgramFactory, file: str) -> bool:
-    """Return whether each run imports the file again. Programs of this process have imported it already."""
+    """Return whether each run imports the file again, and does not write it. Programs of this process have imported it already."""
     program = factory.original
+    if program.scratch and program.scratch.is_changed(file):
+        return False
     return not program.roots and program.space is None and file.endswith(".py") and is_own_file(file)
 
 

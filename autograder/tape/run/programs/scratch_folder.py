@@ -105,7 +105,7 @@ class ScratchFolder:
         """Let these entries of `sys.path` name the copies in the block. Modules are still imported from the originals."""
         copies = {folder: self.path_of(folder) for folder in folders if self.path_of(folder) != folder}
         for folder, copy in copies.items():
-            sys.path_importer_cache[copy] = _ProjectFinder(folder, copy)  # type: ignore[assignment]
+            sys.path_importer_cache[copy] = _ProjectFinder(self, folder, copy)  # type: ignore[assignment]
         sys.path[:] = [copies.get(entry, entry) for entry in sys.path]
         try:
             yield
@@ -118,6 +118,11 @@ class ScratchFolder:
     def path_of(self, file: str) -> str:
         """Return the path of the copy of a file, or `file` if it is not in the project."""
         return self.root + file if self.is_copied and self._is_in_project(file) else file
+
+    def is_changed(self, file: str) -> bool:
+        """Return whether the program has changed its copy of a file in this run."""
+        made = self.root + os.path.abspath(file)
+        return made in self._states and self._states[made] != file_state(made)
 
     def notes(self) -> Iterator[str]:
         """Yield sentences on changes of the user's files by the program."""
@@ -372,15 +377,17 @@ class ScratchFolder:
 
 
 class _ProjectFinder:
-    """Finds modules in a folder of the project, then those that the program wrote into its copy."""
+    """Finds modules in a folder of the project, unless the program wrote them into its copy."""
 
-    def __init__(self, folder: str, copy: str):
+    def __init__(self, scratch: ScratchFolder, folder: str, copy: str):
+        self._scratch = scratch
         self._finders = [pkgutil.get_importer(folder), pkgutil.get_importer(copy)]
 
     def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
         """Return the spec of a module, or None."""
         specs = (finder.find_spec(name, target) for finder in self._finders if finder is not None)
-        return next((spec for spec in specs if spec is not None), None)
+        known = (spec for spec in specs if spec is not None)
+        return next((spec for spec in known if not (spec.origin and self._scratch.is_changed(spec.origin))), None)
 
 
 def _opened_folder(descriptor: int) -> str:
