@@ -34,7 +34,7 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Problem, Verdict
 from autograder.tape.run.budget import SECONDS, Budget, current_budget
 from autograder.tape.run.finished_run import is_out_of_time
-from autograder.tape.run.programs.notebook_text import place_in_cell
+from autograder.tape.run.programs.notebook_text import note_on_other_code, place_in_cell
 from autograder.tape.run.programs.program import Program, from_cell, from_file_text, from_function, from_source
 from autograder.tape.run.programs.source_text import ProgramError, read_source
 from autograder.tape.run.runner import SECONDS as RUN_SECONDS
@@ -184,8 +184,12 @@ def _with_notes(factory: ProgramFactory, recording: Recording, error: Problem | 
     verdict = recording.verdict
     if error:
         verdict = structs.replace(verdict, outcome="raises-forward", error=error, notes=(NOTE, *verdict.notes))
+    if factory.notebook is None:
+        return structs.replace(recording, verdict=verdict)
+    if note := note_on_other_code(factory.notebook, factory.file, factory.source):
+        verdict = structs.replace(verdict, notes=(note, *verdict.notes))
     lines = sorted({line for line in _lines(factory.original.file, verdict) if line})
-    if factory.notebook is not None and lines:
+    if lines:
         places = {line: place_in_cell(factory.source, line) for line in lines}
         each = [Message("notebook.line_is|line {line} = {place}", line=line, place=places[line]) for line in lines]
         named = join_messages(each, CLAUSES)

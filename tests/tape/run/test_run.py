@@ -211,6 +211,12 @@ def test_python_stays_as_it_is(one, other):
         pytest.param("y = %time f(h)", "y = f(h)", id="value of time"),
         pytest.param("t = %timeit -o f(h)", "f(h); t = None", id="value of timeit"),
         pytest.param("%time !ls", "# %time !ls", id="a command in time"),
+        pytest.param("%time %run -i a.py", "get_ipython().run_line_magic('run', '-i a.py')", id="a file in time"),
+        pytest.param(
+            "\n%%writefile a.py\nx = 'a'",
+            "\nget_ipython().run_cell_magic('writefile', 'a.py',\n\"x = 'a'\\n\")",
+            id="file",
+        ),
         pytest.param("%%time\nh += 1", "# %%time\nh += 1", id="cell of time"),
         pytest.param("%%timeit -n 1 h = f()\nh += 1", "h = f()\nh += 1", id="cell of timeit with its setup"),
         pytest.param("\n%%capture out --no-stderr\nh += 1", "\n# %%capture out --no-stderr\nh += 1", id="capture"),
@@ -231,20 +237,27 @@ def notebook(*cells):
 
 
 def test_a_lecture_is_explained_as_it_is(tmp_path):
-    """Commands give [], `display` and `get_ipython` exist, and the repair of a line in a magic keeps the magic."""
+    """Commands give [], files are written and run, `display` exists, and the repair of a line in a magic keeps the magic."""
     path = tmp_path / "lecture.ipynb"
     path.write_text(notebook(
         "import torch\n%matplotlib inline\nget_ipython().run_line_magic('env', 'A=1')",
         'n = 3 # how many?\nprompt = """\n!important\nready?\n"""\nfiles = !ls\ndisplay(files)\n'
         "assert files == [] and prompt.count('\\n') == 3 and get_ipython().getoutput('ls') == []",
-        "w = torch.ones(n, requires_grad=True)\na = w.exp()\n%time a += 1\na.sum().backward()",
+        "%%bash\nls",
+        "%%writefile own.py\nimport sys\nn, given = 0, [*sys.argv[1:], __name__]\nsys.exit(0)",
+        "%%writefile -a shared.py\nm = len(given)",
+        "%run own --lr {n + 1}\n%run -i shared.py\n!python own.py\n!pip install python\n"
+        "assert given == ['--lr', '4', '__main__'] and n == 0 and 'own' not in __file__",
+        "w = torch.ones(m, requires_grad=True)\na = w.exp()\n%time a += 1\na.sum().backward()",
     ))  # fmt: skip
     found = json.loads(autograder("explain", path.name, "--json", cwd=tmp_path).stdout)
     assert "raises-backward" == found["outcome"]
     assert ["a += 1"] == [place["text"] for place in found["harms"][0]["mutated_at"]]
-    assert any("cell 3, line 3" in note for note in found["notes"])
+    assert any("cell 7, line 3" in note for note in found["notes"])
+    assert any(note.endswith("`%%bash` is not run; line 33: `!python own.py` is not run.") for note in found["notes"])
+    assert not (tmp_path / "own.py").exists()
     autograder("explain", path.name, "--apply", cwd=tmp_path)
-    assert "%time a = a + 1\n" in json.loads(path.read_text())["cells"][2]["source"]
+    assert "%time a = a + 1\n" in json.loads(path.read_text())["cells"][6]["source"]
 
 
 @pytest.mark.thorough

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import getopt
+import io
 import json
+import os
 import re
+import shlex
+import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from difflib import SequenceMatcher
+from importlib.util import decode_source
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
-from autograder.locale.messages import Message
-from autograder.tape.run.programs.source_text import ProgramError
+from autograder.locale.messages import CLAUSES, Message, join_messages
+from autograder.tape.internals.entry_points import replaced
+from autograder.tape.run.programs.command_line import module_file, place_in_package
+from autograder.tape.run.programs.source_text import ProgramError, compiled
 
 # Magics that run Python in the namespace of the notebook, with patterns of their options. `%%explain` is defined here.
 _OPTIONS = {
@@ -20,18 +30,34 @@ _OPTIONS = {
     "prun": r"-(?:[rq]*[lsTD]\s*\S+|[rq]+)",
 }
 _CELL_MAGICS = (*_OPTIONS, "capture", "explain")
+_WRITERS = ("writefile", "file")
+_NOTEBOOKS = (".ipynb", ".ipy")  # files that `%run` runs as cells
+_SHOWING = ("html", "HTML", "javascript", "js", "latex", "markdown", "svg", "SVG")  # cell magics that run no code
+SHOWN = 4  # number of lines in a note
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
+_RUNS_CODE = re.compile(
+    rf"%%(?!(?:{'|'.join((*_CELL_MAGICS, *_WRITERS, *_SHOWING))})\b)"
+    r"|%(?:lprun|memit|mprun|px|snakeviz)\b"
+    r"|(?:.*[=\s])?(?:!+|%(?:sx|system)\s)(?:.*[;&|(])?\s*(?:(?:\w+=\S*|env|exec|nohup|sudo|time)\s+)*"
+    r"(?:(?:\S*/)?(?:i?python|pypy|bash|sh|torchrun|accelerate|deepspeed)[\d.]*|\{sys\.executable\}|\./\S+)(?=\s|$)"
+    r"(?!\s+(?:-m\s+(?:pip|venv)\b|-V|--version))"
+)
+"""Magics and commands that run code, which `explain` does not."""
 
 
 def python_of_cell(source: str) -> str:
     """Return the cell as Python, with each statement on its original line numbers.
 
     The code in `%time`, `%timeit`, `%prun` and in cells under `%%time`, `%%timeit`, `%%capture`, `%%prun` runs once.
-    Other magics and `!commands` become comments; if they are assigned, their values are None and [].
+    `%run` and `%%writefile` become the calls that IPython makes of them. Other magics and `!commands` become comments; if
+    they are assigned, their values are None and [].
     """
     lines = source.replace("\r\n", "\n").split("\n")
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
     magic = re.match(r"\s*%%(\w+)[ \t]*(.*)", lines[first])
+    if magic and magic[1] in _WRITERS and lines[first + 1 :]:
+        body = [repr(f"{line}\n") for line in lines[first + 1 : -1]] + [repr(lines[-1] and f"{lines[-1]}\n") + ")"]
+        return "\n".join([*lines[:first], f"get_ipython().run_cell_magic({magic[1]!r}, {magic[2]!r},", *body])
     if magic and magic[1] not in _CELL_MAGICS:
         return "\n".join(f"# {line}" for line in lines)
     if magic:
@@ -101,7 +127,7 @@ def _replaced(lines: list[str], target: str) -> list[str]:
     whole = " ".join(line.removesuffix("\\") for line in lines[:count])
     name, _, argument = whole[len(target) :].strip().partition(" ")
     indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
-    code = _code_in(name[1:], argument.strip()) if name[1:] in _OPTIONS else None
+    code = _code_in(name[1:], argument.strip()) if name[:1] == "%" else None
     if target:
         value = "[]" if name.startswith("!") else "None"
         once = f"{indent}{code}; {target.strip()} {value}" if code else f"{target}{value}"
@@ -113,7 +139,13 @@ def _replaced(lines: list[str], target: str) -> list[str]:
 
 def _code_in(magic: str, argument: str) -> str | None:
     """Return the Python that a magic runs, or None if it does not run Python."""
+    if magic == "run":
+        return f"get_ipython().run_line_magic('run', {argument!r})"
+    if magic not in _OPTIONS:
+        return None
     code = re.sub(rf"^(?:{_OPTIONS[magic]}\s+)*(?:--\s+)?", "", f"{argument} ").strip()
+    if code.startswith("%run "):
+        return _code_in("run", code[5:].strip())
     return code if code and code[0] not in "%!?" else None
 
 
@@ -126,11 +158,24 @@ def _comments(lines: list[str]) -> list[str]:
 
 
 class SilentShell:
-    """The result of `get_ipython()` in a notebook that `explain` runs: magics and commands do nothing."""
+    """The result of `get_ipython()` in a notebook that `explain` runs: other magics than these, and commands, do nothing."""
 
     def getoutput(self, *_words: object) -> list[str]:
         """Return no output."""
         return []
+
+    def run_line_magic(self, name: str, line: str, *_others: object) -> None:
+        """Run the file of `%run`."""
+        if name == "run":
+            _run_file(_words_of(line))
+
+    def run_cell_magic(self, name: str, line: str, cell: str) -> None:
+        """Write the file of `%%writefile`."""
+        if name in _WRITERS:
+            words = _words_of(line)
+            (file,) = (word for word in words if word not in ("-a", "--append"))
+            with open(os.path.expanduser(file), "a" if len(words) > 1 else "w", encoding="utf-8") as target:
+                target.write(cell)
 
     def __getattr__(self, name: str) -> object:
         return lambda *_words, **_options: None
@@ -140,23 +185,79 @@ def display(*_values: object, **_options: object) -> None:
     """Do nothing."""
 
 
+def _words_of(line: str) -> list[str]:
+    """Return the words after a magic, with the values of `{expression}` and `$name`, or as they are if one has no value."""
+    space = vars(sys.modules["__main__"])
+    with suppress(Exception):
+        line = re.sub(r"\{(.+?)\}|\$(\w+)", lambda found: str(eval(found[1] or found[2], space)), line)
+    return shlex.split(line)
+
+
+def _run_file(words: list[str]) -> None:
+    """Run a file as `%run` does: in a new module whose names the notebook gets, or with -i in the notebook's namespace."""
+    if words[:1] == ["-m"]:
+        words.insert(2, "--")  # the next words are the module's, as for `python -m`
+    found, arguments = getopt.getopt(words, "nidtN:b:pD:l:rs:T:em:G")
+    options, name = dict(found), "__main__"
+    if "-m" in options:
+        name, path = module_file(options["-m"])
+    else:
+        file, *arguments = arguments
+        file = os.path.expanduser(file)
+        path = os.path.abspath(file if os.path.isfile(file) or file.endswith((".py", *_NOTEBOOKS)) else f"{file}.py")
+    shell = sys.modules["__main__"]
+    module = ModuleType(os.path.basename(path).partition(".")[0] if "-n" in options else "__main__")
+    if "-i" in options or path.endswith(_NOTEBOOKS):
+        module = shell
+    else:
+        vars(module).update(NOTEBOOK_NAMES, __file__=path)
+        place_in_package(module, name, path)
+    with io.open_code(path) as opened:  # a trial replaces this function
+        source = decode_source(opened.read())
+    if path.endswith(_NOTEBOOKS):
+        source = notebook_text(source, path) if path.endswith(".ipynb") else python_of_cell(source)
+    with _started(module, path, arguments, ignores_exit="-e" in options):
+        exec(compiled(source, path), vars(module))
+    vars(shell).update({name: value for name, value in vars(module).items() if not name.startswith("__")})
+
+
+@contextmanager
+def _started(module: ModuleType, path: str, arguments: list[str], *, ignores_exit: bool) -> Iterator[None]:
+    """Let the module be the program that Python has started with these arguments in the block."""
+    shell, folder = sys.modules["__main__"], os.path.dirname(path)
+    folders = [folder] if folder not in sys.path else []
+    sys.path[:0] = folders
+    sys.modules["__main__"] = module
+    try:
+        with replaced(sys, "argv", [path, *arguments]), replaced(module, "__file__", path):
+            yield
+    except SystemExit as end:
+        if end.code and not ignores_exit:
+            raise
+    finally:
+        sys.modules["__main__"] = shell
+        for added in folders:
+            sys.path.remove(added)
+
+
 NOTEBOOK_NAMES: dict[str, object] = {"get_ipython": SilentShell, "display": display}
 
 
 HEADER = "# In ["  # start of the line above each cell's code; the cell's number and "]" follow
 
 
-def notebook_text(content: str, file: str, cell: str | None = None) -> str:
+def notebook_text(content: str, file: str, cell: str | None = None, read: Callable[[str], str] = python_of_cell) -> str:
     """Return the text of the code cells up to and including `cell`, each below a comment with its number.
 
-    `python_of_cell` replaces magics and `!commands`. `cell` is the 1-based number of a code cell, or its id; None for all.
+    `cell` is the 1-based number of a code cell, or its id; None for all. `read` returns the text of a cell's source, with
+    as many lines.
 
     Raises:
         ProgramError: if the content is not a notebook, or has no such cell.
     """
     cells = _code_cells(content, file)
     last = len(cells) if cell is None else _number(cells, cell, file)
-    parts = [f"{HEADER}{number}]\n{python_of_cell(source_of(one))}" for number, one in enumerate(cells[:last], 1)]
+    parts = [f"{HEADER}{number}]\n{read(source_of(one))}" for number, one in enumerate(cells[:last], 1)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -205,6 +306,18 @@ def changed_notebook(content: str, text: str) -> str:
             whole = after + before[len(before.rstrip("\n")) :]
             cell["source"] = whole if isinstance(cell["source"], str) else whole.splitlines(keepends=True)
     return _written_like(content, notebook)
+
+
+def note_on_other_code(content: str, file: str, text: str) -> str:
+    """Return a note on the magics and commands that would run code which `notebook_text` leaves out, or ""."""
+    lines = enumerate(zip(notebook_text(content, file, read=str).split("\n"), text.split("\n"), strict=False), 1)
+    left_out = [
+        Message("notebook.not_run|line {line}: `{code}` is not run", line=line, code=f"{before.strip():.60}")
+        for line, (before, python) in lines if before != python and _RUNS_CODE.match(before.strip())
+    ]  # fmt: skip
+    more = "…" if len(left_out) > SHOWN else ""
+    named = join_messages([*left_out[:SHOWN], more], CLAUSES)
+    return named and Message("notebook.other_code|Magics and commands that run other code: {named}.", named=named)
 
 
 def place_in_cell(text: str, line: int) -> str:
