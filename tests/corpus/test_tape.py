@@ -134,7 +134,7 @@ def test_captions_are_short_and_complete(program):
     sentences = Sentences(playback)
     for frame, _ in playback.play():
         caption = sentences.caption(frame)
-        words = f"{caption.event} {caption.meaning} {caption.effect}".split()
+        words = f"{caption.fact} {caption.meaning} {caption.effect}".split()
         assert sum(is_number(word.strip("[](),.:;")) for word in words) <= 4, words
         assert set(sentences.describe(frame).split()) <= set(" ".join(astuple(caption)).split())
 
