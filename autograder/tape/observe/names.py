@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any
@@ -150,6 +151,14 @@ def names_in(frames: list[FrameType]) -> dict[int, str]:
                 if (leaf := _only_leaf(tensor)) is not None:
                     below.setdefault(id(leaf), f"leaf of {path}")
     return below | found
+
+
+def path_from_outside(name: str, tensor: torch.Tensor, frames: list[FrameType]) -> str:
+    """Return the name of a tensor, or a path that the frames have for one that is reached through `self` or a loop variable."""
+    root = re.split(r"[.[]", name, maxsplit=1)[0]
+    if root == name or not any(root in late_variables(frame) for frame in frames):
+        return name
+    return names_in(frames).get(id(tensor), name)
 
 
 def _only_leaf(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -8,7 +8,7 @@ import torch
 
 from autograder.tape.observe.forecast import UNSEEN, BackwardCall, BackwardRoots, forecast
 from autograder.tape.observe.gradient_flow import GradientFlow
-from autograder.tape.observe.names import find_name
+from autograder.tape.observe.names import find_name, path_from_outside
 from autograder.tape.observe.nodes import Graph, GraphNode, TrackedSave
 from autograder.tape.observe.statements import ActiveCall, Statements
 from autograder.tape.observe.step_builder import StepBuilder, WriteEvent
@@ -116,7 +116,8 @@ class RunState:
         """Return a tensor's display name: a variable, or a path such as `self.fc.weight`. `look` searches the frames."""
         tensor = tracked.ref()
         if tracked.name is None and look and tensor is not None:
-            tracked.name = find_name(tensor, self.statements.frames)
+            name = find_name(tensor, frames := self.statements.frames)
+            tracked.name = name and path_from_outside(name, tensor, frames)
         if tracked.name is None and tracked.origin:
             source, by = tracked.origin
             name = self.name_of(source, look=look)

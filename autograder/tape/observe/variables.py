@@ -15,7 +15,7 @@ from autograder.tape.internals.mode_stack import is_tracing
 from autograder.tape.internals.tensor_fields import base_of
 from autograder.tape.observe.links import Links
 from autograder.tape.observe.memory_watcher import MemoryWatcher
-from autograder.tape.observe.names import bindings
+from autograder.tape.observe.names import bindings, path_from_outside
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import ActiveCall
 from autograder.tape.observe.tensors import FOREIGN, TrackedTensor
@@ -63,6 +63,7 @@ class Variables:
                 self.links.link(tracked, tensor)
             now[name] = tracked.id
             if tracked.name is None or active_call.depth < tracked.name_depth:
+                name = path_from_outside(name, tensor, self.state.statements.frames)
                 tracked.name, tracked.name_depth = name, active_call.depth
         self._tell(known, now)
 
