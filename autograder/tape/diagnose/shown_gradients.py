@@ -214,18 +214,22 @@ def _decisive(evidence: Evidence) -> int | None:
 class _Row:
     """Leaves that the program created under the same name, one after another."""
 
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # 0 instead of the size of the batch
     targets: list[int] = field(default_factory=list)  # their indices, at least one
     calls: set[int] = field(default_factory=set)  # indices of the backward calls that reached one of them
 
 
 def _rows(evidence: Evidence) -> dict[str, _Row]:
-    """Return the rows by name. Leaves of different shapes, and two leaves of one backward call, have separate rows."""
+    """Return the rows by name. Two leaves of one backward call have separate rows, and those of different shapes.
+
+    Leaves that differ only in the size of the batch, which may be smaller in the last round, share a row.
+    """
     rows: dict[str, _Row] = {}
     calls = _calls_of(evidence)
     numbers: Counter[tuple[str, int]] = Counter()
     for target, name in enumerate(_names(evidence)):
-        shape, reached = evidence.got.keys[target][0], calls[target]
+        shape, reached = tuple(evidence.got.keys[target][0]), calls[target]
+        shape = (0, *shape[1:]) if len(shape) > 1 else shape
         first = name, min(reached, default=-1)
         # The second leaf of this name in each backward call is in row 2, so leaves of several rounds share a row.
         number = max(numbers[first], 1)

@@ -79,10 +79,11 @@ def test_leaves_that_rounds_make_anew_are_one_row(steps):
     ("body", "rows"),
     [
         ("for n in (2, 3):\n    w = torch.ones(n, requires_grad=True)\n    w.sum().backward()", 2),
+        ("for n in (2, 3):\n    w = torch.ones(n, 4, requires_grad=True)\n    w.sum().backward()", 1),
         ("for n in (2, 2):\n    w = torch.ones(n, requires_grad=True)\n    w.sum().backward()", 1),
         ("def f():\n    w = torch.ones(2, requires_grad=True)\n    return w.exp()\n(f() + f()).sum().backward()", 2),
     ],
-    ids=["other shapes", "equal shapes", "in one call"],
+    ids=["other shapes", "a smaller batch", "equal shapes", "in one call"],
 )
 def test_leaves_of_one_name_share_a_row_only_as_rounds(body, rows):
     """Leaves that one backward call reaches, and leaves of other shapes, have separate rows."""
