@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -241,20 +242,22 @@ def _is_wrong(call: _OperationCall) -> bool:
     return examine(alone, varied).answer == "wrong"
 
 
-STEP = 1e-6  # along a direction of norm 1 in float64: truncation and rounding errors are about 1e-10 of the loss each
+# Length of a step in float64, with which few activations cross a kink. Truncation and rounding errors are about 1e-10 of
+# the loss each.
+STEP = 1e-6
 NOISE = 1e-5  # relative to the largest derivative of the same loss
 AGREE = 1e-4  # largest relative difference between two steps or two runs; more indicates a kink, a jump, or rounding to float32
 
 
 class FiniteDifferences:
-    """Derivatives of every loss of a program's backward calls. `each` is the duration of a run in seconds."""
+    """Derivatives of the losses of a program's backward calls: those in the first `seconds`. `each` is the duration of a run."""
 
-    def __init__(self, runner: Runner, live: frozenset[int]):
+    def __init__(self, runner: Runner, live: frozenset[int], seconds: float = math.inf):
         self.runner, self.live = runner, live
         self.nominal = NominalRun()
         # Tensors with a `grad_fn` keep their dtype, because their graph was recorded in it.
         self.outside = Snapshot(runner.program.roots, runner.program.space).tensors
-        first, began = NominalReplay(self.nominal, live, self.outside), time.monotonic()
+        first, began = NominalReplay(self.nominal, live, self.outside, seconds=seconds), time.monotonic()
         self._run(first)
         self.leaves = first.leaves
         still = self._losses({})
@@ -286,6 +289,7 @@ class FiniteDifferences:
 
     def derivatives(self, direction: dict[int, torch.Tensor], step: float = STEP) -> list[float]:
         """Return the directional derivative of each loss when the leaves move along `direction`."""
+        step /= max(1.0, math.sqrt(sum(float(tensor.square().sum()) for tensor in direction.values())))
         above = self._losses({index: tensor * step for index, tensor in direction.items()})
         below = self._losses({index: tensor * -step for index, tensor in direction.items()})
         return [(after - before) / (2 * step) for after, before in zip(above, below, strict=True)]
@@ -305,7 +309,7 @@ class FiniteDifferences:
             wrong = {call for call, pair in enumerate(pairs) if _differ(*pair, largest[call])}
             if wrong:
                 fine = [derivative for derivative, _ in pairs]
-                self._trust(fine, self.derivatives({leaf: directions[leaf]}, 10 * STEP))
+                self._trust(fine, self.derivatives({leaf: directions[leaf]}, STEP / 10))
             found |= {(call, leaf) for call in wrong if leaf in self.nominal.gradients[call]}
         return found
 
@@ -315,13 +319,13 @@ class FiniteDifferences:
         The directional derivative of the loss along one random direction of all leaves is compared, which takes four
         runs for any number of leaves. Raise NotApplicable as `disagreements` does.
         """
-        directions, nominal = self._directions(), self.nominal.gradients
+        directions, nominal = self._directions(), self.nominal.precise
         derivatives = self.derivatives(directions)
         claimed = [
             sum(float((gradient * directions[leaf]).sum()) for leaf, gradient in index.items() if leaf in directions)
             for index in nominal
         ]
-        self._trust(derivatives, self.derivatives(directions, 10 * STEP))
+        self._trust(derivatives, self.derivatives(directions, STEP / 10))
         wrong = [call for call, one in enumerate(derivatives) if _differ(one, claimed[call], abs(one))]
         return {(call, leaf) for call in wrong for leaf in nominal[call]}
 
@@ -333,7 +337,7 @@ class FiniteDifferences:
 
     def _compared(self, leaf: int, direction: torch.Tensor) -> list[tuple[float, float]]:
         """Return, for each backward, the directional derivative by finite differences and by the gradients of the graph."""
-        claimed = [float((g[leaf] * direction).sum()) if leaf in g else 0.0 for g in self.nominal.gradients]
+        claimed = [float((g[leaf] * direction).sum()) if leaf in g else 0.0 for g in self.nominal.precise]
         return list(zip(self.derivatives({leaf: direction}), claimed, strict=True))
 
     def _trust(self, derivatives: list[float], coarse: list[float]) -> None:

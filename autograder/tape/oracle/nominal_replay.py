@@ -7,6 +7,8 @@ modifications that autograd did not record.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -22,8 +24,12 @@ from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import CallMode, input_tensors, tensors
 from autograder.tape.run.graph_walk import autograd_flags
 from autograder.tape.run.programs.program import Program
+from autograder.tape.run.runner import available_bytes
+from autograder.tape.run.storages import address_of
 
-HEAVY = 1 << 24  # largest number of bytes of all results; finite differences do not apply to a larger program
+# Largest number of bytes to keep of the first run, and its largest share of the available memory; a longer run ends early.
+# Six runs that keep 1 GiB take about as long as the search for fixes after them.
+HEAVY, SHARE_OF_MEMORY = 1 << 30, 0.25
 
 
 class NotApplicable(Exception):
@@ -35,18 +41,26 @@ class NominalRun:
     """The values of the first run."""
 
     results: dict[int, list[Any]] = field(default_factory=dict)  # results outside the graph, by number of the call
+    # state of the generator, by number of the first call that can draw numbers from it
+    random: dict[int, torch.Tensor] = field(default_factory=dict)
     # history of each leaf, as pairs of time and value
     leaves: list[list[tuple[int, torch.Tensor]]] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)  # loss of each backward
     # gradients of the graph for each backward, by index of the leaf
     gradients: list[dict[int, torch.Tensor]] = field(default_factory=list)
+    # the same from a run in double precision: an activation near a kink may be on the other side of it in the first run
+    precise: list[dict[int, torch.Tensor]] = field(default_factory=list)
     # indices of the leaves that each backward has as targets
     targets: list[list[int | None]] = field(default_factory=list)
-    bytes: int = 0  # size of the stored results
+    bytes: int = 0  # size of the stored values
+    is_part: bool = False  # whether the run ended early, because of its time or its memory
 
 
 class NominalReplay(CallMode, Listener):
-    """A run of the program: the first one stores values, later ones restore fixed values and add `shift` to leaves."""
+    """A run of the program: the first one stores values, later ones restore fixed values and add `shift` to leaves.
+
+    After `seconds`, the first run ends before its next backward call, and so do later ones.
+    """
 
     keeps_graph = True  # the first run has already used it
 
@@ -56,16 +70,19 @@ class NominalReplay(CallMode, Listener):
         live: frozenset[int],
         outside: Sequence[torch.Tensor] = (),
         shift: dict[int, torch.Tensor] | None = None,
+        seconds: float = math.inf,
     ):
         super().__init__()
         self.nominal, self.live, self.outside, self.shift = nominal, live, outside, shift
-        self.first = shift is None
+        self.first, self.ends = shift is None, time.monotonic() + seconds
+        self.heavy = int(min(HEAVY, SHARE_OF_MEMORY * available_bytes()))
         self.event = -1
         self.inside = self.unfixed = 0
         self.creates_graph = False
         self.losses: list[float] = []
         self.leaves: list[torch.Tensor] = []
         self.known: dict[int, int] = {}
+        self.at: dict[object, int] = {}  # leaves by the address of their memory
         self.alive: dict[int, torch.Tensor] = {}
 
     @contextmanager
@@ -112,6 +129,7 @@ class NominalReplay(CallMode, Listener):
         with self.handled():
             self.event += 1
             event, name = self.event, function_name(func)
+            self._same_random_numbers(event)
             kwargs = dict(kwargs or {})
             if not self.first:
                 args = _in_double(args)
@@ -132,25 +150,39 @@ class NominalReplay(CallMode, Listener):
                 self._leaves(2 * event + 1, [*inputs, *tensors(result)])
             return result
 
+    def _same_random_numbers(self, event: int) -> None:
+        """Restore the generator's state of the first run, because an initialization in double precision draws other numbers."""
+        states, generator = self.nominal.random, torch.default_generator
+        if self.first:
+            state = generator.get_state()
+            if not states or not torch.equal(state, next(reversed(states.values()))):
+                states[event] = state
+        elif event in states:
+            generator.set_state(states[event])
+
     def _noted(self, event: int, result: object) -> object:
-        values = []
-        for tensor in tensors(result):
-            values.append(None if tensor.requires_grad else tensor.detach().clone())
-            self.nominal.bytes += tensor.numel() * tensor.element_size()
+        values = [None if tensor.requires_grad else self._stored(tensor) for tensor in tensors(result)]
         if values:
             self.nominal.results[event] = values
         elif isinstance(result, (bool, int, float)) or (
             isinstance(result, list) and result and not isinstance(result[0], list)
         ):
             self.nominal.results[event] = [result]
-        if self.nominal.bytes > HEAVY:
-            raise NotApplicable(
-                Message(
-                    "replay.too_large|its operations return more than {count} MiB, the limit for a repetition",
-                    count=HEAVY >> 20,
-                )
-            )
         return result
+
+    def _stored(self, tensor: torch.Tensor) -> torch.Tensor:
+        self.nominal.bytes += tensor.numel() * tensor.element_size()
+        if self.nominal.bytes > self.heavy and not self.nominal.losses:
+            text = "replay.too_large|its operations return more than {count} MiB before its first backward call is complete"
+            raise NotApplicable(Message(text, count=self.heavy >> 20))
+        return tensor.detach().clone()
+
+    def is_enough(self, calls: int) -> bool:
+        """Return whether the time or the memory of the first run is spent, or a later run has made as many calls."""
+        if not self.first:
+            return self.nominal.is_part and calls >= len(self.nominal.losses)
+        self.nominal.is_part = calls > 0 and (self.nominal.bytes > self.heavy or time.monotonic() > self.ends)
+        return self.nominal.is_part
 
     def _repeated(self, event: int, inputs: list[torch.Tensor], result: object) -> object:
         values = self.nominal.results.get(event)
@@ -172,27 +204,34 @@ class NominalReplay(CallMode, Listener):
 
         return _mapped(result, one)
 
-    def _leaves(self, time: int, met: list[torch.Tensor]) -> None:
-        """Store each leaf's value in the first run. In later runs, set it to its value at the same call, plus its shift."""
+    def _leaves(self, event: int, met: list[torch.Tensor]) -> None:
+        """Store the value of each leaf that a call uses in the first run. In later runs, set it to that value, plus its shift."""
+        used = {}
         for tensor in met:
-            if all(autograd_flags(tensor)) and id(tensor) not in self.known:
-                self.known[id(tensor)] = len(self.leaves)
+            index, address = self.known.get(id(tensor)), address_of(tensor)
+            if index is None and all(autograd_flags(tensor)):
+                index = self.known[id(tensor)] = len(self.leaves)
                 self.leaves.append(tensor)
                 if self.first:
                     self.nominal.leaves.append([])
-        for index, leaf in enumerate(self.leaves):
+            if index is not None and address is not None:
+                self.at[address] = index
+            index = self.at.get(address) if index is None else index
+            if index is not None:
+                used[index] = self.leaves[index]
+        for index, leaf in used.items():
             if self.first:
                 history = self.nominal.leaves[index]
                 last = history[-1][1] if history else None
                 if last is None or last.device != leaf.device or not torch.equal(last, leaf.detach()):
-                    history.append((time, leaf.detach().clone()))
+                    history.append((event, self._stored(leaf)))
             else:
-                self._hold(index, leaf, time)
+                self._hold(index, leaf, event)
 
-    def _hold(self, index: int, leaf: torch.Tensor, time: int) -> None:
+    def _hold(self, index: int, leaf: torch.Tensor, event: int) -> None:
         if index >= len(self.nominal.leaves):
             raise NotApplicable(Message("run.different_paths|two runs of it take different paths"))
-        value = next((v for e, v in reversed(self.nominal.leaves[index]) if e <= time), None)
+        value = next((v for e, v in reversed(self.nominal.leaves[index]) if e <= event), None)
         if value is None or value.shape != leaf.shape:
             return
         wanted = value.to(leaf.device, leaf.dtype)  # `Module.cuda()` moves a leaf after it was created
@@ -202,7 +241,7 @@ class NominalReplay(CallMode, Listener):
             leaf.data.copy_(wanted)
 
     def before_backward(self, call: Backward) -> None:
-        """Compute the loss, and in the first run the gradients of the graph."""
+        """Compute the loss, and in the runs without a shift the gradients of the graph."""
         given = zip(call.roots, call.weights, strict=True)
         weights = [torch.ones_like(root) if weight is None else weight for root, weight in given]
         products = (root.detach().double() * weight.double() for root, weight in zip(call.roots, weights, strict=True))
@@ -210,7 +249,10 @@ class NominalReplay(CallMode, Listener):
         (self.nominal.losses if self.first else self.losses).append(loss)
         if self.first:
             self.nominal.targets.append([self.known.get(id(target)) for target in call.targets])
-            self.nominal.gradients.append(self._graph_gradients(call, weights))
+            self.nominal.bytes += sum(16 * target.numel() for target in call.targets)
+        if not self.shift:
+            found = self._graph_gradients(call, weights)
+            (self.nominal.gradients if self.first else self.nominal.precise).append(found)
         self.creates_graph = call.creates_graph
 
     def _graph_gradients(self, call: Backward, weights: list[torch.Tensor]) -> dict[int, torch.Tensor]:

@@ -114,6 +114,9 @@ ENTRIES = 64
 SHARE = 0.5  # share of the remaining time for one random direction per leaf; otherwise all leaves share a direction
 # Share if there is a suspect modification, because the search for fixes needs the rest of the time.
 SHARE_OF_WRITES = 0.15
+# Share of the remaining time for one of six runs (twice as much in the proof of a fix), after which it ends early.
+SHARE_OF_RUN = 1 / 16
+PART = "differences.part|Finite differences were taken of the first {count} backward calls only, because of time or memory."
 CHOICE = Message("differences.custom|A custom Function defines its own backward, so finite differences do not apply.")
 LATE = Message(
     "differences.time_limit|The time limit was reached before finite differences could decide; --budget sets a longer one."
@@ -173,8 +176,12 @@ def effect_of_untracked_writes(
         if any(node.is_custom for node in observer.state.graph.nodes):
             effect.functions = check_custom_functions(runner)
         if (effect.suspects or asked) and _may_vary_losses(effect, asked):
-            differences = FiniteDifferences(runner, _live(observer, effect.suspects))
+            share = SHARE_OF_RUN if corrected else 2 * SHARE_OF_RUN
+            seconds = share * current_budget().left
+            differences = FiniteDifferences(runner, _live(observer, effect.suspects), seconds)
             _vary(effect, differences, each_leaf=corrected)
+            if differences.nominal.is_part and not effect.wrong:
+                effect.note = effect.note or Message(PART, count=len(differences.nominal.losses))
             if effect.wrong and corrected:
                 _correct(effect, differences)
     except (NotApplicable, ProgramError) as reason:

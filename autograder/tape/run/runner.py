@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import math
 import mmap
 import re
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from autograder.tape.run.snapshot import Snapshot
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 MUCH = 1 << 28  # limit for the bytes that a run may leave; a garbage collection takes a tenth of a second
-_PAGES = Path("/proc/self/statm")
+_PAGES, _MEMORY, _GROUP = Path("/proc/self/statm"), Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 @contextmanager
@@ -52,6 +53,16 @@ def resident_bytes() -> int:
         return int(_PAGES.read_text().split()[1]) * mmap.PAGESIZE
     except OSError:
         return 0
+
+
+def available_bytes() -> float:
+    """Return the memory that this process may still use, or infinity if the system does not provide it (only Linux does)."""
+    found = math.inf
+    with suppress(OSError, ValueError):
+        found = 1024 * int(re.search(r"MemAvailable: +(\d+)", _MEMORY.read_text())[1])  # type: ignore[index]
+    with suppress(OSError, ValueError):  # a container, as of JupyterHub
+        found = min(found, int((_GROUP / "memory.max").read_text()) - int((_GROUP / "memory.current").read_text()))
+    return found
 
 
 # Python ignores exceptions in callbacks of weak references, which a recording uses often, so the limit raises
