@@ -35,10 +35,7 @@ def source(*cells: nbformat.NotebookNode, files: dict[str, bytes] | None = None)
 
 
 def source_of(
-    name: str,
-    notebook: nbformat.NotebookNode,
-    files: dict[str, bytes] | None = None,
-    settings: Config | None = None,
+    name: str, notebook: nbformat.NotebookNode, files: dict[str, bytes] | None = None, settings: Config | None = None
 ) -> AssignmentSource:
     """Return the source of a notebook outside of a course's folder; `settings` are nbgrader's."""
     return AssignmentSource(bundle_of(name, notebook, files or {}, rules=CourseRules(settings or Config())))

@@ -446,9 +446,7 @@ def test_copies_that_change_only_a_returned_gradient_give_the_right_one():
 
 
 REFILLED = """import torch
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-a, b = torch.zeros(2), torch.zeros(2)
-losses = []
+w, a, b, losses = torch.tensor([1.0, 2.0], requires_grad=True), torch.zeros(2), torch.zeros(2), []
 for k in (1.0, 2.0):
     [kept.data.fill_(k * factor) for kept, factor in ((a, 1), (b, 3))]
     h = w * a

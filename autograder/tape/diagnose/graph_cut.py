@@ -212,7 +212,7 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
         if cut.how not in NUMBERS:
             continue
         statement = statement_at(trees, cut.place)
-        place = _where_added(statement, cut, made, sums, trees)
+        place = _where_added(statement, cut, made, sums if _binds_tensor(evidence.state, statement) else set(), trees)
         if place is None and cut.place in made and any(tracked.leaf for tracked, _ in cut.sources.values()):
             yield _cut_fault(evidence.state, cut, Message("cut.result|the result of this line has no gradient for it."))
         if place is not None:
@@ -221,6 +221,15 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
                 place=line_of(place, cut.place.file),
             )
             yield _cut_fault(evidence.state, cut, follows)
+
+
+def _binds_tensor(state: RunState, statement: ast.stmt | None) -> bool:
+    """Return whether a statement assigns to a name of a tensor. In `total += loss(x).item()`, the name is that of a number."""
+    if not isinstance(statement, ast.Assign | ast.AugAssign):
+        return True
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    names = {ast.unparse(target) for target in targets}
+    return any(change.name in names and change.tensor for step in state.finished_steps for change in step.names)
 
 
 def _penalties(evidence: Evidence) -> Iterator[GraphFault]:

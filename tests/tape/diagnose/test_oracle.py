@@ -187,11 +187,9 @@ class Square(torch.autograd.Function):
         return x * x
     @staticmethod
     def backward(ctx, grad):
-        x = ctx.stack.pop().sqrt()
-        ctx.stack.append(x)
-        return 2 * grad * x, None
-stack = [w.detach()]
-y = Square.apply(Square.apply(w, stack), stack)
+        ctx.stack.append(ctx.stack.pop().sqrt())
+        return 2 * grad * ctx.stack[-1], None
+y = Square.apply(Square.apply(w, stack := [w.detach()]), stack)
 stack.append(y.detach())
 y.sum().backward()
 """
