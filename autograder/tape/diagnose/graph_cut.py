@@ -229,7 +229,8 @@ def _binds_tensor(state: RunState, statement: ast.stmt | None) -> bool:
         return True
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     names = {ast.unparse(target) for target in targets}
-    return any(change.name in names and change.tensor for step in state.finished_steps for change in step.names)
+    changes = (change for step in state.finished_steps for change in step.names)
+    return any(change.name in names and change.tensor is not None for change in changes)
 
 
 def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
