@@ -94,9 +94,7 @@ class NominalReplay(CallMode, Listener):
             stack.enter_context(own_hooks(_unrecorded_copy, lambda copy: copy))
             stack.enter_context(replaced_apply(self._inside))
             if not self.first:
-                for tensor in self.outside:  # restored when the run ends
-                    if tensor.is_leaf and tensor.dtype is torch.float32:
-                        tensor.data = tensor.data.double()
+                _widen(self.outside)  # restored when the run ends
             stack.enter_context(self)
             stack.enter_context(self.recorded_calls())  # as in the observed run, so that both count the same calls
             yield
@@ -138,6 +136,8 @@ class NominalReplay(CallMode, Listener):
                 return func(*args, **kwargs)
             inputs = input_tensors(name, args, kwargs)
             with mode_paused():
+                if not self.first:
+                    _widen(inputs)
                 self._leaves(2 * event, inputs)
             result = func(*args, **kwargs)
             # aliases and values of a modification that autograd does not track
@@ -281,6 +281,13 @@ class NominalReplay(CallMode, Listener):
 def _unrecorded_copy(saved: torch.Tensor) -> torch.Tensor:
     with mode_paused():  # a copy that a backward call makes is neither a leaf nor a fixed value
         return saved.detach().clone()
+
+
+def _widen(met: Sequence[torch.Tensor]) -> None:
+    """Change leaves to double precision, such as those of `torch.Tensor(2, 3)`, which no function mode receives."""
+    for tensor in met:
+        if tensor.dtype is torch.float32 and tensor.is_leaf:
+            tensor.data = tensor.data.double()
 
 
 def _in_double(value: object) -> object:
