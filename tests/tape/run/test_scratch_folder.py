@@ -227,8 +227,11 @@ def test_a_removal_outside_of_the_project_is_refused(project, capfd, wrapped):
 
 
 def test_a_write_outside_of_the_project_is_listed(project, capfd):
-    """The file is written as in the plain run, which starts without it, and the first screen names it."""
-    (project / "train.py").write_text(TRAINS + "open('../beside/log', 'x').write('line')\nopen('/dev/null', 'w')\n")
+    """The file is written as in the plain run, which starts without it, and the first screen names it, and no file that exists."""
+    fails = "try:\n    open('../beside/read.txt', 'x')\nexcept FileExistsError: pass\n"
+    (project / "train.py").write_text(
+        f"{TRAINS}{fails}open('../beside/log', 'x').write('line')\nopen('/dev/null', 'w')\n"
+    )
     assert main(["explain", "train.py"]) == 0
     assert f"outside of the copy of the project: {project.parent}/beside/log." in " ".join(
         capfd.readouterr().out.split()

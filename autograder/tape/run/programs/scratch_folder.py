@@ -295,6 +295,8 @@ class ScratchFolder:
                 self._thread = before
 
     def _on_open(self, path: Any, _mode: Any, flags: int) -> None:
+        if flags & os.O_EXCL and os.path.lexists(path):
+            return  # the call fails; `mkstemp` then tries another name
         if flags & (os.O_WRONLY | os.O_RDWR):
             self._note_written(os.path.realpath(self._taken(path, keeps=not flags & os.O_TRUNC)))
 
