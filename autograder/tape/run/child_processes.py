@@ -8,10 +8,14 @@ import shlex
 import subprocess
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial, wraps
+from multiprocessing.managers import BaseManager
+from multiprocessing.pool import Pool
 from multiprocessing.process import BaseProcess
 from pathlib import PurePath
 from typing import Any
@@ -67,6 +71,7 @@ class ChildProcesses:
     def __init__(self) -> None:
         self.process = os.getpid()  # id of the process that runs the program
         self.processes: list[BaseProcess] = []  # processes that `multiprocessing` started
+        self.pools: list[weakref.ref[Any]] = []  # pools, managers and executors that start and end processes themselves
         self.pythons = False
         self._path: str | None = None
 
@@ -103,22 +108,35 @@ class ChildProcesses:
             self.pythons = self.pythons or PurePath(os.fsdecode(words[0])).name.startswith(LAUNCHERS)
 
     def join(self) -> None:
-        """Wait for the processes, as Python does at the end of a program."""
+        """End the pools, and wait for the other processes, as Python does at the end of a program."""
+        self._end_pools()
         for process in self.processes:
             if not process.daemon:
                 process.join()
 
-    def end_daemons(self) -> None:
-        """End those that Python ends with the program, such as the workers of a `DataLoader`.
+    def end(self) -> None:
+        """End the processes that are left, such as the workers of a `DataLoader`, or all after an error.
 
         The iterator of a `DataLoader` waits 5 s for each when it is garbage-collected, possibly in another run (PyTorch
-        2.13).
+        2.13). A pool is ended first, because it replaces its workers. It may wait for a task without end, so it gets 1 s.
         """
+        ending = threading.Thread(target=self._end_pools, daemon=True)
+        ending.start()
+        ending.join(1)
         for process in self.processes:
             with suppress(ValueError):  # the process object is closed
-                if process.daemon and process.is_alive():
+                if process.is_alive():
                     process.terminate()
                     process.join(1)
+
+    def _end_pools(self) -> None:
+        """End each pool by the method that Python calls at its exit (CPython 3.11 to 3.14)."""
+        while self.pools:
+            pool = self.pools.pop()()
+            end = getattr(pool, "terminate", None) or getattr(pool, "shutdown", None)
+            with suppress(Exception):  # it has not started, or was ended by the program
+                if end:
+                    end()
 
     def known(self) -> Children:
         """Return the children's actions so far, and remove the file."""
@@ -171,7 +189,17 @@ def track_child_processes() -> Iterator[ChildProcesses]:
         children.note_command(command)
         return system(command)
 
+    def noted(begin: Callable[..., None]) -> Callable[..., None]:
+        @wraps(begin)
+        def begun(pool: Any, *args: Any, **options: Any) -> None:
+            begin(pool, *args, **options)
+            children.pools.append(weakref.ref(pool))
+
+        return begun
+
     met += [(BaseProcess, "start", started), (subprocess.Popen, "__init__", opened), (os, "system", called)]
+    pools = [(Pool, "__init__"), (ProcessPoolExecutor, "__init__"), (BaseManager, "start")]
+    met += [(owner, name, noted(getattr(owner, name))) for owner, name in pools]
     if hasattr(os, "fork"):
         fork = os.fork
 

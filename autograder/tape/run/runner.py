@@ -160,7 +160,7 @@ class Runner:
                 run.error = _cause_of(_behind_exit(error, calls), program)
                 run.file, run.line, run.in_backward = where(run.error, program)
                 close_checkpoints(run.error)
-            children.end_daemons()
+            children.end()
             run.children, run.took = children.known(), time.monotonic() - began
             # The order of calls in different threads varies between runs; the order within a thread does not.
             run.calls = sorted(calls, key=lambda call: call.thread)

@@ -21,24 +21,19 @@ import os, subprocess, sys, torch
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from torch.utils.data import DataLoader, Dataset
-
 def train(x):
     w = torch.tensor([x], requires_grad=True)
     h = w.exp()
     h.data.mul_(2)
     h.sum().backward()
     return w.grad.item()
-
 def write(buffer):
     buffer.mul_(3)
-
 class Numbers(Dataset):
     def __len__(self):
         return 4
-
     def __getitem__(self, place):
         return torch.full((2,), float(place)).mul_(2)
-
 fork = get_context("fork")
 w = torch.ones(2, requires_grad=True)
 """
@@ -63,6 +58,9 @@ FOLLOWED = {
     "workers that load": "for x in DataLoader(Numbers(), 2, num_workers=1):\n    (x @ w).backward(torch.ones(2))",
     "a command that is no Python": "subprocess.run(['true'])\n(w * w).sum().backward()",
     "another Python beside a right gradient": "subprocess.run([sys.executable, '-c', ''])\n(w * w).sum().backward()",
+    "a pool that is left open": "pool = torch.multiprocessing.get_context('fork').Pool(2)\n(w * len(pool.map(abs, [1]))).sum().backward()",
+    "an executor and a manager left open": "pool, names = ProcessPoolExecutor(1, fork), fork.Manager().list()\n"
+    "names.append(pool.submit(abs, 1).result())\n(w * len(names)).sum().backward()",
     "a shared tensor that nobody wrote": "fork.Process(target=print).start()\n(w * torch.ones(2).share_memory_()).sum().backward()",
 }
 
@@ -76,8 +74,9 @@ def test_no_outcome_is_named_where_another_process_decides_it(body):
 
 @pytest.mark.parametrize("body", FOLLOWED.values(), ids=FOLLOWED)
 def test_processes_that_change_nothing_leave_the_answer_alone(body):
-    """A loader's workers and another command do not change the answer."""
+    """A loader's workers, an open pool and another command do not change the answer, and end with the run."""
     assert "correct" == record(HEAD + body).verdict.outcome
+    assert [] == multiprocessing.active_children()
 
 
 def test_a_harm_that_was_seen_is_told_whatever_a_child_did():
