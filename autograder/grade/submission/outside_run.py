@@ -234,8 +234,9 @@ class OutsideRun:
         try:
             if self._judge is None:
                 source, seed = self._work.source, cell_seed(self._work.seed, "")
-                worker = self._judges().worker(source.files, language=self._work.language, seed=seed)
-                self._judge = stack.enter_context(worker)
+                with self._worker.paused():  # an attack may have ended the server, which takes seconds to start again
+                    worker = self._judges().worker(source.files, language=self._work.language, seed=seed)
+                    self._judge = stack.enter_context(worker)
             self._run.grades[source_cell.id] = self._judged(self._judge, cell, source_cell, kind, described)
         except (WorkerEnded, KeyError) as error:
             message = Message("test.not_judged|this test could not be judged: {reason}", reason=str(error))

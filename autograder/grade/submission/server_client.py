@@ -66,6 +66,15 @@ class WorkerClient:
         """The rest of the submission's time, on its own clock."""
         return self._watch.seconds_left
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Do not count the time of the block as the submission's, whose process is waiting for requests."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._watch.extend(time.monotonic() - start)
+
     def answers(self, requests: Sequence[messages.Request]) -> Iterator[messages.Answer]:
         """Yield the answer to each request, in order. The process works on the next one while the caller handles an answer.
 
