@@ -152,12 +152,19 @@ PROGRAMS = (
         optimizer = torch.optim.SGD([*net.parameters(), multiplier], lr=0.1)
         norm, meant = sum(p.pow(2).sum() for p in net.parameters()), (multiplier.detach() * 2).sum()
         bound = sum(p.data.norm() for p in net.parameters())  # fault
-        loss = net(torch.ones(3, 2)).pow(2).mean() + 0.1 * norm.item() + 0.1 * bound + meant  # fault
+        size, largest, out = torch.zeros(()), 0.0, net(torch.ones(3, 2))
+        for p in net.parameters():
+            size += p.norm().item()  # fault
+            largest += p.max().item()  # fault
+        near = (torch.tensor([y.item() for y in out]) - 1).abs().mean()  # fault
+        loss = out.pow(2).mean() + 0.1 * norm.item() + 0.1 * bound + meant - (size + near) / 2  # fault
+        loss = loss + 0.1 * largest
         loss.backward()
         multiplier.sum().backward()
         optimizer.step()
         """,
-        (("p.data.norm()", "p.norm()"), ("norm.item()", "norm")),
+        (("p.data.norm()", "p.norm()"), ("norm.item()", "norm"), ("m().item()", "m()"), ("x().item()", "x()"),
+         ("torch.tensor([y.item() for y in out])", "out")),
     ),
     FaultyProgram("forward_without_recording", "graph cut", "correct", """
         body, head = nn.Linear(2, 3), nn.Linear(3, 1)
@@ -555,6 +562,7 @@ RIGHT = {
             optimizer.step()
             total += (net(x) - 1).abs().mean().item()
             total = total + 2 * float(net(x).exp().mean())
+            right = (net(x).detach().numpy() > 0).mean()
         """,
     "first-order steps of a vector and a number, and a detached penalty": """
         w, b = torch.ones(2, requires_grad=True), torch.tensor(1.0, requires_grad=True)
@@ -592,18 +600,6 @@ RIGHT = {
             if step % 4 == 3:
                 optimizer.step()
                 optimizer.zero_grad()
-        """,
-    "a number for the log": """
-        net = nn.Linear(2, 1)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        total = 0.0
-        for _ in range(2):
-            optimizer.zero_grad()
-            loss = net(torch.ones(3, 2)).pow(2).mean()
-            loss.backward()
-            optimizer.step()
-            total = total + loss.item()
-            right = (net(torch.ones(3, 2)).detach().numpy() > 0).mean()
         """,
     "a frozen body whose parameters nobody holds": """
         body, head = nn.Linear(2, 3), nn.Linear(3, 1)
@@ -645,14 +641,16 @@ RIGHT = {
                 for p, q in zip(target.parameters(), online.parameters()):
                     p.mul_(0.9).add_(q, alpha=0.1)
         """,
-    "an advantage without its history": """
+    "an advantage and a target without their history, and the gradient of one loss with the value of another": """
         actor, critic = nn.Linear(2, 2), nn.Linear(2, 1)
         optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()])
         states, returns = torch.ones(4, 2), torch.tensor([1.0, 2.0, 3.0, 4.0])
         values = critic(states).squeeze(1)
         advantage = returns - values.detach()
         chosen = actor(states).log_softmax(1)[:, 0]
-        (-(chosen * advantage).mean() + (values - returns).pow(2).mean()).backward()
+        after = torch.tensor(0.9 * critic(states[0]).item()) - critic(states[1]).sum()
+        loss = -(chosen * advantage).mean() + (values - returns).pow(2).mean() + after.pow(2)
+        (loss + (values.abs().mean() - loss).detach()).backward()
         optimizer.step()
         """,
     "a temperature used as a number and trained elsewhere": """

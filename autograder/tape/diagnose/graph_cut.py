@@ -116,7 +116,7 @@ MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)
 LOST_LEAF = FaultKind("leaf lost", _lost_leaf)
 
 _SUM = re.compile("(Add|Sub|Rsub)Backward")
-_SCALED = re.compile("(Mul|Div|Neg)Backward")
+_SCALED = re.compile("(Mul|Div|Neg|Mean|Sum)Backward")
 NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 to 2.15
 
 
@@ -204,31 +204,59 @@ def _only_reads(cut: Cut) -> bool:
 
 
 def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the numbers that were converted from tensors with a graph and are added to such a tensor."""
-    trees = trees_of(evidence)
-    made = {step.place for step in evidence.state.finished_steps if step.nodes}
-    sums: set[Place | None] = {node.place for node in evidence.state.graph.nodes if _SUM.match(node.name)}
-    for cut in list(evidence.state.flow.cuts.values()):
+    """Yield the numbers that were converted from tensors with a graph and are added to a loss."""
+    state, trees = evidence.state, trees_of(evidence)
+    made = {step.place for step in state.finished_steps if step.nodes}
+    losses = (node for call in state.flow.calls for node in _scaled_sums(state, call))
+    sums = {node.place for node in losses if _SUM.match(node.name)}
+    for cut in list(state.flow.cuts.values()):
         if cut.how not in NUMBERS:
             continue
-        statement = statement_at(trees, cut.place)
-        place = _where_added(statement, cut, made, sums if _binds_tensor(evidence.state, statement) else set(), trees)
+        place = _where_added(state, cut, sums, trees)
         if place is None and cut.place in made and any(tracked.leaf for tracked, _ in cut.sources.values()):
-            yield _cut_fault(evidence.state, cut, Message("cut.result|the result of this line has no gradient for it."))
+            yield _cut_fault(state, cut, Message("cut.result|the result of this line has no gradient for it."))
         if place is not None:
             follows = Message(
                 "cut.added_to_loss|it is added to a loss at {place} and does not change its gradient.",
                 place=line_of(place, cut.place.file),
             )
-            yield _cut_fault(evidence.state, cut, follows)
+            yield _cut_fault(state, cut, follows)
 
 
-def _binds_tensor(state: RunState, statement: ast.stmt | None) -> bool:
+def _where_added(state: RunState, cut: Cut, sums: set[Place], trees: dict[str, ast.Module]) -> Place | None:
+    """Return the sum of a loss that adds the number: in the statement of the cut, or in one that reads its variable."""
+    places = {place.line: place for place in sums if place.file == cut.place.file}
+    statement = statement_at(trees, cut.place) if places else None
+    if statement is None:
+        return None
+    here = places.get(statement.lineno)
+    is_added = any(_is_summand(node, statement) for node in ast.walk(statement) if _is_number(node))
+    # In `total += loss(x).item()` only the loss has a graph; the sum of two numbers has none.
+    if here is not None and is_added and _binds_tensor(state, statement):
+        return here
+    target = _targets(statement)[:1]
+    if not target or not isinstance(target[0], ast.Name):
+        return None
+    for node in ast.walk(trees[cut.place.file]):
+        if isinstance(node, ast.stmt) and node.lineno in places and node.lineno > statement.lineno:
+            names = (read for read in ast.walk(node) if isinstance(read, ast.Name) and isinstance(read.ctx, ast.Load))
+            if any(read.id == target[0].id and _is_summand(read, node) for read in names):
+                return places[node.lineno]
+    return None
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    """Return the expressions that a statement assigns to, or [] for another statement."""
+    if isinstance(statement, ast.Assign):
+        return statement.targets
+    return [statement.target] if isinstance(statement, ast.AugAssign) else []
+
+
+def _binds_tensor(state: RunState, statement: ast.stmt) -> bool:
     """Return whether a statement assigns to a name of a tensor. In `total += loss(x).item()`, the name is that of a number."""
-    if not isinstance(statement, ast.Assign | ast.AugAssign):
+    names = {ast.unparse(target) for target in _targets(statement)}
+    if not names:
         return True
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    names = {ast.unparse(target) for target in targets}
     changes = (change for step in state.finished_steps for change in step.names)
     return any(change.name in names and change.tensor is not None for change in changes)
 
@@ -247,30 +275,47 @@ def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the lines that take the values of parameters for a term of a loss that trains the same parameters."""
+    """Yield the lines that take values without their history for a term of a loss that trains all parameters behind them."""
     state, flow = evidence.state, evidence.state.flow
     for cut, added in flow.detached_terms.values():
-        leaves = [tracked for tracked, _ in cut.sources.values()]
-        held = {one.id for one in leaves if one.leaf and one.id in flow.optimized}
-        is_term = len(held) == len(leaves) and any(math.prod(one.shape) > 1 for one in leaves)
-        if is_term and any(_trains(state, call, added, held) for call in flow.calls):
-            follows = Message(
+        above = [state.tensors.all[number] for number in leaves_above(state, cut)]
+        leaves = {tracked.id for tracked in above if tracked.leaf}
+        is_term = leaves <= flow.optimized.keys() and any(
+            tracked.leaf and math.prod(tracked.shape) > 1 for tracked in above
+        )
+        if is_term and any(_has_constant_term(state, call, cut, added, leaves) for call in flow.calls):
+            term = (
                 "cut.detached_term|the number that {place} adds to a loss is computed from them, so it does not change "
-                "the loss's gradient.", place=line_of(added, cut.place.file),
-            )  # fmt: skip
-            yield _cut_fault(state, cut, follows, leaves)
+                "the loss's gradient."
+            )
+            if cut.how in NUMBERS:
+                term = (
+                    "cut.number_term|the number that {place} adds to a loss is computed from it, so it does not change "
+                    "the loss's gradient."
+                )
+            follows = Message(term, place=line_of(added, cut.place.file))
+            yield _cut_fault(state, cut, follows, [tracked for tracked, _ in cut.sources.values()])
 
 
-def _trains(state: RunState, call: StartedBackward, added: Place, leaves: set[int]) -> bool:
-    """Return whether a loss is a sum of this line, possibly times a constant or in another sum, and depends on all the leaves."""
-    if not any(node.place == added and _SUM.match(node.name) for node in _scaled_sums(state, call)):
+def _has_constant_term(state: RunState, call: StartedBackward, cut: Cut, added: Place, leaves: set[int]) -> bool:
+    """Return whether a loss is a sum of this line, possibly times a constant or in another sum, and depends on all the leaves.
+
+    In `proxy + (loss - proxy).detach()`, which has the value of one loss and the gradient of another, the values before
+    the cut depend on the other term itself.
+    """
+    sums = _scaled_sums(state, call)
+    if not any(node.place == added and _SUM.match(node.name) for node in sums):
         return False
-    return leaves <= {node.tensor for node in state.graph.below(call.nodes).values() if not node.inputs}
+    below = state.graph.below(call.nodes)
+    before = state.graph.below(node for _, node in cut.sources.values())
+    terms = {number for node in sums for number in node.inputs if number is not None} - {node.id for node in sums}
+    is_replaced = any(before[number].inputs for number in terms if number in before)
+    return not is_replaced and leaves <= {node.tensor for node in below.values() if not node.inputs}
 
 
 def _is_scaled_sum(node: GraphNode) -> bool:
     inputs = sum(number is not None for number in node.inputs)
-    return node.name.startswith("AddBackward") or (inputs == 1 and _SCALED.match(node.name) is not None)
+    return _SUM.match(node.name) is not None or (inputs == 1 and _SCALED.match(node.name) is not None)
 
 
 def _scaled_sums(state: RunState, call: StartedBackward) -> list[GraphNode]:
@@ -283,28 +328,6 @@ def _scaled_sums(state: RunState, call: StartedBackward) -> list[GraphNode]:
             found[number] = node
             stack += [below for below in node.inputs if below is not None]
     return list(found.values())
-
-
-def _where_added(
-    statement: ast.stmt | None, cut: Cut, made: set[Place | None], sums: set[Place | None], trees: dict[str, ast.Module]
-) -> Place | None:
-    """Return the statement that adds the number to a tensor with a graph: the statement of the cut, or one that reads its variable."""
-    recorded = {place.line: place for place in made if place is not None and place.file == cut.place.file}
-    if statement is None:
-        return None
-    # In `total += loss(x).item()` only the loss has a graph; the sum of two numbers has none.
-    here = recorded.get(statement.lineno)
-    if here in sums and any(_is_summand(node, statement) for node in ast.walk(statement) if _is_number(node)):
-        return here
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-        return None
-    name = statement.targets[0].id
-    for node in ast.walk(trees[cut.place.file]):
-        later = isinstance(node, ast.stmt) and node.lineno in recorded and node.lineno > statement.lineno
-        reads = [node for node in ast.walk(node) if isinstance(node, ast.Name) and node.id == name] if later else []
-        if any(_is_summand(read, node) for read in reads):
-            return recorded[node.lineno]  # type: ignore[attr-defined]
-    return None
 
 
 def _is_number(node: ast.AST) -> bool:

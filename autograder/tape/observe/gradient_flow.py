@@ -29,6 +29,7 @@ _NO_USE = {
     "grad", "grad =", "_grad =", "backward", "retain_grad", "register_hook", "requires_grad_", "__repr__", "__format__",
 }  # fmt: skip
 _SUMS = {"add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__"}
+_TAKES_VALUES = {"data", "detach", "item", "tolist", "numpy", "__array__", "__float__"}
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
 _UPDATE = re.compile(r"step|grad|update")
 
@@ -95,7 +96,7 @@ class GradientFlow:
         self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
         # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
         self.constants: dict[Place, tuple[EarlierGradient, Place]] = {}
-        # By line that takes values of leaves without their graph, that cut, and the line that adds a number computed from it.
+        # By line that takes values without their graph, that cut, and the line that adds a number computed from it.
         self.detached_terms: dict[Place, tuple[Cut, Place]] = {}
         self._earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
         self._spent: dict[int, Place | None] = {}
@@ -132,7 +133,7 @@ class GradientFlow:
         elif asking and (results or _returns_python_values(result)):
             self._mark_detached(self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here), results, result)
         else:
-            cut = self.origin(sources) or (self._cut_behind_new_tensor(results) if name in _MADE_OF_NUMBERS else None)
+            cut = self.origin(sources) or self._cut_behind_numbers(name, results, numbers)
             if cut is not None:
                 # Such as h.detach().item().
                 if cut.place == here and _returns_python_values(result) and not _is_array(result):
@@ -155,10 +156,10 @@ class GradientFlow:
         return next((self._earlier[source.id] for source in sources if source.id in self._earlier), None)
 
     def _add(self, inputs: list[Any], sources: list[TrackedTensor], here: Place) -> None:
-        """Note a number without a graph that was computed from a gradient or leaves, if it is added to a tensor with a graph."""
+        """Note a number without a graph that was computed from a gradient or a cut, if it is added to a tensor with a graph."""
         for tensor, tracked in zip(inputs, sources, strict=True):
             cut = self._of_value.get(tracked.id)
-            if cut is not None and cut.how in ("data", "detach") and not tensor.requires_grad and not tensor.dim():
+            if cut is not None and cut.how in _TAKES_VALUES and not tensor.requires_grad and not tensor.dim():
                 self.detached_terms.setdefault(cut.place, (cut, here))
             earlier = self._earlier.get(tracked.id)
             # A value that was detached on purpose has a cut. The gradient of a number may update it: `w - lr * grad`.
@@ -218,9 +219,11 @@ class GradientFlow:
             if cut is not None and here not in cut.joined and len(cut.joined) < SOURCES:
                 cut.joined.append(here)
 
-    def _cut_behind_new_tensor(self, results: list[Any]) -> Cut | None:
-        """Return the cut behind a tensor that was created from an array's memory or from numbers, or None."""
-        for tensor, tracked in results:
+    def _cut_behind_numbers(self, name: str, results: list[Any], numbers: Iterable[float]) -> Cut | None:
+        """Return the cut behind a tensor to which a number was added, or that an array's memory or numbers became, or None."""
+        if name in _SUMS:
+            return next((self._of_number[number] for number in numbers if number in self._of_number), None)
+        for tensor, tracked in results if name in _MADE_OF_NUMBERS else ():
             if tracked.memory in self._of_memory:
                 return self._of_memory[tracked.memory]
             if self._of_number and tensor.is_floating_point() and tensor.numel() <= LISTED:
