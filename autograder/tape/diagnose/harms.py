@@ -257,6 +257,8 @@ _EMPTIES = (*ZEROING, "zero_grad")
 
 def kept_gradients(evidence: Evidence) -> Iterator[Harm]:
     """Yield the modifications of gradient buffers: those that zeroed one, or else those of a later backward that accumulated into one."""
+    if evidence.wrong_call is not None:
+        return  # the call computed a wrong gradient itself
     state = evidence.state
     writes = [write for write in state.writes if write.changed and write.memory in state.buffers]
     writes = [write for write in writes if write.operation in _EMPTIES] or writes
@@ -278,7 +280,9 @@ def passed_gradients(evidence: Evidence) -> Iterator[Harm]:
     """Yield the modifications of gradients that a hook or a custom backward received."""
     state = evidence.state
     for write in state.writes:
-        if write.in_backward and write.changed and write.operation != "accumulate" and write.tracked is not None:
+        _, filled = state.buffers.get(write.memory, (None, None))
+        is_accumulation = write.operation == "accumulate" or write.place == filled  # seen while a block is recomputed
+        if write.in_backward and write.changed and not is_accumulation and write.tracked is not None:
             source_node = _source_node(state, write)
             node, place = (source_node.name, source_node.place) if source_node else ("the engine", write.place)
             name = state.name_of(write.tracked) or "a gradient"

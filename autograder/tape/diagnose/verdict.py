@@ -201,6 +201,13 @@ def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[st
             "note.error_not_needed|The error was not needed: no saved value changed. PyTorch counts in-place "
             "modifications of a storage, not changes of its values."
         )
+    blocks = [save.node.place for save in evidence.state.graph.saves if save.checkpointed]
+    if evidence.outcome == "silently-wrong" and blocks and not harms:
+        text = Message(
+            "note.recomputed|This checkpointed block is computed again in backward. If it reads a value that changed in "
+            "between, such as an attribute, the gradients are wrong."
+        )
+        yield note_on_line(blocks[0], evidence.file, text)
     yield from unrecorded_write_notes(evidence)
     yield from notes_on_formulas(evidence)
     if evidence.runs.untracked_effect.note:

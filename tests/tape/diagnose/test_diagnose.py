@@ -30,7 +30,6 @@ def evidence_of(source: str, monkeypatch):
 def test_gradients_stand_beside_the_right_ones(monkeypatch):
     """exp keeps its result: after the write to 0 the gradient is 0 where exp(w) is right."""
     shown = shown_gradients(evidence_of(WRITTEN.format("h.data.zero_()"), monkeypatch))
-
     assert [0.0, 0.0] == shown["w"].got
     torch.testing.assert_close(torch.tensor(shown["w"].true), torch.tensor([1.0, 2.0]).exp())
 
@@ -48,12 +47,8 @@ for _ in range(3):
 
 
 def test_gradients_that_were_cleared_are_those_of_the_last_backward():
-    """The gradient of `a` is `b`, although the program cleared it, and that of `b` is three times `a`.
-
-    After 32 calls, only sums of large gradients are kept; that of `c` is listed from an earlier call.
-    """
+    """The gradient of `a` is `b`, although it was cleared; that of `c` is listed from an early call, because it is large."""
     gradients = record(CLEARED).verdict.gradients
-
     assert ([1.0, 1.0], [3.0, 3.0]) == (gradients["a"].got, gradients["b"].got)
     assert [1.0] * 100 == gradients["c"].got
 

@@ -221,6 +221,15 @@ def test_a_reentrant_checkpoint_without_gradients_is_no_wrong_gradient():
     assert "correct" == record(TWO_LAYERS + loop).verdict.outcome
 
 
+def test_a_checkpointed_block_that_reads_a_changed_attribute_is_named_without_a_write():
+    """The sum that the engine adds to `.grad` is not the cause."""
+    block = "first.k = 0\ndef block(x):\n    first.k += 1\n    return first(x).tanh() * first.k\n"
+    calls = "for step in range(3):\n    second(checkpoint(block, x, use_reentrant=False)).sum().backward()\n"
+    verdict = record(TWO_LAYERS + block + calls).verdict
+    assert ("silently-wrong", ()) == (verdict.outcome, verdict.harms)
+    assert ["Line 11: This checkpointed block is computed again"] == [note[:50] for note in verdict.notes]
+
+
 def test_a_value_that_was_computed_without_recording_is_no_derivative():
     """`create_graph=True` would not give it a graph, so the only fault is the line that replaces the leaf."""
     source = "w = torch.tensor(1.0, requires_grad=True)\nfor _ in range(2):\n    (w - 3).square().backward()\n"

@@ -167,7 +167,6 @@ def seconds(name: str, n: int) -> float:
 def test_time_grows_linearly(name):
     """Eight times the operations cost at most sixteen times as much; a square would cost sixty-four."""
     seconds(name, 50)
-
     assert seconds(name, 2000) < 16 * seconds(name, 250)
 
 
@@ -180,7 +179,6 @@ def test_memory_grows_linearly():
         seconds("a chain", n)
         sizes.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-
     assert sizes[1] < 16 * sizes[0]
 
 
@@ -195,7 +193,6 @@ def test_a_lesson_snippet_takes_little_processor_time():
         start = time.process_time()
         assert "silently-wrong" == outcome_of(source)
         taken.append(time.process_time() - start)
-
     assert sorted(taken[1:])[5] < 0.1
 
 
