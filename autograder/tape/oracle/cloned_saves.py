@@ -8,6 +8,7 @@ exist. Checkpoints do not recompute values.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -51,6 +52,8 @@ class ClonedSavesRun(Listener):
         self.names, self.keeps_graph, self.keeps_leaves = names, keeps_graph, keeps_leaves
         self.trace, self.left = BackwardTrace(), LeftGradients()
         self.buffers = _Buffers()
+        self._lock = threading.Lock()
+        self._filling: dict[int, set[int]] = {}  # by thread, the ids of the leaves of its running backward
 
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
@@ -73,15 +76,23 @@ class ClonedSavesRun(Listener):
             yield
 
     def before_backward(self, call: Backward) -> None:
-        """Give each leaf its own gradient buffer before backward accumulates into it."""
+        """Give each leaf its own gradient buffer before backward accumulates into it.
+
+        A leaf has one already if another thread accumulates into it now; replacing it would lose that gradient.
+        """
         self.left.before_backward(call)
-        self.buffers.separate(call.targets)
+        with self._lock:
+            others = set().union(*self._filling.values())
+            self.buffers.separate([leaf for leaf in call.targets if id(leaf) not in others])
+            self._filling[threading.get_ident()] = {id(leaf) for leaf in call.targets}
         if self.names is not None:
             self.names.note(call)
         self.trace.before_backward(call)
 
     def after_backward(self, call: Backward) -> None:
         """Remove the hooks of the trace."""
+        with self._lock:
+            self._filling.pop(threading.get_ident(), None)
         self.trace.after_backward(call)
 
 
