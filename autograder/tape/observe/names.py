@@ -82,13 +82,20 @@ def _is_plain_object(value: object) -> bool:
     return hasattr(value, "__dict__") and not library and not isinstance(value, type)
 
 
-def bindings(space: Mapping[str, object], modules: dict[str, int]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield names and tensors of a frame's variables, including the tensors of a module if its name is new (`modules`)."""
+def bindings(
+    space: Mapping[str, object], modules: dict[str, int], rebound: set[str]
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield names and tensors of a frame's variables, including the tensors of a module if its name is new (`modules`).
+
+    Names that another module had before are added to `rebound`.
+    """
     for name, value in list(space.items()):
         if isinstance(value, torch.Tensor):
             yield name, value
         elif isinstance(value, torch.nn.Module):
-            if modules.get(name) != id(value):
+            if (known := modules.get(name)) != id(value):
+                if known is not None:
+                    rebound.add(name)
                 modules[name] = id(value)
                 yield from _module(value, name, 1)
         elif isinstance(value, (list, tuple, dict)) and not name.startswith("_"):

@@ -50,7 +50,9 @@ class Variables:
         if known is None:
             return
         now: dict[str, int] = {}
-        for name, tensor in bindings(active_call.frame.f_locals, active_call.modules):
+        rebound: set[str] = set()
+        renamed: set[int] = set()
+        for name, tensor in bindings(active_call.frame.f_locals, active_call.modules, rebound):
             noted = self._out_of_date.get(name)
             if noted is not None and noted() is tensor and self.state.tensors.get(tensor) is None:
                 continue
@@ -62,7 +64,10 @@ class Variables:
             if autograd_flags(tensor)[0]:
                 self.links.link(tracked, tensor)
             now[name] = tracked.id
-            if tracked.name is None or active_call.depth < tracked.name_depth:
+            is_nearer = tracked.name is None or active_call.depth < tracked.name_depth
+            is_older = rebound and active_call.depth == tracked.name_depth and tracked.id not in renamed
+            if is_nearer or (is_older and is_of_module(tracked.name, rebound)):
+                renamed.add(tracked.id)
                 name = path_from_outside(name, tensor, self.state.statements.frames)
                 tracked.name, tracked.name_depth = name, active_call.depth
         self._tell(known, now)
@@ -100,6 +105,12 @@ class Variables:
             _, gone = frames.pop()
             outer = frames[-1][1] if frames else {}
             self.state.thread.step.names += [NameChange(name, outer.get(name)) for name in gone]
+
+
+def is_of_module(name: str | None, variables: set[str]) -> bool:
+    """Return whether a name is a path that begins with one of the variables, such as `model.fc.weight`."""
+    root, dot, _ = (name or "").partition(".")
+    return bool(dot) and root in variables
 
 
 def names_bound_first(code: CodeType) -> set[str]:

@@ -42,8 +42,7 @@ def test_parameters_of_an_imported_model_have_its_names(tmp_path):
     assert [f"model.{name}" for name in PARAMETERS] == list(record_file(path).verdict.gradients)
 
 
-ROUNDS = """import torch
-from torch import nn
+ROUNDS = """import torch; from torch import nn
 torch.manual_seed(0)
 class Trainer:
     def __init__(self):
@@ -108,12 +107,10 @@ def test_leaves_of_several_calls_of_a_function_are_as_many_rows_as_one_round_has
     assert [(10, 4), (90, 4)] == sorted((found[name]["got"], found[name]["rounds"]) for name in ("scale", "scale (2)"))
 
 
-HARMED = """import torch
-from torch import nn
+HARMED = """import torch; from torch import nn
 class Net(nn.Module):
     def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 1)
+        super().__init__(); self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 1)
         for layer in (self.first, self.second): nn.init.orthogonal_(layer.weight)
     def forward(self, x):
         return self.second(torch.relu(self.first(x)))
@@ -122,8 +119,7 @@ class Trainer:
         self.net = Net()
         self.x = torch.ones(3, 2, dtype=torch.float64, requires_grad=True).float()
     def train(self):
-        loss = self.net(self.x).pow(2).sum()
-        loss = loss + self.net.second.weight.pow(2).sum()
+        loss = self.net(self.x).pow(2).sum() + self.net.second.weight.pow(2).sum()
         self.net.second.weight.data.mul_(0.5)
         loss.backward()
         for p in self.net.parameters(): p.data.add_(p.grad, alpha=-0.1)
@@ -148,8 +144,7 @@ def test_harmed_parameter_has_the_name_of_its_gradient():
 LISTED = """import torch
 class Net(torch.nn.Module):
     def __init__(self):
-        super().__init__()
-        self.layers = [torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)]
+        super().__init__(); self.layers = [torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)]
         self.scale = torch.nn.Parameter(torch.ones(1), requires_grad=False)
     def step(self, x):
         for layer in self.layers:
@@ -180,12 +175,10 @@ def test_a_result_has_the_name_of_the_lines_that_save_and_modify_it():
 UNREGISTERED = """import torch
 class Layer(torch.nn.Module):
     def __init__(self):
-        super().__init__()
-        self.weights = torch.autograd.Variable(torch.ones(2), requires_grad=True)
+        super().__init__(); self.weights = torch.autograd.Variable(torch.ones(2), requires_grad=True)
 class Net(torch.nn.Module):
     def __init__(self):
-        super().__init__()
-        self.hidden = Layer()
+        super().__init__(); self.hidden = Layer()
     def leaves(self): return [p for p in [self.hidden.weights]]
 def train(net):
     optimizer = torch.optim.SGD(net.leaves(), lr=0.1)
@@ -208,17 +201,26 @@ model = torch.nn.Sequential(*layers)
 optimizer = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9)
 model(torch.ones(1, 1)).backward()
 loss = model(torch.ones(1, 1))
-optimizer.step()
-loss.backward()
+optimizer.step(); loss.backward()
+"""
+COMPUTED_AGAIN = """import torch
+class Again(torch.autograd.Function):
+    def forward(ctx, x, block): ctx.x, ctx.block = x.detach(), block; return block(x)
+    @torch.enable_grad()
+    def backward(ctx, slope): ctx.block(ctx.x).backward(slope); return slope, None
+model = torch.nn.Linear(1, 1)
+model = torch.nn.Sequential(model)
+Again.apply(torch.ones(1, 1, requires_grad=True), model).sum().backward()
 """
 
 
 def test_names_are_those_of_the_end():
-    """The first list is gone: `layers[1]` is another layer now. The harmed weight is that of the last layer."""
+    """The first list is gone: `layers[1]` is another layer now. No graph of the program reaches a block that is computed again."""
     recording = record(BOUND_ANEW)
     harm = recording.verdict.harms[0]
     assert ("model.2.weight", None) == (harm.tensor, harm.through)
     assert "AddmmBackward0 of model.2" == keeper(harm, recording)
+    assert {"model.0.weight", "model.0.bias"} <= set(record(COMPUTED_AGAIN).verdict.gradients)
 
 
 def run_of(calls: int, *, turned: bool = False) -> Gradients:
@@ -237,8 +239,7 @@ def run_of(calls: int, *, turned: bool = False) -> Gradients:
 def test_targets_of_equal_values_are_paired_by_their_gradients():
     """Swapped pairs are found, and then the results are equal."""
     left, right = run_of(50), run_of(50, turned=True)
-    pairs = aligned(left, right)
-    assert {index: index ^ 1 for index in range(100)} == pairs
+    assert {index: index ^ 1 for index in range(100)} == aligned(left, right)
     assert first_difference(left, right, 1e-6) is None
     right.calls[7][15] = torch.zeros(3)
     assert 7 == first_difference(left, right, 1e-6)
@@ -254,8 +255,7 @@ def test_the_number_of_comparisons_grows_with_the_program():
     assert counts[1] <= 4.5 * counts[0]
 
 
-SHARED = """import torch
-from torch import nn
+SHARED = """import torch; from torch import nn
 class Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, *weights):
@@ -267,15 +267,13 @@ class Product(torch.autograd.Function):
         return grad * one * other, grad * x * other, grad * x * one
 class Net(nn.Module):
     def __init__(self):
-        super().__init__()
-        self.inner = nn.ModuleList([nn.PReLU(), nn.PReLU()])
+        super().__init__(); self.inner = nn.ModuleList([nn.PReLU(), nn.PReLU()])
     def forward(self, x):
         return Product.apply(x, *self.inner.parameters())
 net = Net()
 x = torch.ones(1, requires_grad=True).exp()
 loss = net(x)
-x.data.zero_()
-loss.backward()
+x.data.zero_(); loss.backward()
 """
 
 
@@ -291,8 +289,7 @@ class Patched(torch.nn.Linear):
         yield "weight", property()
 net = Patched(2, 1)
 h = net(torch.ones(1, 2)).exp()
-h.data.zero_()
-h.sum().backward()
+h.data.zero_(); h.sum().backward()
 """
 
 
