@@ -96,6 +96,7 @@ def test_text_that_needs_names():
     found = find_repairs(factory, record_program(factory.original).verdict, prove)
     assert any("h = h + 1" in fix.after for fix in found.fixes)
     assert w.grad is None
+    assert {"w", "v"} == candidates.unbound_names("h = w.exp()\ndef f(x): return h, v, len\ndef g(v): return f(v)\n")
 
 
 def test_search_ends_in_time(monkeypatch):

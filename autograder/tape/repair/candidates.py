@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import symtable
 from collections.abc import Iterator
 from typing import Any
 
@@ -185,3 +187,17 @@ def is_python(text: str) -> bool:
     except (SyntaxError, ValueError):
         return False
     return True
+
+
+def unbound_names(text: str) -> set[str]:
+    """Return the names that a source reads and binds neither where it reads them nor at the top level."""
+    table = symtable.symtable(text, "candidate", "exec")
+    bound = {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
+    read = {one.get_name() for one in _symbols(table) if one.is_global() and one.is_referenced()}
+    return read - bound - set(dir(builtins))
+
+
+def _symbols(table: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
+    yield from table.get_symbols()
+    for child in table.get_children():
+        yield from _symbols(child)

@@ -11,7 +11,7 @@ from msgspec.structs import replace as with_values
 
 from autograder.tape.oracle.excerpt import Scope
 from autograder.tape.recording.verdict_types import GraphFault, Verdict
-from autograder.tape.repair.candidates import is_python
+from autograder.tape.repair.candidates import is_python, unbound_names
 from autograder.tape.repair.edits import (
     Edit,
     EditableSource,
@@ -92,11 +92,14 @@ def _changed_texts(source: EditableSource, fault: GraphFault, alike: list[GraphF
         return [edits for at in source.statements_at(fault.place.line) for edits in change(source, at, fault)]
 
     joint = [sum(edits, ()) for edits in zip(*map(edits_for, alike), strict=False)] if len(alike) > 1 else []
+    unbound = unbound_names(source.text)
     for edits in (*edits_for(fault), *joint):
         text = source.apply(edits)
         if text is not None and text not in seen and is_python(text):
             seen.add(text)
-            yield text
+            # A message may name a tensor by a variable of another function or file.
+            if unbound_names(text) <= unbound:
+                yield text
 
 
 def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -292,7 +295,7 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
     code = _CODE.search(fault.change)
     for statement in _backwards(source, at) if code and "detach" in code[1] else ():
         yield (after(source, statement, code[1]),)  # type: ignore[index]
-    if isinstance(at, ast.Assign) and len(at.targets) == 1 and isinstance(at.value, ast.expr):
+    if isinstance(at, ast.Assign) and len(at.targets) == 1 and not isinstance(at.targets[0], ast.Tuple | ast.List):
         yield (replace(source, at.value, f"{source.operand(at.value)}.detach()"),)
 
 

@@ -154,6 +154,10 @@ OTHER_FILE = {
     "a number": ("def lost(h):\n    n = h.sum().item()\n    return h.sum() + n\n", "lost(w * w).backward()"),
     "no leaf": ("def lost(h):\n    print(h.grad)\n    return h.sum()\n", "lost(w * w).backward()"),
     "a cut": ("def lost(h):\n    return h.detach().sum()\n", "lost(w * 2).backward()  # train.py, line 4 ends there"),
+    "a state, which a variable of another file leads to": (
+        "class lost(__import__('torch').nn.Module):\n    def step(self, w): self.h = self.h * w; self.h.sum().backward()\n",
+        "runner = lost()\nrunner.h = w * 2\nfor _ in range(3): runner.step(w)  # or detach it before the next one.",
+    ),
     "an unrecorded write": ("def lost(h):\n    h.data.mul_(2)\n    return h\n", "(lost(w * 3) ** 2).sum().backward()"),
 }
 
@@ -171,8 +175,7 @@ def test_a_line_of_an_imported_file_is_named_with_its_file(tmp_path, name):
     assert not any(note.startswith("Line 2") for note in notes)
 
 
-TWO_LAYERS = """import torch
-from torch import nn
+TWO_LAYERS = """import torch; from torch import nn
 from torch.utils.checkpoint import checkpoint
 torch.manual_seed(0)
 first, second = nn.Linear(3, 3), nn.Linear(3, 3)

@@ -9,6 +9,7 @@ from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import (
+    Edit,
     EditableSource,
     Edits,
     after,
@@ -60,17 +61,31 @@ def of_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
 
 
 def of_methods(source: EditableSource) -> Iterator[tuple[str, Edits]]:
-    """Yield the attributes that a method computes from their previous values, possibly in several statements."""
+    """Yield the attributes that a method computes from their previous values: each alone, then all of the file together."""
+    carried = list(carried_attributes(source))
+    for name, reader in carried:
+        for text in detached(name):
+            yield name, (before(source, reader, text),)
+            yield name, (detach_if_set(source, name, reader, text),)
+    if len(carried) > 1:
+        edits = (detach_if_set(source, name, reader, detached(name)[0]) for name, reader in carried)
+        yield ", ".join(name for name, _ in carried), tuple(edits)
+
+
+def carried_attributes(source: EditableSource) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the attributes of `self` that a method reads before it assigns them, with the statement that reads them."""
     for method in source.statements():
         if not isinstance(method, ast.FunctionDef):
             continue
         stored = set().union(*(paths_in(statement, ast.Store) for statement in method.body))
         for name in dict.fromkeys(read_unbound(method.body, set())):
             if name.startswith("self.") and name in stored:
-                reader = next(statement for statement in method.body if name in paths_in(statement, ast.Load))
-                for text in detached(name):
-                    yield name, (before(source, reader, text),)
-                    yield name, (before(source, reader, f"if {name} is not None:\n{source.unit}{text}"),)
+                yield name, next(one for one in method.body if name in paths_in(one, ast.Load))
+
+
+def detach_if_set(source: EditableSource, name: str, reader: ast.stmt, text: str) -> Edit:
+    """Return the edit that detaches an attribute before a statement, unless it is still None."""
+    return before(source, reader, f"if {name} is not None:\n{source.unit}{text}")
 
 
 def of_functions(source: EditableSource) -> Iterator[tuple[str, Edits]]:
