@@ -175,7 +175,8 @@ def test_a_line_of_an_imported_file_is_named_with_its_file(tmp_path, name):
     assert not any(note.startswith("Line 2") for note in notes)
 
 
-TWO_LAYERS = """import torch; from torch import nn
+TWO_LAYERS = """import torch
+from torch import nn
 from torch.utils.checkpoint import checkpoint
 torch.manual_seed(0)
 first, second = nn.Linear(3, 3), nn.Linear(3, 3)
