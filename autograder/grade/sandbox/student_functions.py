@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
+import functools
 import linecache
 import sys
 import traceback
@@ -257,71 +257,50 @@ def function_proxy(name: str, text: str | None, calls: Calls) -> Callable[..., A
 
     `text` is its definition in the notebook; None if no cell defines it.
     """
-
-    def proxy(*args: Any, **kwargs: Any) -> Any:
-        return calls.call(name, args, kwargs)
-
-    proxy.__name__ = proxy.__qualname__ = name
-    proxy.__module__ = "__main__"
     file = FILE.format(name)
-    # `inspect` finds the source through this; a frame of the proxy itself, in this file, is not shown on a page.
-    code = _raising.__code__.replace(co_filename=file, co_firstlineno=1, co_name=name)
-    proxy.__wrapped__ = FunctionType(code, {}, name)  # type: ignore[attr-defined]
     linecache.cache.pop(file, None)
     if text is not None:
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        definition = ast.parse(text).body[0]
-        assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef))
-        proxy.__doc__ = ast.get_docstring(definition, clean=sys.version_info >= (3, 13))
-        signature = _signature(definition)
-        proxy.__signature__ = signature  # type: ignore[attr-defined]
-        proxy.__annotations__ = _annotations(signature)
+    header = _header(text or f"def {name}(*args, **kwargs): ...", file)
+
+    # `inspect` finds signature and source through `__wrapped__`; a frame of the proxy itself is not shown on a page.
+    @functools.wraps(header)
+    def proxy(*args: Any, **kwargs: Any) -> Any:
+        return calls.call(name, args, kwargs)
+
     return proxy
 
 
-def _signature(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> inspect.Signature:
-    arguments, kinds = definition.args, inspect.Parameter
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
-    parameters = [
-        _parameter(
-            argument,
-            kinds.POSITIONAL_ONLY if argument in arguments.posonlyargs else kinds.POSITIONAL_OR_KEYWORD,
-            default,
-        )
-        for argument, default in zip(positional, defaults, strict=True)
-    ]
-    parameters += [_parameter(arguments.vararg, kinds.VAR_POSITIONAL)] if arguments.vararg else []
-    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        parameters.append(_parameter(argument, kinds.KEYWORD_ONLY, default))
-    parameters += [_parameter(arguments.kwarg, kinds.VAR_KEYWORD)] if arguments.kwarg else []
-    returned = inspect.Signature.empty if definition.returns is None else _annotation(definition.returns)
-    return inspect.Signature(parameters, return_annotation=returned)
+def _header(text: str, file: str) -> Callable[..., Any]:
+    """Return the function of a definition without its statements; of its expressions, only literals and names of builtins are evaluated."""
+    definition = ast.parse(text).body[0]
+    assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef))
+    given = definition.args
+    given.defaults = [_literal(default) for default in given.defaults]
+    given.kw_defaults = [default and _literal(default) for default in given.kw_defaults]
+    for argument in ast.walk(given):
+        if isinstance(argument, ast.arg):
+            argument.annotation = _annotation(argument.annotation)
+    body: list[ast.stmt] = [ast.Pass()] if ast.get_docstring(definition) is None else definition.body[:1]
+    header = ast.FunctionDef(definition.name, given, body, [], _annotation(definition.returns))
+    tree = ast.fix_missing_locations(ast.Module([ast.copy_location(header, definition)], []))
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(tree, file, "exec", dont_inherit=True), names)
+    function: Callable[..., Any] = names[definition.name]
+    return function
 
 
-def _parameter(argument: ast.arg, kind: Any, default: ast.expr | None = None) -> inspect.Parameter:
-    annotation = inspect.Parameter.empty if argument.annotation is None else _annotation(argument.annotation)
-    value = inspect.Parameter.empty if default is None else _literal(default)
-    return inspect.Parameter(argument.arg, kind, default=value, annotation=annotation)
-
-
-def _literal(node: ast.expr) -> Any:
-    """Return the value of a default; `...` if it is not a literal."""
+def _literal(node: ast.expr) -> ast.expr:
+    """Return a default; `...` if it is not a literal."""
     try:
-        return ast.literal_eval(node)
+        ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return ...
+        return ast.Constant(...)
+    return node
 
 
-def _annotation(node: ast.expr) -> Any:
-    """Return the annotation: a built-in class, None, or the source of any other."""
-    if isinstance(node, ast.Constant):
-        return node.value
-    return getattr(builtins, node.id, node.id) if isinstance(node, ast.Name) else ast.unparse(node)
-
-
-def _annotations(signature: inspect.Signature) -> dict[str, Any]:
-    annotations = {name: part.annotation for name, part in signature.parameters.items()} | {
-        "return": signature.return_annotation
-    }
-    return {name: annotation for name, annotation in annotations.items() if annotation is not inspect.Signature.empty}
+def _annotation(node: ast.expr | None) -> ast.expr | None:
+    """Return an annotation that is a constant or the name of a builtin, and the source of any other."""
+    if node is None or isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and hasattr(builtins, node.id)):
+        return node
+    return ast.Constant(ast.unparse(node))
