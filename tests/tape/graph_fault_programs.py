@@ -157,14 +157,15 @@ PROGRAMS = (
             size += p.norm().item()  # fault
             largest += p.max().item()  # fault
         near = (torch.tensor([y.item() for y in out]) - 1).abs().mean()  # fault
-        loss = out.pow(2).mean() + 0.1 * norm.item() + 0.1 * bound + meant - (size + near) / 2  # fault
+        spread = (out.pow(2) - out.detach().abs()).mean()  # fault
+        loss = spread + 0.1 * norm.item() + 0.1 * bound + meant - (size + near) / 2  # fault
         loss = loss + 0.1 * largest
         loss.backward()
         multiplier.sum().backward()
         optimizer.step()
         """,
         (("p.data.norm()", "p.norm()"), ("norm.item()", "norm"), ("m().item()", "m()"), ("x().item()", "x()"),
-         ("torch.tensor([y.item() for y in out])", "out")),
+         ("torch.tensor([y.item() for y in out])", "out"), ("out.detach()", "out")),
     ),
     FaultyProgram("forward_without_recording", "graph cut", "correct", """
         body, head = nn.Linear(2, 3), nn.Linear(3, 1)
@@ -438,10 +439,10 @@ PROGRAMS = (
             a, b = first(h), 0
             b = second(h)  # fault
             optimizer.zero_grad()
-            a.pow(2).mean().backward()
+            (a * torch.ones_like(b)).pow(2).mean().backward()
             optimizer.step()
         """,
-        (("a.pow(2)", "(a + b).pow(2)"),),
+        (("a * torch.ones_like(b)", "a + b"),),
     ),
     FaultyProgram("parameter_replaced_before_the_step", "gradient cleared before the step", "correct", """
         p = nn.Parameter(torch.randn(3))

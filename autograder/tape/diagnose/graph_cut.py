@@ -285,12 +285,12 @@ def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
         )
         if is_term and any(_has_constant_term(state, call, cut, added, leaves) for call in flow.calls):
             term = (
-                "cut.detached_term|the number that {place} adds to a loss is computed from them, so it does not change "
+                "cut.detached_term|the term that {place} adds to a loss is computed from them, so it does not change "
                 "the loss's gradient."
             )
             if cut.how in NUMBERS:
                 term = (
-                    "cut.number_term|the number that {place} adds to a loss is computed from it, so it does not change "
+                    "cut.number_term|the term that {place} adds to a loss is computed from it, so it does not change "
                     "the loss's gradient."
                 )
             follows = Message(term, place=line_of(added, cut.place.file))

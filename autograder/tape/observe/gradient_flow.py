@@ -24,10 +24,12 @@ NEW_LEAF, VARIABLE = "new leaf", "Variable("
 SOURCES = 500  # maximum number of tensors stored per cut, because a line in a loop creates new ones in each iteration
 COMPUTED = 10_000  # number of stored storages above which freed ones are removed
 LISTED = 64  # maximum number of elements of a new tensor that are compared with numbers that left the graph
-# These functions do not use a value: they access its gradient, or only print it.
+# These functions do not use a value: they access its gradient, only print it, or return a new tensor of its shape.
 _NO_USE = {
     "grad", "grad =", "_grad =", "backward", "retain_grad", "register_hook", "requires_grad_", "__repr__", "__format__",
+    "new", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros",
 }  # fmt: skip
+_OF_SHAPE = "_like"  # the end of the names of functions such as `randn_like`
 _SUMS = {"add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__"}
 _TAKES_VALUES = {"data", "detach", "item", "tolist", "numpy", "__array__", "__float__"}
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
@@ -96,7 +98,7 @@ class GradientFlow:
         self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
         # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
         self.constants: dict[Place, tuple[EarlierGradient, Place]] = {}
-        # By line that takes values without their graph, that cut, and the line that adds a number computed from it.
+        # By line that takes values without their graph, that cut, and the line that adds a value computed from it.
         self.detached_terms: dict[Place, tuple[Cut, Place]] = {}
         self._earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
         self._spent: dict[int, Place | None] = {}
@@ -120,7 +122,7 @@ class GradientFlow:
             self.missing.append((here, sources[0]))
         self._follow_gradients(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
-        if name in _NO_USE:
+        if name in _NO_USE or name.endswith(_OF_SHAPE):
             return
         asking = [source for tensor, source in zip(inputs, sources, strict=True) if autograd_flags(tensor)[0]]
         computed = [pair for pair in results if autograd_flags(pair[0])[0] and not _is_cut_off(pair[0], inputs)]
@@ -156,10 +158,10 @@ class GradientFlow:
         return next((self._earlier[source.id] for source in sources if source.id in self._earlier), None)
 
     def _add(self, inputs: list[Any], sources: list[TrackedTensor], here: Place) -> None:
-        """Note a number without a graph that was computed from a gradient or a cut, if it is added to a tensor with a graph."""
+        """Note a value without a graph that was computed from a gradient or a cut, if it is added to a tensor with a graph."""
         for tensor, tracked in zip(inputs, sources, strict=True):
             cut = self._of_value.get(tracked.id)
-            if cut is not None and cut.how in _TAKES_VALUES and not tensor.requires_grad and not tensor.dim():
+            if cut is not None and cut.how in _TAKES_VALUES and not tensor.requires_grad:
                 self.detached_terms.setdefault(cut.place, (cut, here))
             earlier = self._earlier.get(tracked.id)
             # A value that was detached on purpose has a cut. The gradient of a number may update it: `w - lr * grad`.

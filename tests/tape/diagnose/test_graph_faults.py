@@ -26,9 +26,9 @@ def test_the_line_is_named_with_a_change(program: FaultyProgram):
     verdict = verdict_of(program.source)
 
     assert (program.outcome, ()) == (verdict.outcome, verdict.harms)
-    assert [(program.kind, line) for line in program.lines] == [
+    assert [(program.kind, line) for line in program.lines] == sorted(
         (fault.kind, fault.place.line) for fault in verdict.graph_faults if fault.place.line in program.lines
-    ], verdict.graph_faults
+    ), verdict.graph_faults
     for line in program.lines:
         assert any(note.startswith(f"Line {line}: ") for note in verdict.notes)
     assert all(fault.change.endswith(".") for fault in verdict.graph_faults)
