@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from autograder.errors import message_of
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import FaultKind, name_of, tensors_of, why_recording_is_off
+from autograder.tape.diagnose.fault_words import FaultKind, name_of, tensors_of, variables_at, why_recording_is_off
 from autograder.tape.diagnose.graph_cut import trees_of
 from autograder.tape.internals.tensor_fields import FREED
 from autograder.tape.observe.gradient_flow import NO_GRAD
@@ -54,7 +54,7 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     first, begun = earlier[number], begun_at[number].call
     # Of losses that were all computed before, as in `for loss in losses: loss.backward()`, no round passes on a value.
     if first.place == last.place and any(state.graph.nodes[node].step > begun for node in again):
-        yield _carried_fault(evidence, shared, first.place)
+        yield _carried_fault(state, shared, first.place)
         return
     known: dict[str, object] = {
         "name": _name_of_node(state, shared),
@@ -95,14 +95,14 @@ def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
     for node in [state.graph.nodes[number] for number in evidence.raised_nodes if number is not None]:
         write = _modified_below(state, node)
         if node.step <= call and node.place in repeated and write is not None:
-            yield _carried_fault(evidence, node, write.place, is_modified=True)
+            yield _carried_fault(state, node, write.place, is_modified=True)
 
 
-def _carried_fault(evidence: Evidence, shared: GraphNode, at: Place, *, is_modified: bool = False) -> GraphFault:
+def _carried_fault(state: RunState, shared: GraphNode, at: Place, *, is_modified: bool = False) -> GraphFault:
     """Return the fault of a loop: the value that an iteration passes to the next, which need not be the shared node itself."""
-    state = evidence.state
     carried = _carried_node(state, shared) or shared
     name = _name_of_node(state, carried)
+    known = variables_at(state, carried.place.file, carried.place.line)
     return FREED_GRAPH.at(
         carried.place,
         "backward.modified_in_loop|{name} is computed here, and a later round of the loop uses it again, after {place} "
@@ -112,21 +112,10 @@ def _carried_fault(evidence: Evidence, shared: GraphNode, at: Place, *, is_modif
         "backward of {place} has freed its graph.",
         "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
         "`{name} = {name}.detach()`."
-        if name.replace(".", "_").isidentifier() and _is_variable_of(evidence, carried.place.file, name.partition(".")[0])
+        if name.replace(".", "_").isidentifier() and name.partition(".")[0] in known
         else "backward.compute_in_round|Compute it again in each round, or detach it before the next one.",
         name=name, place=line_of(at, carried.place.file),
     )  # fmt: skip
-
-
-def _is_variable_of(evidence: Evidence, file: str, name: str) -> bool:
-    """Return whether a file binds a variable. A path from outside, such as `runner.net.h`, may begin in another file."""
-    tree = trees_of(evidence).get(file)
-    nodes = ast.walk(tree) if tree else ()
-    return any(
-        name == (node.id if isinstance(node, ast.Name) else node.arg)
-        for node in nodes
-        if isinstance(node, ast.Name | ast.arg)
-    )
 
 
 def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ ALIASES = {"detach": ".detach()", "data": ".data", "detach_": ".detach_()"}
 COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`", "ne": "`!=`"}
 NEW_LEAVES = {NEW_LEAF: Message("cut.new_leaf|a new leaf"), VARIABLE: "Variable"}
 NAMES = {**NUMBERS, **COPIES, **ALIASES, **NEW_LEAVES}
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 ITS_INPUT = Message("cut.its_input|its input")
 
 
@@ -54,7 +56,8 @@ def called(cut: Cut) -> str:
 
 def how_it_cuts(cut: Cut, state: RunState) -> str:
     """Return the effect of a line on a value that has a graph, as a clause."""
-    name = name_of(state, [tracked for tracked, _ in cut.sources.values()])
+    sources = [tracked for tracked, _ in cut.sources.values()]
+    name = name_of(state, sources) if any(is_in_view(state, tracked, cut.place) for tracked in sources) else ITS_INPUT
     if cut.how == NO_GRAD:
         if (switch := why_recording_is_off(state)) == NO_GRAD:
             return Message(
@@ -141,6 +144,40 @@ def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_
     """Return the name of the first tensor that has one, and the number of the others."""
     names = list(dict.fromkeys(state.name_of(tensor) or f"leaf {tensor.id}" for tensor in tensors))
     return and_more(names, other)
+
+
+def is_in_view(state: RunState, tracked: TrackedTensor, place: Place) -> bool:
+    """Return whether a line, or the program's module, can read the variable that names a tensor.
+
+    The variable may be one of a function that has returned.
+    """
+    while tracked.name is None and tracked.origin:
+        tracked = tracked.origin[0]
+    root, outside = re.split(r"[.[]", tracked.name or "")[0], state.statements.program.file
+    return not tracked.name_depth or root in variables_at(state, place.file, place.line) | variables_at(state, outside)
+
+
+def variables_at(state: RunState, file: str, line: int = 0) -> set[str]:
+    """Return the variables that a line can read: those outside of functions, and those of the functions around it."""
+    statements, found = state.statements, set()
+    for name in statements.files:
+        if statements.program.shown(name) == file:
+            stack: list[ast.AST] = [_tree("".join(linecache.getlines(name)))]
+            while stack:
+                node = stack.pop()
+                if isinstance(node, ast.Name | ast.arg):
+                    found.add(node.id if isinstance(node, ast.Name) else node.arg)
+                if not isinstance(node, FUNCTIONS) or node.lineno <= line <= (node.end_lineno or 0):
+                    stack += ast.iter_child_nodes(node)
+    return found
+
+
+@functools.lru_cache(maxsize=32)
+def _tree(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
 
 
 def and_more(names: Sequence[str], other: str) -> str:

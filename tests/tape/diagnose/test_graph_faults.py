@@ -197,6 +197,10 @@ SWITCHED_OFF = {
         "second.load_state_dict(first.state_dict())\nsecond(x).sum().backward()\noptimizer.step()\n",
         "this line takes the values of first.weight",
     ),
+    "a value that only another function names": (
+        "def f(y):\n    y = first(y)\n    return y[:2]\nsecond(f(x).data).sum().backward()\noptimizer.step()\n",
+        ".data takes the values of its input",
+    ),
 }
 
 

@@ -45,8 +45,7 @@ def test_parameters_of_an_imported_model_have_its_names(tmp_path):
 ROUNDS = """import torch; from torch import nn
 torch.manual_seed(0)
 class Trainer:
-    def __init__(self):
-        self.model = nn.Linear(3, 1)
+    def __init__(self): self.model = nn.Linear(3, 1)
 trainer = Trainer()
 nets = [nn.Linear(3, 1), nn.Linear(3, 1)]
 for step in range({steps}):
@@ -95,8 +94,7 @@ def penalty(x):
     scale = torch.tensor(1.0, requires_grad=True)
     return (x * scale).pow(2).sum()
 for step in range(4):
-    w.grad = None
-    (penalty(w) + penalty(w * 3)).backward()
+    w.grad = None; (penalty(w) + penalty(w * 3)).backward()
 """
 
 
@@ -112,8 +110,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__(); self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 1)
         for layer in (self.first, self.second): nn.init.orthogonal_(layer.weight)
-    def forward(self, x):
-        return self.second(torch.relu(self.first(x)))
+    def forward(self, x): return self.second(torch.relu(self.first(x)))
 class Trainer:
     def __init__(self):
         self.net = Net()
@@ -149,8 +146,7 @@ class Net(torch.nn.Module):
     def step(self, x):
         for layer in self.layers:
             loss = (layer(x) * self.scale).sum()
-            self.scale.data = self.scale.data * 2
-            loss.backward()
+            self.scale.data = self.scale.data * 2; loss.backward()
 net = Net()
 for x in torch.ones(2, 1, 2): net.step(x)
 """
@@ -268,8 +264,7 @@ class Product(torch.autograd.Function):
 class Net(nn.Module):
     def __init__(self):
         super().__init__(); self.inner = nn.ModuleList([nn.PReLU(), nn.PReLU()])
-    def forward(self, x):
-        return Product.apply(x, *self.inner.parameters())
+    def forward(self, x): return Product.apply(x, *self.inner.parameters())
 net = Net()
 x = torch.ones(1, requires_grad=True).exp()
 loss = net(x)
