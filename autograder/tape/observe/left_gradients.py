@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
+from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.utils.weak import WeakIdKeyDictionary
 
 from autograder.tape.internals.entry_points import around_optimizer_steps
@@ -38,7 +39,8 @@ class FirstStep:
     position: int  # that of the parameter in the optimizer
     values: bytes | int = 0  # fingerprint of the parameter's values, if it had no gradient in this step
     filled: bool = False  # whether it had a gradient in this step or in a later one
-    is_updated: bool = False  # whether the program itself changes its values, as it does for a target network
+    # whether the program itself changes its values, as for a target network, or puts another parameter in its place
+    is_updated: bool = False
 
 
 @dataclass
@@ -64,6 +66,7 @@ class LeftGradients:
         self._uses: dict[int, FirstUse] = {}
         self._first_steps: MutableMapping[torch.Tensor, FirstStep] = WeakIdKeyDictionary()
         self._empty: list[FirstStep] = []
+        self._replaced: MutableMapping[torch.Tensor, bool] = WeakIdKeyDictionary()  # those that left their module
         # number of calls, those of autograd.grad included, and that before the last step
         self._started = self._before = 0
 
@@ -72,10 +75,21 @@ class LeftGradients:
         """The first steps of parameters that had no gradient in any step of their optimizer."""
         return [step for step in self._empty if not step.filled]
 
-    def around(self, program: Program) -> AbstractContextManager[None]:
-        """Return the context that follows the steps of optimizers."""
+    @contextmanager
+    def around(self, program: Program) -> Iterator[None]:
+        """Follow the steps of optimizers in the block."""
         self._program = program
-        return around_optimizer_steps(self._step, lambda _: None)
+        handle = register_module_parameter_registration_hook(self._replace)
+        try:
+            with around_optimizer_steps(self._step, lambda _: None):
+                yield
+        finally:
+            handle.remove()
+
+    def _replace(self, module: torch.nn.Module, name: str, parameter: torch.Tensor) -> None:
+        old = vars(module)["_parameters"].get(name)
+        if old is not None and old is not parameter:
+            self._replaced[old] = True
 
     def before_backward(self, call: Backward) -> None:
         """Note the leaves to whose gradients a call adds."""
@@ -113,7 +127,8 @@ class LeftGradients:
                     self._empty.append(step)
             if step is not None and not step.filled:
                 step.filled = parameter.grad is not None
-                step.is_updated |= not step.filled and fingerprint(parameter) != step.values
+                is_changed = parameter in self._replaced or fingerprint(parameter) != step.values
+                step.is_updated |= not step.filled and is_changed
         self._before = self._started
 
     def _is_left(self, leaf: int, call: int, last: int) -> bool:
