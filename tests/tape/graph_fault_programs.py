@@ -55,9 +55,7 @@ PROGRAMS = (
         x = torch.ones(1, 2)
         for layer in layers:
             x = train(layer, x)
-        """,
-        ((".detach().requires_grad_().mean()", ".mean()"),),
-    ),
+        """, ((".detach().requires_grad_().mean()", ".mean()"),)),
     FaultyProgram("values are swapped, and gradients cleared", "gradient cleared before the step", "correct", """
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
@@ -73,9 +71,7 @@ PROGRAMS = (
             loss.backward()
             optimizer.zero_grad()
             optimizer.step()  # fault
-        """,
-        (("    optimizer.zero_grad()\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),),
-    ),
+        """, (("    optimizer.zero_grad()\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),)),
     FaultyProgram("step_binds_the_name", "leaf lost", "raises-backward", """
         w = torch.zeros(2, requires_grad=True)
         x, y = torch.ones(3, 2), torch.ones(3)
@@ -84,9 +80,7 @@ PROGRAMS = (
             loss.backward()
             with torch.no_grad():
                 w = w - 0.1 * w.grad  # fault
-        """,
-        (("w = w - 0.1 * w.grad", "w -= 0.1 * w.grad\n        w.grad = None"),),
-    ),
+        """, (("w = w - 0.1 * w.grad", "w -= 0.1 * w.grad\n        w.grad = None"),)),
     FaultyProgram("loop_binds_its_variable", "leaf lost", "correct", """
         net = nn.Linear(2, 1)
         for _ in range(2):
@@ -95,17 +89,13 @@ PROGRAMS = (
             with torch.no_grad():
                 for p in net.parameters():
                     p = p - 0.1 * p.grad  # fault
-        """,
-        (("p = p - 0.1 * p.grad", "p -= 0.1 * p.grad"),),
-    ),
+        """, (("p = p - 0.1 * p.grad", "p -= 0.1 * p.grad"),)),
     FaultyProgram("copy_of_a_list", "graph cut", "raises-backward", """
         net = nn.Linear(2, 1)
         outputs = [net(row).squeeze() for row in torch.ones(3, 2)]
         together = torch.tensor(outputs)  # fault
         together.pow(2).mean().backward()
-        """,
-        (("torch.tensor(outputs)", "torch.stack(outputs)"),),
-    ),
+        """, (("torch.tensor(outputs)", "torch.stack(outputs)"),)),
     FaultyProgram("loss_made_a_leaf", "graph cut", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -124,9 +114,7 @@ PROGRAMS = (
         part = Variable(part)  # fault
         head(torch.cat([torch.ones(3, 2), part], 1)).pow(2).mean().backward()
         optimizer.step()
-        """,
-        (("Variable(part)", "part * 1"),),
-    ),
+        """, (("Variable(part)", "part * 1"),)),
     FaultyProgram("output_made_a_parameter", "graph cut", "correct", """
         net, head = nn.Linear(2, 3), nn.Linear(3, 1)
         optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
@@ -135,18 +123,22 @@ PROGRAMS = (
             optimizer.zero_grad()
             head(hidden).pow(2).mean().backward()
             optimizer.step()
-        """,
-        (("nn.Parameter(net(torch.ones(3, 2)))", "net(torch.ones(3, 2))"),),
-    ),
+        """, (("nn.Parameter(net(torch.ones(3, 2)))", "net(torch.ones(3, 2))"),)),
     FaultyProgram("through_numpy", "graph cut", "correct", """
         net = nn.Linear(2, 1)
         scores = net(torch.ones(3, 2)).detach().numpy()  # fault
-        loss = torch.from_numpy(scores ** 2).sum()
-        loss.requires_grad_()
-        loss.backward()
+        torch.from_numpy(scores ** 2).sum().requires_grad_().backward()
         """,
-        ((".detach().numpy()", ""), ("torch.from_numpy(scores ** 2)", "(scores ** 2)"), ("loss.requires_grad_()\n", "")),
+        ((".detach().numpy()", ""), ("torch.from_numpy(scores ** 2)", "(scores ** 2)"), (".requires_grad_()", "")),
     ),
+    FaultyProgram("a policy without its history", "graph cut", "correct", """
+        actor, critic = nn.Linear(2, 1), nn.Linear(2, 1)
+        optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()])
+        policy = torch.distributions.Normal(actor(torch.ones(2)).data, 1.0)  # fault
+        action = torch.from_numpy(policy.sample().numpy())
+        (critic(torch.ones(2)) - policy.log_prob(action)).sum().backward()
+        optimizer.step()
+        """, ((".data", ""),)),
     FaultyProgram("penalties_without_a_graph", "graph cut", "correct", """
         net, multiplier = nn.Linear(2, 1), nn.Parameter(torch.ones(2))
         optimizer = torch.optim.SGD([*net.parameters(), multiplier], lr=0.1)
@@ -174,9 +166,7 @@ PROGRAMS = (
             features = body(torch.ones(4, 2))  # fault
         head(features).pow(2).mean().backward()
         optimizer.step()
-        """,
-        (("with torch.no_grad():", "if True:"),),
-    ),
+        """, (("with torch.no_grad():", "if True:"),)),
     FaultyProgram("a_choice_has_no_slope", "graph cut", "raises-backward", """
         net = nn.Linear(2, 3)
         chosen = net(torch.ones(4, 2)).argmax(dim=1)  # fault
@@ -191,9 +181,7 @@ PROGRAMS = (
             loss = net(torch.ones(3, 2)).pow(2).mean()
             loss.backward()  # fault
             optimizer.step()
-        """,
-        (("    loss.backward()", "    optimizer.zero_grad()\n    loss.backward()"),),
-    ),
+        """, (("    loss.backward()", "    optimizer.zero_grad()\n    loss.backward()"),)),
     FaultyProgram("another_loss_left_its_gradient", "gradient of another loss", "correct", """
         g, d = nn.Linear(2, 2), nn.Linear(2, 1)
         first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (g, d))
@@ -203,9 +191,7 @@ PROGRAMS = (
             first.step()
             d(torch.ones(4, 2)).pow(2).mean().backward()  # fault
             second.step()
-        """,
-        (("    first.step()\n", "    first.step(), d.zero_grad()\n"),),
-    ),
+        """, (("    first.step()\n", "    first.step(), d.zero_grad()\n"),)),
     FaultyProgram("adversarial_loss_left_its_gradient", "gradient of another loss", "correct", """
         net, noise = nn.Linear(2, 2), torch.full((4, 2), 0.1, requires_grad=True)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -215,9 +201,7 @@ PROGRAMS = (
             noisy = torch.ones(4, 2) + noise.grad.sign()
             net(noisy).pow(2).mean().backward()  # fault
             optimizer.step()
-        """,
-        (("    net(noisy)", "    optimizer.zero_grad()\n    net(noisy)"),),
-    ),
+        """, (("    net(noisy)", "    optimizer.zero_grad()\n    net(noisy)"),)),
     FaultyProgram("cleared_too_early", "gradient cleared before the step", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -225,9 +209,7 @@ PROGRAMS = (
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.zero_grad()
             optimizer.step()  # fault
-        """,
-        (("    optimizer.zero_grad()\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),),
-    ),
+        """, (("    optimizer.zero_grad()\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),)),
     FaultyProgram("optimizer_of_the_original", "optimizer of other parameters", "correct", """
         import copy
         first = nn.Linear(2, 1)
@@ -235,17 +217,13 @@ PROGRAMS = (
         net = copy.deepcopy(first)
         net(torch.ones(4, 2)).pow(2).mean().backward()
         optimizer.step()  # fault
-        """,
-        (("first.parameters(), lr=0.1)\nnet = copy.deepcopy(first)", "first.parameters(), lr=0.1)\nnet = first"),),
-    ),
+        """, (("first.parameters(), lr=0.1)\nnet = copy.deepcopy(first)", "first.parameters(), lr=0.1)\nnet = first"),)),
     FaultyProgram("carried_state", "graph used again", "raises-backward", """
         cell, state = nn.RNNCell(2, 3), torch.zeros(1, 3)
         for _ in range(2):
             state = cell(torch.ones(1, 2), state)  # fault
             state.sum().backward()
-        """,
-        (("state.sum().backward()", "state.sum().backward()\n    state = state.detach()"),),
-    ),
+        """, (("state.sum().backward()", "state.sum().backward()\n    state = state.detach()"),)),
     FaultyProgram("table_that_is_kept", "graph used again", "raises-backward", """
         class Angles(nn.Module):
             def __init__(self):
@@ -261,54 +239,40 @@ PROGRAMS = (
         net = Angles()
         for _ in range(2):
             net().cos().sum().backward()
-        """,
-        (("if self.cached is None", "if True"),),
-    ),
+        """, (("if self.cached is None", "if True"),)),
     FaultyProgram("two_losses_of_one_graph", "graph used again", "raises-backward", """
         net = nn.Linear(2, 3)
         shared = net(torch.ones(1, 2)).exp()  # fault
         first, second = shared.sum(), shared.pow(2).sum()
         first.backward()
         second.backward()
-        """,
-        (("first.backward()\nsecond.backward()", "(first + second).backward()"),),
-    ),
+        """, (("first.backward()\nsecond.backward()", "(first + second).backward()"),)),
     FaultyProgram("scaled_leaf", "gradient of a tensor that is not a leaf", "raises-forward", """
         w = 0.1 * torch.ones(2, requires_grad=True)
         w.pow(2).sum().backward()
         step = 0.1 * w.grad  # fault
-        """,
-        (("0.1 * torch.ones(2, requires_grad=True)", "torch.full((2,), 0.1, requires_grad=True)"),),
-    ),
+        """, (("0.1 * torch.ones(2, requires_grad=True)", "torch.full((2,), 0.1, requires_grad=True)"),)),
     FaultyProgram("backward_while_nothing_is_recorded", "backward without recording", "raises-backward", """
         net = nn.Linear(2, 1)
         with torch.no_grad():
             loss = net(torch.ones(3, 2)).pow(2).mean()
             loss.backward()  # fault
-        """,
-        (("with torch.no_grad():", "if True:"),),
-    ),
+        """, (("with torch.no_grad():", "if True:"),)),
     FaultyProgram("second_derivative_of_something_linear", "target not in the graph", "raises-backward", """
         x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
         (slope,) = torch.autograd.grad((w * x).sum(), x, create_graph=True)
         torch.autograd.grad(slope.sum(), x)  # fault
-        """,
-        (("slope.sum(), x", "slope.sum(), x, materialize_grads=True"),),
-    ),
+        """, (("slope.sum(), x", "slope.sum(), x, materialize_grads=True"),)),
     FaultyProgram("second_derivative_without_a_graph", "target not in the graph", "raises-backward", """
         x = torch.ones(3, requires_grad=True)
         (slope,) = torch.autograd.grad(x.pow(3).sum(), x)  # fault
         slope.sum().backward()
-        """,
-        (("pow(3).sum(), x)", "pow(3).sum(), x, create_graph=True)"),),
-    ),
+        """, (("pow(3).sum(), x)", "pow(3).sum(), x, create_graph=True)"),)),
     FaultyProgram("gradient_of_a_column", "target not in the graph", "raises-backward", """
         x = torch.rand(4, 2, requires_grad=True)
         u = x.tanh().prod(1)
         (along,) = torch.autograd.grad(u.sum(), x[:, 0])  # fault
-        """,
-        (("x[:, 0])", "x)"),),
-    ),
+        """, (("x[:, 0])", "x)"),)),
     FaultyProgram("deepcopy_of_a_module_that_keeps_its_output", "tensor that a later line cannot use", "raises-forward", """
         import copy
 
@@ -324,17 +288,13 @@ PROGRAMS = (
         net = Net()
         net(torch.ones(3, 2)).backward()
         copy.deepcopy(net)
-        """,
-        (("    return self.last.sum()", "    total, self.last = self.last.sum(), None\n        return total"),),
-    ),
+        """, (("    return self.last.sum()", "    total, self.last = self.last.sum(), None\n        return total"),)),
     FaultyProgram("features_made_in_inference_mode", "tensor that a later line cannot use", "raises-forward", """
         body, head = nn.Linear(2, 3), nn.Linear(3, 1)
         with torch.inference_mode():
             features = body(torch.ones(4, 2))  # fault
         head(features).pow(2).mean().backward()
-        """,
-        (("torch.inference_mode()", "torch.no_grad()"),),
-    ),
+        """, (("torch.inference_mode()", "torch.no_grad()"),)),
     FaultyProgram("rows_taken_while_nothing_is_recorded", "tensor that a later line cannot use", "raises-forward", """
         w = torch.rand(2, requires_grad=True)
         with torch.no_grad():
@@ -349,9 +309,7 @@ PROGRAMS = (
         a, b = h.chunk(2)  # fault
         a += 1
         (a * b).sum().backward()
-        """,
-        (("h.chunk(2)", "h[0], h[1]"),),
-    ),
+        """, (("h.chunk(2)", "h[0], h[1]"),)),
     FaultyProgram("view_of_a_weight_that_is_converted", "tensor that a later line cannot use", "raises-forward", """
         net = nn.Linear(2, 2)
         torch.__future__.set_swap_module_params_on_conversion(True)
@@ -361,9 +319,7 @@ PROGRAMS = (
         finally:
             torch.__future__.set_swap_module_params_on_conversion(False)
         net(torch.ones(3, 2).double()).sum().backward()
-        """,
-        (("flat = net.weight.view(-1)", "net.weight.sum()"),),
-    ),
+        """, (("flat = net.weight.view(-1)", "net.weight.sum()"),)),
     FaultyProgram("loss_wrapped_in_a_variable", "graph cut", "correct", """
         def cut(value):
             return value.data  # fault
@@ -428,9 +384,7 @@ PROGRAMS = (
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         net(torch.ones(3, 2)).pow(2).mean().backward()
         optimizer.step()
-        """,
-        (("[nn.Linear(2, 2) for _ in range(2)]", "nn.ModuleList(nn.Linear(2, 2) for _ in range(2))"),),
-    ),
+        """, (("[nn.Linear(2, 2) for _ in range(2)]", "nn.ModuleList(nn.Linear(2, 2) for _ in range(2))"),)),
     FaultyProgram("second_head_without_a_loss", "parameter that no loss depends on", "correct", """
         body, first, second = nn.Linear(2, 3), nn.Linear(3, 1), nn.Linear(3, 1)
         optimizer = torch.optim.SGD([*body.parameters(), *first.parameters(), *second.parameters()], lr=0.1)
@@ -441,9 +395,7 @@ PROGRAMS = (
             optimizer.zero_grad()
             (a * torch.ones_like(b)).pow(2).mean().backward()
             optimizer.step()
-        """,
-        (("a * torch.ones_like(b)", "a + b"),),
-    ),
+        """, (("a * torch.ones_like(b)", "a + b"),)),
     FaultyProgram("parameter_replaced_before_the_step", "gradient cleared before the step", "correct", """
         p = nn.Parameter(torch.randn(3))
         optimizer = torch.optim.SGD([p], lr=0.1)
@@ -471,18 +423,14 @@ PROGRAMS = (
             loss = net(x).pow(2).mean() + penalty(x)
             loss.backward()
             optimizer.step()
-        """,
-        (("net(x).sum(), x)", "net(x).sum(), x, create_graph=True)"),),
-    ),
+        """, (("net(x).sum(), x)", "net(x).sum(), x, create_graph=True)"),)),
     FaultyProgram("two losses of one layer go backward in a loop", "graph used again", "raises-backward", """
         net, w = nn.Linear(2, 3), torch.ones(2, requires_grad=True)
         shared = net(w).tanh()  # fault
         losses = [shared.sum(), shared.pow(2).sum()]
         for loss in losses:
             loss.backward()
-        """,
-        (("for loss in losses", "for loss in [sum(losses)]"),),
-    ),
+        """, (("for loss in losses", "for loss in [sum(losses)]"),)),
     FaultyProgram("eval_before_the_second_round", "mode left on", "correct", """
         net = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5), nn.Linear(3, 1))
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -491,9 +439,7 @@ PROGRAMS = (
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
             net.eval()  # fault
-        """,
-        (("net.eval()", "net.eval()\n    net.train()"),),
-    ),
+        """, (("net.eval()", "net.eval()\n    net.train()"),)),
     FaultyProgram("recording_off_after_the_first_round", "mode left on", "raises-backward", """
         def score(net):
             torch.set_grad_enabled(False)  # fault
@@ -506,9 +452,7 @@ PROGRAMS = (
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
             score(net)
-        """,
-        (("    score(net)", "    score(net)\n    torch.set_grad_enabled(True)"),),
-    ),
+        """, (("    score(net)", "    score(net)\n    torch.set_grad_enabled(True)"),)),
     FaultyProgram("step_that_writes_nothing", "step without effect", "correct", """
         class Descent(torch.optim.Optimizer):
             def __init__(self, parameters):
@@ -525,9 +469,7 @@ PROGRAMS = (
             optimizer.zero_grad()
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
-        """,
-        (("p.sub(", "p.sub_("),),
-    ),
+        """, (("p.sub(", "p.sub_("),)),
     FaultyProgram("rate_of_zero", "step without effect", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=1 // 10)
@@ -535,9 +477,7 @@ PROGRAMS = (
             optimizer.zero_grad()
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()  # fault
-        """,
-        (("1 // 10", "1 / 10"),),
-    ),
+        """, (("1 // 10", "1 / 10"),)),
     FaultyProgram("one_autocast_around_two_steps", "stale cast", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -546,9 +486,7 @@ PROGRAMS = (
                 optimizer.zero_grad()
                 net(torch.ones(3, 2)).float().pow(2).mean().backward()
                 optimizer.step()
-        """,
-        (("dtype=torch.bfloat16", "dtype=torch.bfloat16, cache_enabled=False"),),
-    ),
+        """, (("dtype=torch.bfloat16", "dtype=torch.bfloat16, cache_enabled=False"),)),
 )  # fmt: skip
 
 
@@ -651,8 +589,20 @@ RIGHT = {
         chosen = actor(states).log_softmax(1)[:, 0]
         after = torch.tensor(0.9 * critic(states[0]).item()) - critic(states[1]).sum()
         loss = -(chosen * advantage).mean() + (values - returns).pow(2).mean() + after.pow(2)
+        rest, first = 2.0 - values[1].item(), chosen[1]
+        loss = loss - chosen[0] * (1.0 - values[0].item()) - first * rest
         (loss + (values.abs().mean() - loss).detach()).backward()
         optimizer.step()
+        """,
+    "codes that are replaced by a moving average of the values which they stand for": """
+        encoder, codes = nn.Linear(2, 1), nn.Embedding(3, 1)
+        optimizer = torch.optim.SGD([*encoder.parameters(), *codes.parameters()], lr=0.1)
+        for _ in range(3):
+            z, chosen = encoder(torch.ones(2, 2)), codes.weight[:2]
+            codes.weight = nn.Parameter(0.9 * codes.weight + 0.1 * z.mean())
+            (z + (chosen - z).detach()).pow(2).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
         """,
     "a temperature used as a number and trained elsewhere": """
         actor, log_alpha = nn.Linear(2, 1), torch.zeros(1, requires_grad=True)

@@ -167,9 +167,11 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     reached |= {number for number, step in empty.items() if step.is_updated}
     held = {number: one for number, one in flow.optimized.items() if flow.calls and number not in reached}
     without = {number for number, one in held.items() if number in empty or one.shape not in elsewhere}
-    # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is.
+    # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is. An
+    # array is not, if its values had left the graph before and reached the loss without it, as a sampled action's do.
     new_leaves = [cut for parameter in flow.reached.values() if (cut := flow.origin([parameter])) is not None]
-    cuts = sorted(reversed(flow.cuts.values()), key=lambda cut: all(cut is not made for made in new_leaves))
+    last = [cut for cut in reversed(flow.cuts.values()) if cut.behind is None or not cut.behind.joined]
+    cuts = sorted(last, key=lambda cut: all(cut is not made for made in new_leaves))
     for cut in cuts if without else ():
         kept_from = leaves_above(state, cut) & without
         looks = _only_reads(cut) or is_copy(cut)  # copies that no backward reaches take no gradient away
@@ -229,18 +231,18 @@ def _where_added(state: RunState, cut: Cut, sums: set[Place], trees: dict[str, a
     statement = statement_at(trees, cut.place) if places else None
     if statement is None:
         return None
-    here = places.get(statement.lineno)
-    is_added = any(_is_summand(node, statement) for node in ast.walk(statement) if _is_number(node))
+    here, with_graph = places.get(statement.lineno), _names_with_graph(state)
+    is_added = any(_is_summand(node, statement, with_graph) for node in ast.walk(statement) if _is_number(node))
     # In `total += loss(x).item()` only the loss has a graph; the sum of two numbers has none.
     if here is not None and is_added and _binds_tensor(state, statement):
         return here
     target = _targets(statement)[:1]
-    if not target or not isinstance(target[0], ast.Name):
+    if not target or not isinstance(target[0], ast.Name) or target[0].id in with_graph:
         return None
     for node in ast.walk(trees[cut.place.file]):
         if isinstance(node, ast.stmt) and node.lineno in places and node.lineno > statement.lineno:
             names = (read for read in ast.walk(node) if isinstance(read, ast.Name) and isinstance(read.ctx, ast.Load))
-            if any(read.id == target[0].id and _is_summand(read, node) for read in names):
+            if any(read.id == target[0].id and _is_summand(read, node, with_graph) for read in names):
                 return places[node.lineno]
     return None
 
@@ -337,18 +339,29 @@ def _is_number(node: ast.AST) -> bool:
     return method or (isinstance(node.func, ast.Name) and node.func.id in ("float", "int") and bool(node.args))
 
 
-def _is_summand(node: ast.AST, statement: ast.AST) -> bool:
-    """Return whether a number, possibly times a constant, is added to another expression."""
-    parents = {child: parent for parent in ast.walk(statement) for child in ast.iter_child_nodes(parent)}
+def _is_summand(node: ast.AST, statement: ast.AST, with_graph: set[str]) -> bool:
+    """Return whether a number, possibly times constants, is a term of a sum that is not multiplied by values with a graph."""
+    parents, is_added = (
+        {child: parent for parent in ast.walk(statement) for child in ast.iter_child_nodes(parent)},
+        False,
+    )
     while isinstance(parent := parents.get(node), ast.BinOp | ast.AugAssign):
-        if isinstance(parent.op, ast.Add | ast.Sub):
-            return True
         other = parent.right if isinstance(parent, ast.BinOp) and parent.left is node else getattr(parent, "left", None)
-        is_scaled = isinstance(parent.op, ast.Mult | ast.Div)
-        if not (is_scaled and isinstance(other, ast.Constant | ast.Name | ast.Attribute)):
+        is_constant = (
+            isinstance(other, ast.Constant | ast.Name | ast.Attribute) and ast.unparse(other) not in with_graph
+        )
+        if isinstance(parent.op, ast.Add | ast.Sub):
+            is_added = True
+        elif not (isinstance(parent.op, ast.Mult | ast.Div) and is_constant):
             return False
         node = parent
-    return False
+    return is_added
+
+
+def _names_with_graph(state: RunState) -> set[str]:
+    """Return the names that were bound to tensors which require grad."""
+    changes = (change for step in state.finished_steps for change in step.names)
+    return {one.name for one in changes if one.tensor is not None and state.tensors.all[one.tensor].requires_grad}
 
 
 def _updated_copies(evidence: Evidence, cut: Cut) -> Place | None:

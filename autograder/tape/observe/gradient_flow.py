@@ -48,6 +48,7 @@ class Cut:
     sources: dict[int, tuple[TrackedTensor, int | None]] = field(default_factory=dict)
     joined: list[Place] = field(default_factory=list)  # lines that combined such a value with the graph again
     last: int = 0  # number of backward calls before the line ran last
+    behind: Cut | None = None  # the earlier cut of the values that this line only turned into an array
 
 
 @dataclass(eq=False)
@@ -204,7 +205,7 @@ class GradientFlow:
 
     def _as_array(self, cut: Cut, here: Place) -> Cut:
         """Return the cut at which a value that had left the graph became an array, which cannot be followed."""
-        array = self.cuts.setdefault((here, "numpy"), Cut(here, "numpy", cut.sources))
+        array = self.cuts.setdefault((here, "numpy"), Cut(here, "numpy", cut.sources, behind=cut))
         self._of_memory |= {tracked.memory: array for tracked, _ in cut.sources.values()}
         return array
 
