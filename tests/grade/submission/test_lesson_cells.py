@@ -56,7 +56,7 @@ def test_no_demonstration_is_recorded_again(server, path):
     """Recordings of the source's own cells are made once for the class, also for a student who added a cell above them."""
     lesson = source_of(path.stem, read(path))
     made_once = recordings_of(lesson, server)
-    with server.worker({}, lesson.late_modules, recordings=made_once) as worker:
+    with server.worker({}, recordings=made_once) as worker:
         for cell in ["1", *(cell.source for cell in release(lesson).cells if cell.cell_type == "code")]:
             worker.ask(messages.RunCell(cell), messages.CellRan)
         [known] = worker.ask(messages.ListRecordings(), messages.Recorded).recordings

@@ -167,7 +167,7 @@ def test_no_run_holds_the_tensors_of_an_earlier_one(monkeypatch, write):
     monkeypatch.setattr("builtins.leaves_of_test", leaves, raising=False)
     record(PROGRAM.format(write=write), names={"reference": weakref.ref})
 
-    assert len(alive) >= 4
+    assert len(alive) >= 3
     assert [0] * len(alive) == alive
 
 
