@@ -82,7 +82,7 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
             "cut.constants|{call} takes the values of {name} without their history: for backward they are constants",
             **known,
         )
-    sign = COMPARISONS.get(cut.how, cut.how)
+    sign = COMPARISONS.get(cut.how.strip("_"), cut.how)
     return Message("cut.compare|{sign} has no gradient, so its result for {name} has no history", sign=sign, name=name)
 
 

@@ -193,8 +193,9 @@ class GradientFlow:
                 self._computed[tracked.storage] = StorageWeakRef(tensor.untyped_storage()), tracked
 
     def origin(self, sources: Iterable[TrackedTensor]) -> Cut | None:
-        """Return the cut that one of these values came from, or None."""
-        return next((self._of_value[source.id] for source in sources if source.id in self._of_value), None)
+        """Return the cut that one of these values came from, or None. A comparison is rarely the fault, and `.detach()` often."""
+        cuts = [self._of_value[source.id] for source in sources if source.id in self._of_value]
+        return next((cut for cut in cuts if cut.how in _TAKES_VALUES), cuts[0] if cuts else None)
 
     def _cut(self, how: str, asking: list[TrackedTensor], here: Place) -> Cut:
         cut = self.cuts.setdefault((here, how), Cut(here, how))
