@@ -49,7 +49,7 @@ def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[s
 
 
 def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
-    if "_modules" not in vars(module):
+    if not _has_modules(module):
         return  # its `__init__` has not called `super().__init__()` yet, so reading its parameters would raise
     for inner, tensor in module.named_parameters():
         if isinstance(tensor, torch.Tensor):  # `higher` (0.2) replaces parameters by other objects
@@ -61,6 +61,11 @@ def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[st
     for attribute, value in vars(module).items():
         if not attribute.startswith("_"):
             yield from tensors_in(value, f"{name}.{attribute}", depth - 1)
+
+
+def _has_modules(module: torch.nn.Module) -> bool:
+    """Return whether the initialization of a module has begun. A class of ScriptModule passes its parts on to another object."""
+    return "_modules" in vars(module) or "_actual_script_module" in vars(module)
 
 
 def _unregistered(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
@@ -194,7 +199,7 @@ def late_variables(frame: FrameType) -> set[str]:
 
 def _modules(value: object, name: str, depth: int = 2) -> Iterator[tuple[str, torch.nn.Module]]:
     """Yield the modules that a variable reaches: itself, in containers, or as attributes of an object of a user's class."""
-    if isinstance(value, torch.nn.Module) and "_modules" in vars(value):
+    if isinstance(value, torch.nn.Module) and _has_modules(value):
         yield name, value
     if not depth:
         return

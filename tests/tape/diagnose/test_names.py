@@ -178,8 +178,7 @@ class Net(torch.nn.Module):
     def leaves(self): return [p for p in [self.hidden.weights]]
 def train(net):
     optimizer = torch.optim.SGD(net.leaves(), lr=0.1)
-    net.hidden.weights.sum().backward()
-    optimizer.step()
+    net.hidden.weights.sum().backward(); optimizer.step()
 models = [Net(), Net()]
 for one in models: train(one)
 """
@@ -188,13 +187,17 @@ for one in models: train(one)
 def test_leaves_that_modules_do_not_register_have_their_path():
     """Plain attributes of inner modules, as in code from before parameters, are named by the outermost module."""
     assert {"models[0].hidden.weights", "models[1].hidden.weights"} == set(record(UNREGISTERED).verdict.gradients)
+    text = "import torch\nclass Net(torch.jit.ScriptModule):\n    def __init__(self):\n        super().__init__()\n"
+    text += (
+        "        self.fc = torch.nn.Linear(1, 1)\nnet = Net()\nheld = [*net.parameters()]\nsum(held).sum().backward()\n"
+    )
+    assert {"net.fc.weight", "net.fc.bias"} == set(record(text).verdict.gradients)
 
 
 BOUND_ANEW = """import torch
 layers = [torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)]
 layers = [torch.nn.ReLU(), *layers]
-model = torch.nn.Sequential(*layers)
-optimizer = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9)
+model = torch.nn.Sequential(*layers); optimizer = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9)
 model(torch.ones(1, 1)).backward()
 loss = model(torch.ones(1, 1))
 optimizer.step(); loss.backward()
@@ -265,8 +268,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__(); self.inner = nn.ModuleList([nn.PReLU(), nn.PReLU()])
     def forward(self, x): return Product.apply(x, *self.inner.parameters())
-net = Net()
-x = torch.ones(1, requires_grad=True).exp()
+net, x = Net(), torch.ones(1, requires_grad=True).exp()
 loss = net(x)
 x.data.zero_(); loss.backward()
 """
