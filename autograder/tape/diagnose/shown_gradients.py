@@ -131,11 +131,15 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
         return {key: _compared(None, value) for key, value in evidence.true.returned.items()}
     call, unchecked = _decisive(evidence), _below_unchecked(evidence)
     appeared = {index: tensor.id for index, tensor in tracked_targets(evidence).items() if tensor}
-    rows = {_target_of(evidence, row, call): (name, len(row.targets)) for name, row in _rows(evidence).items()}
+    rows, order = {}, {}
+    for name, row in _rows(evidence).items():
+        index = _target_of(evidence, row, call)
+        rows[index] = name, len(row.targets)
+        order[index] = min((appeared.get(target, 1 << 60), target) for target in row.targets)
     pairs = {index: _pair(evidence, call, index) for index in rows}
     largest = max((length(true) for _, true, _ in pairs.values()), default=0.0)
     shown = {}
-    for index in sorted(rows, key=lambda target: (appeared.get(target, 1 << 60), target)):
+    for index in sorted(rows, key=order.__getitem__):
         got, true, place = pairs[index]
         is_checked = is_known or not (call is None or call >= len(evidence.true.calls) - 1)
         number = len(evidence.true.calls) - 1 if call is None else call
@@ -222,7 +226,8 @@ class _Row:
 def _rows(evidence: Evidence) -> dict[str, _Row]:
     """Return the rows by name. Two leaves of one backward call have separate rows, and those of different shapes.
 
-    Leaves that differ only in the size of the batch, which may be smaller in the last round, share a row.
+    Leaves that differ only in the size of the batch, which may be smaller in the last round, share a row, and so do the
+    parameters of models that had one name, one after another: the name means the last, or the one with a fault.
     """
     rows: dict[str, _Row] = {}
     calls = _calls_of(evidence)
@@ -230,6 +235,7 @@ def _rows(evidence: Evidence) -> dict[str, _Row]:
     for target, name in enumerate(_names(evidence)):
         shape, reached = tuple(evidence.got.keys[target][0]), calls[target]
         shape = (0, *shape[1:]) if len(shape) > 1 else shape
+        shape = () if "." in name else shape
         first = name, min(reached, default=-1)
         # The second leaf of this name in each backward call is in row 2, so leaves of several rounds share a row.
         number = max(numbers[first], 1)
