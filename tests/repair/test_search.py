@@ -89,6 +89,16 @@ def test_one_function_of_a_file(tmp_path):
     assert any("    h = h + 1\n" in apply_fix(source, fix) for fix in found.fixes)
 
 
+def test_time_is_reserved_for_a_change_of_another_file(monkeypatch):
+    """A search in the program's own file does not use the time in which a change of an imported file is proven."""
+    monkeypatch.setattr(search, "current_budget", lambda: SimpleNamespace(left=20, is_spent=False))
+    group: list[search.Search] = []
+    group += [search.Search(factory_of_text(BROKEN), Verdict("correct"), prove, time=100, others=group) for _ in "ab"]
+    assert not group[0].is_almost_late()
+    group[1].changing.append(None)
+    assert group[0].is_almost_late()
+
+
 def test_text_that_needs_names():
     """A text is repaired together with the values from which it starts, which the runs do not change."""
     w = torch.tensor([1.0, 2.0], requires_grad=True)

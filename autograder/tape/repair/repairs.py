@@ -147,7 +147,7 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Rep
 
     def search_of(file: ProgramFactory, seen: Verdict) -> Search:
         reference = searches[0].reference if searches else None
-        searches.append(Search(file, seen, prove, scope, reference))
+        searches.append(Search(file, seen, prove, scope, reference, others=searches))
         return searches[-1]
 
     try:
@@ -276,7 +276,7 @@ def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepa
 def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
     """Yield fixes that need a change of this search's file and a change of another file, for the first such change."""
     for failed in search.failing[:DEEPER]:
-        if current_budget().is_spent:
+        if search.is_almost_late():
             return
         changed, verdict = search.factory.make(failed.text), search.verdict_of(failed.text)
         others = [one for one in editable_files(ProgramFactory(changed, search.factory.make), verdict) if one.imported]

@@ -66,6 +66,7 @@ class Search:
     time: float = field(default_factory=lambda: current_budget().left)
     longest: float = 0.0  # duration of the longest run in seconds
     changing: list[TriedChange] = field(default_factory=list)
+    others: list[Search] = field(default_factory=list)  # the searches in all files of the program
     # changes of the original source after which another fault is left
     failing: list[TriedChange] = field(default_factory=list)
     failures: dict[str, None] = field(default_factory=dict)  # errors of kinds of fix, each as a sentence
@@ -274,7 +275,8 @@ class Search:
 
     def is_almost_late(self) -> bool:
         """Return whether the remaining time is reserved for proving changes of the computation."""
-        return current_budget().is_spent or (bool(self.changing) and current_budget().left < RESERVE * self.time)
+        is_any_to_prove = bool(self.changing) or any(other.changing for other in self.others)
+        return current_budget().is_spent or (is_any_to_prove and current_budget().left < RESERVE * self.time)
 
 
 def derivatives_answer(verdict: Verdict) -> str:
