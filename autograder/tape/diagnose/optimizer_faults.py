@@ -309,7 +309,7 @@ def _left(evidence: Evidence) -> Iterator[GraphFault]:
         yield LEFT.at(
             left.second,
             "optimizer.left|it adds to the gradient of {names}, which still contains that of the backward of {first}, "
-            "although {used} has used it; {update} uses the sum of both.",
+            "although {used} was the step of that backward; {update} uses the sum of both.",
             "optimizer.clear_left|Clear these gradients before this line, unless the sum is intended.",
             names=and_more(left.names, Message("tensor.a_parameter|a parameter")), first=first, used=used, update=update,
         )  # fmt: skip
