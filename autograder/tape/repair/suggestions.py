@@ -110,6 +110,8 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
     below = [one for one in source.statements() if one.lineno > at.lineno or source.scope(one) is not source.scope(at)]
     leaves = tuple(edit for statement in below for edit in _no_leaf(source, statement))
     here = _uncuts(source, at)
+    if isinstance(at, ast.Assign) and here and source.apply_to(at.value, here) == source.of(at.targets[0]):
+        here = (delete(source, at),)  # else it would be `h = h`
     for edits in (*([(*here[:1], *leaves), (*here, *leaves)] if leaves else []), *((edit,) for edit in here), here):
         yield tuple(edits)
     for call in calls_of(at, "tensor", "as_tensor"):
