@@ -147,14 +147,16 @@ def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_
 
 
 def is_in_view(state: RunState, tracked: TrackedTensor, place: Place) -> bool:
-    """Return whether a line, or the program's module, can read the variable that names a tensor.
+    """Return whether a caller of a line, the line itself, or the program's module has the variable that names a tensor.
 
     The variable may be one of a function that has returned.
     """
     while tracked.name is None and tracked.origin:
         tracked = tracked.origin[0]
     root, outside = re.split(r"[.[]", tracked.name or "")[0], state.statements.program.file
-    return not tracked.name_depth or root in variables_at(state, place.file, place.line) | variables_at(state, outside)
+    if tracked.name_depth < max((step.depth for step in state.finished_steps if step.place == place), default=1):
+        return True
+    return root in variables_at(state, place.file, place.line) | variables_at(state, outside)
 
 
 def variables_at(state: RunState, file: str, line: int = 0) -> set[str]:
