@@ -177,6 +177,14 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             "note.observer_stopped|The observer stopped early: {failure}. Please report it with this program.",
             failure=repr(evidence.runs.observer.failure),
         )
+    calls = enumerate(evidence.true.calls, 1)
+    if number := next((number for number, call in calls if any(map(_is_not_finite, call.values()))), None):
+        yield Message(
+            "note.not_finite|Backward call number {number} computes nan or inf, also with private copies of the saved "
+            "tensors, so no in-place modification causes it. torch.autograd.set_detect_anomaly(True) names the operation "
+            "that computes nan.",
+            number=number,
+        )
     if not plain.calls and plain.error is None:
         yield Message("note.no_backward|The program never called backward, so its gradients were not checked.")
     if is_out_of_time(evidence.runs.observed.error):
@@ -193,6 +201,10 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             "note.copies_in_time|The time limit was reached before the run with copies of every saved tensor finished; "
             "the right gradients are not known."
         )
+
+
+def _is_not_finite(gradient: torch.Tensor | None) -> bool:
+    return gradient is not None and not bool(gradient.isfinite().all())
 
 
 def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[str]:
