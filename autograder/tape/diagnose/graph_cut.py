@@ -180,7 +180,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
             tensors = [flow.optimized[number] for number in sorted(kept_from)]
             names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
             follows: str = Message(
-                "cut.not_updated|The optimizer holds {names}, but no backward call computes a gradient for it.",
+                "cut.not_updated|No backward call computes a gradient for {names}, which the optimizer holds.",
                 names=names,
             )
             if is_copy(cut) and (place := _updated_copies(evidence, cut)) is not None:

@@ -173,8 +173,8 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     for place, tensors in places.items():
         yield WITHOUT_A_LOSS.at(
             place,
-            "optimizer.result_unused|the result that it computes with {names} reaches no loss: the optimizer holds "
-            "{names}, but no backward call computes a gradient for it.",
+            "optimizer.result_unused|the result that it computes with {names} reaches no loss, so no backward call "
+            "computes a gradient for {names}, which the optimizer holds.",
             "optimizer.use|Use the result in the loss, or take {names} out of the optimizer.",
             tensors_of(state, tensors, read=place),
             names=name_of(state, tensors, Message("tensor.a_parameter|a parameter")),
@@ -206,19 +206,19 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
         if any(tensor.id in used or tensor.id in flow.optimized for tensor in tensors):
             continue
         effect = (
-            "optimizer.unheld|backward fills the gradient of {names}, which is made here, but no optimizer holds it, "
-            "so it stays at its random values."
+            "optimizer.unheld|no optimizer updates {names}, although backward computes a gradient: the random values "
+            "from this line stay."
         )
         change = "optimizer.once|Make it once, before the optimizer, and pass its parameters to the optimizer."
         if all(steps.outlives(tensor) for tensor in tensors):
             change = (
-                "optimizer.pass_or_freeze|Pass its parameters to the optimizer, or call requires_grad_(False) on them "
+                "optimizer.pass_or_freeze|Pass the parameters to the optimizer, or call requires_grad_(False) on them "
                 "if they should keep these values."
             )
         if not tensors[0].parameter:
             effect = (
-                "optimizer.unheld_leaf|each backward adds to the gradient of {names}, which is made here, but no "
-                "optimizer holds it, so it keeps its value."
+                "optimizer.unheld_leaf|no optimizer updates {names}, although each backward adds to the gradient: the "
+                "value from this line stays."
             )
             change = "optimizer.pass_it|Pass it to the optimizer, too."
         names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))

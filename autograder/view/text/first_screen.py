@@ -262,8 +262,9 @@ def _repair_title(verdict: Verdict) -> list[str]:
     kind = localized(kind_of_fix(best))
     if not best.proven:
         none = translated(
-            "No change that was tried keeps every loss and gradient. This one, {kind}, computes something else, "
-            "with correct gradients: {changes}", kind=kind, changes=localized(best.changes, verdict.messages),
+            "No change that was tried keeps every loss and gradient. This one at {place}, {kind}, computes something "
+            "else, with correct gradients: {changes}",
+            place=localized(place_of_fix(best)), kind=kind, changes=localized(best.changes, verdict.messages),
         )  # fmt: skip
         return _wrapped(none, 3)
     known = {"place": localized(place_of_fix(best)), "kind": kind, "effect": translated(best.effect), "count": others}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 from autograder.locale.translations import localized, translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Verdict, line_of
@@ -37,11 +40,14 @@ def title(verdict: Verdict, file: str = "") -> str:
 
 
 def untrained_name(verdict: Verdict) -> str:
-    """Return the name of the first parameter that no step trained, or of a module that contains only such; "" without one."""
+    """Return the name of the module or list that contains all parameters that no step trained, and no other; else the first of them."""
     names = [tensor.name for fault in verdict.graph_faults for tensor in fault.tensors if tensor.is_untrained]
-    module, *others = {name.rpartition(".")[0] for name in names} or [""]
-    trained = [name for name in verdict.gradients if name.startswith(f"{module}.") and name not in names]
-    return module if module and not others and not trained else next(iter(names), "")
+    owner = re.match(r"(.*)[.\[]", os.path.commonprefix(names))
+    module = owner[1] if owner else ""
+    trained = [
+        name for name in verdict.gradients if name.startswith((f"{module}.", f"{module}[")) and name not in names
+    ]
+    return module if module and not trained else next(iter(names), "")
 
 
 def is_refused(verdict: Verdict) -> bool:

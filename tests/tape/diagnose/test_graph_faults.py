@@ -10,6 +10,7 @@ from autograder.tape import explain_program, record, record_file
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair import repairs
 from autograder.tape.repair.trial.program_factory import factory_of_text
+from autograder.view.text.headline import title
 from tests.tape.graph_fault_programs import HEAD, PROGRAMS, RIGHT, FaultyProgram
 
 EACH = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
@@ -238,6 +239,24 @@ def test_a_checkpointed_block_that_reads_a_changed_attribute_is_named_without_a_
     assert ["Line 11: This checkpointed block is computed again"] == [note[:50] for note in verdict.notes]
 
 
+def test_a_gradient_of_nan_is_reported_without_blaming_a_write():
+    """The derivative of sqrt at -1 is nan, and where() multiplies it by 0."""
+    source = "w = torch.tensor([-1.0, 4.0], requires_grad=True)\ntorch.where(w > 0, w.sqrt(), 0 * w).sum().backward()\n"
+    (note,) = verdict_of(HEAD + source).notes
+    assert note.startswith("Backward call number 1 computes nan or inf, also with private copies")
+
+
+def test_a_detach_of_a_name_is_deleted_instead_of_replaced():
+    """`h = h` does nothing; the layers in a list are named together."""
+    source = "layers = [nn.Linear(2, 2), nn.Linear(2, 2)]\nhead = nn.Linear(2, 1)\nh = torch.ones(3, 2)\n"
+    source += "optimizer = torch.optim.SGD([p for layer in [*layers, head] for p in layer.parameters()])\n"
+    source += "for layer in layers:\n    h = layer(h)\nh = h.detach()\nhead(h).sum().backward()\noptimizer.step()\n"
+    verdict = explain_program(factory_of_text(HEAD + source)).verdict
+    assert "-h = h.detach()" in verdict.graph_faults[0].diff.splitlines()
+    assert "+" not in [line[:1] for line in verdict.graph_faults[0].diff.splitlines()[2:]]
+    assert "correct, but `layers` is never trained" == title(verdict)
+
+
 def test_a_value_that_was_computed_without_recording_is_no_derivative():
     """`create_graph=True` would not give it a graph, so the only fault is the line that replaces the leaf."""
     source = "w = torch.tensor(1.0, requires_grad=True)\nfor _ in range(2):\n    (w - 3).square().backward()\n"
@@ -258,7 +277,7 @@ def test_a_layer_without_a_name_is_a_parameter_in_the_sentence():
         """
     (fault,) = verdict_of(HEAD + dedent(source).lstrip("\n")).graph_faults
 
-    assert fault.sentence.startswith("backward fills the gradient of a parameter, which is made here,")
+    assert fault.sentence.startswith("no optimizer updates a parameter, although backward computes a gradient")
 
 
 @pytest.mark.parametrize(
