@@ -71,6 +71,7 @@ class _PendingComparison:
     planned: PlannedCell
     answers: list[StudentAnswers] = field(default_factory=list)
     is_compared: bool = False
+    is_reached: bool = True  # whether the program was running when its first request was due
 
 
 @dataclass
@@ -166,6 +167,7 @@ class OutsideRun:
         text = SubmissionText(list(self._texts))
 
         def take(answers: Iterator[messages.Answer]) -> None:
+            declared.is_reached = self._run.ended is None or not any(planned.requests)
             for requests in planned.requests:
                 taken = self._take(list(requests), answers)
                 declared.answers.append(StudentAnswers(requests, taken, text, self._worker))
@@ -204,6 +206,8 @@ class OutsideRun:
     def _compare(self, declared: _PendingComparison) -> None:
         start, error, line = time.monotonic(), None, 0
         declared.is_compared = True
+        if not declared.is_reached:
+            return  # its grade is that of a test that was not run
         planned = declared.planned
         with self._shell.separate_outputs(self._work.limits.output_bytes) as outputs:
             for plan, given, place in zip(planned.plans, declared.answers, planned.lines, strict=True):
