@@ -120,9 +120,10 @@ class ChildProcesses:
         The iterator of a `DataLoader` waits 5 s for each when it is garbage-collected, possibly in another run (PyTorch
         2.13). A pool is ended first, because it replaces its workers. It may wait for a task without end, so it gets 1 s.
         """
-        ending = threading.Thread(target=self._end_pools, daemon=True)
-        ending.start()
-        ending.join(1)
+        if self.pools:
+            ending = threading.Thread(target=self._end_pools, daemon=True)
+            ending.start()
+            ending.join(1)
         for process in self.processes:
             with suppress(ValueError):  # the process object is closed
                 if process.is_alive():
