@@ -57,7 +57,7 @@ def called(cut: Cut) -> str:
 def how_it_cuts(cut: Cut, state: RunState) -> str:
     """Return the effect of a line on a value that has a graph, as a clause."""
     sources = [tracked for tracked, _ in cut.sources.values()]
-    name = name_of(state, sources) if any(is_in_view(state, tracked, cut.place) for tracked in sources) else ITS_INPUT
+    name = name_of(state, sources) if is_in_view(state, sources, cut.place) else ITS_INPUT
     if cut.how == NO_GRAD:
         if (switch := why_recording_is_off(state)) == NO_GRAD:
             return Message(
@@ -146,17 +146,19 @@ def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_
     return and_more(names, other)
 
 
-def is_in_view(state: RunState, tracked: TrackedTensor, place: Place) -> bool:
-    """Return whether a caller of a line, the line itself, or the program's module has the variable that names a tensor.
+def is_in_view(state: RunState, sources: Sequence[TrackedTensor], place: Place) -> bool:
+    """Return whether a caller of a line, the line itself, or the program's module has a variable that names a source.
 
     The variable may be one of a function that has returned.
     """
-    while tracked.name is None and tracked.origin:
-        tracked = tracked.origin[0]
-    root, outside = re.split(r"[.[]", tracked.name or "")[0], state.statements.program.file
-    if tracked.name_depth < max((step.depth for step in state.finished_steps if step.place == place), default=1):
-        return True
-    return root in variables_at(state, place.file, place.line) | variables_at(state, outside)
+    depth = max((step.depth for step in state.finished_steps if step.place == place), default=1)
+    variables = variables_at(state, place.file, place.line) | variables_at(state, state.statements.program.file)
+    for tracked in sources:
+        while tracked.name is None and tracked.origin:
+            tracked = tracked.origin[0]
+        if tracked.name_depth < depth or re.split(r"[.[]", tracked.name or "")[0] in variables:
+            return True
+    return False
 
 
 def variables_at(state: RunState, file: str, line: int = 0) -> set[str]:
