@@ -47,8 +47,8 @@ PROGRESS = re.compile(r"autograder: .*: (\d+ s: |.* Looking for repairs\.$)")
 
 
 def explain(*words: object) -> subprocess.CompletedProcess[str]:
-    """Run the command in a separate process."""
-    return autograder("explain", *words)
+    """Run the command in a separate process, and in the program's folder: `explain` copies the working folder."""
+    return autograder("explain", *words, cwd=Path(str(words[0])).parent)
 
 
 def test_the_command_is_the_one_that_the_other_tests_run(program):
@@ -262,9 +262,11 @@ FAULT = "import torch\nw = torch.ones(2, requires_grad=True)\nh = w.exp()\nh += 
 
 def test_a_text_is_explained_from_the_command_line_and_from_standard_input(tmp_path):
     """`-c` and `-` give the same harm, and the program sees its arguments."""
-    by_text = autograder("explain", "--json", "-c", f"import sys\nassert sys.argv == ['-c', 'a']\n{FAULT}", "--", "a")
+    by_text = autograder(
+        "explain", "--json", "-c", f"import sys\nassert sys.argv == ['-c', 'a']\n{FAULT}", "--", "a", cwd=tmp_path
+    )
     command = [sys.executable, "-m", "autograder", "explain", "--json", "-"]
-    by_input = subprocess.run(command, input=FAULT, capture_output=True, text=True)
+    by_input = subprocess.run(command, input=FAULT, capture_output=True, text=True, cwd=tmp_path)
     lines = [json.loads(done.stdout)["harms"][0]["mutated_at"][0]["line"] for done in (by_text, by_input)]
     assert [6, 4] == lines
 
