@@ -39,11 +39,16 @@ def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
     """Return the modifications that increased a saved tensor's counter or changed its bytes, from its save to its use."""
     found = []
     for write in state.writes[save.writes_before : save.until]:
-        counted = save.checked and save.counter in write.counters
+        counted = is_counted(write, save)
         touched = write.changed and write.memory is save.memory and save.overlaps(write.start, write.stop)
         if counted or (save in write.harmed if write.swapped else touched and save.changed):
             found.append(write)
     return found
+
+
+def is_counted(write: WriteEvent, save: TrackedSave) -> bool:
+    """Return whether a modification increased the version counter that backward compares for a saved tensor."""
+    return save.checked and save.counter in write.counters
 
 
 def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, changed: bool) -> Harm:
@@ -113,7 +118,16 @@ def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm
         if save.stale == stale and (stale or save.used) and (writes := writes_into(state, save)):
             # On the device `meta`, values cannot be read, so they may have changed.
             is_unreadable = save.memory.size == 0 and save.tensor is not None
-            yield harm_to(state, save, writes, changed=save.changed or is_unreadable)
+            decisive = _with_later(state, save, writes) if stale else writes
+            yield harm_to(state, save, decisive, changed=save.changed or is_unreadable)
+
+
+def _with_later(state: RunState, save: TrackedSave, writes: list[WriteEvent]) -> list[WriteEvent]:
+    """Return the modifications after those during backward that increased the counter, if it did not increase before."""
+    if any(is_counted(write, save) for write in writes):
+        return writes
+    later = [write for write in state.writes[save.until :] if write.in_backward and is_counted(write, save)]
+    return later + writes
 
 
 COUNTED_WRITE = HarmKind(

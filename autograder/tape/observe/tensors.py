@@ -14,7 +14,7 @@ from autograder.tape.internals.tensor_fields import base_of, storage_number, ver
 from autograder.tape.observe.nodes import TrackedSave
 from autograder.tape.recording.schema import Tensor, TensorState
 from autograder.tape.run.graph_walk import autograd_flags
-from autograder.tape.run.storages import Memories, Memory, address_of, extent_of
+from autograder.tape.run.storages import Memories, Memory, address_of, extent_of, is_allocated
 
 # These functions create an alias with a new version counter; other aliases share the counter of their source (torch
 # 2.13).
@@ -200,6 +200,8 @@ class Tensors:
 
 def values_text(tensor: torch.Tensor) -> str:
     """Return a short text of a tensor's values: all if there are at most LISTED, else the first three and the number of the others."""
+    if not is_allocated(tensor):
+        return ""
     try:
         flat = tensor.detach()
         if flat.numel() <= LISTED:

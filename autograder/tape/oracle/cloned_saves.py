@@ -37,7 +37,7 @@ from autograder.tape.run.child_processes import in_new_threads
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.programs.program import Program
-from autograder.tape.run.storages import extent_of
+from autograder.tape.run.storages import extent_of, is_allocated
 
 
 class ClonedSavesRun(Listener):
@@ -161,7 +161,8 @@ def _addresses(tensor: torch.Tensor) -> tuple[int, int]:
 
 def _copy(value: Any, keeps_leaves: bool) -> object:
     if isinstance(value, torch.Tensor):
-        return value if keeps_leaves and value.is_leaf and value.requires_grad else value.clone()
+        is_kept = (keeps_leaves and value.is_leaf and value.requires_grad) or not is_allocated(value)
+        return value if is_kept else value.clone()
     if _has_only_tensors(value, tuple, list):
         return type(value)(_copy(item, keeps_leaves) for item in value)
     if _has_only_tensors(value, dict):

@@ -12,6 +12,7 @@ import torch
 
 from autograder.tape.internals.tensor_fields import has_values
 from autograder.tape.run.finished_run import Run
+from autograder.tape.run.storages import is_allocated
 
 # Central differences have a truncation error of step²·f'''/6 and a rounding error of about 1e-16·|f|/step in float64.
 # The cube root of 1e-16 balances the two, with an error of about 1e-10 of the value.
@@ -32,6 +33,8 @@ def clone_on_save() -> AbstractContextManager[None]:
 def copy_of(saved: torch.Tensor) -> torch.Tensor:
     """Return a copy with the same strides: another layout changes the order of sums, and so the rounding errors."""
     saved = saved.detach()
+    if not is_allocated(saved):
+        return saved
     copy = saved.clone()
     if copy.layout != torch.strided or copy.is_nested or not copy.numel() or copy.stride() == saved.stride():
         return copy

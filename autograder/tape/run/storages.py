@@ -114,6 +114,8 @@ def fingerprint(tensor: torch.Tensor, memory: Memory | None = None) -> bytes | i
     if place is None:
         return 0
     address, size = place
+    if not is_allocated(tensor):
+        return 0
     length = int(tensor.numel()) * tensor.element_size()
     if tensor.is_contiguous():
         if memory and length == memory.size and memory.address == address and memory.content is not None:
@@ -170,6 +172,12 @@ def extent_of(tensor: torch.Tensor) -> tuple[int, int]:
         return start, start
     last: int = sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride(), strict=True))
     return start, start + (last + 1) * tensor.element_size()
+
+
+def is_allocated(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor's storage has all its bytes. After `storage.resize_(0)` it has none, and reading one is a fault."""
+    place = address_of(tensor)
+    return place is None or extent_of(tensor)[1] <= place[1]
 
 
 class Memories:

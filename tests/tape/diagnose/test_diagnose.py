@@ -189,3 +189,17 @@ def test_a_write_beside_the_saved_part_of_a_storage_is_not_named():
     )
     [harm] = record(f"{source}{writes}loss.backward()").verdict.harms
     assert [4] == [place.line for place in harm.mutated_at]
+
+
+def test_a_storage_without_memory_is_not_read():
+    """The counter increases in backward, where the input gets new memory."""
+    source = """import torch
+def forward(ctx, x):
+    ctx.x, ctx.y = x, x.detach() * 2
+    x.untyped_storage().resize_(0)
+    return ctx.y + 0
+both = {"forward": staticmethod(forward), "backward": staticmethod(lambda ctx, g: ctx.x.set_(ctx.y / 2) * 0 + 2 * g)}
+type("Forget", (torch.autograd.Function,), both).apply(torch.relu(torch.ones(4, requires_grad=True))).sum().backward()
+"""
+    verdict = record(source).verdict
+    assert ["raises-backward", 6] == [verdict.outcome, verdict.harms[0].mutated_at[0].line]

@@ -22,6 +22,7 @@ from autograder.tape.run.engine import Backward, Listener, copied, summed
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.runner import Runner
+from autograder.tape.run.storages import is_allocated
 
 LARGEST = 100_000  # largest number of elements that are compared one by one; larger tensors are compared by sums
 PART = 1 << 22  # number of elements of a large tensor that are summed at once
@@ -186,7 +187,9 @@ def names_noted(trial: TrialRun, program: Program) -> Iterator[None]:
 
 
 def snapshot(tensor: Tensor) -> Tensor:
-    """Return a private copy of the values in float64, or three sums if the tensor is large."""
+    """Return a private copy of the values in float64, or three sums if the tensor is large; nothing if it has lost its memory."""
+    if not is_allocated(tensor):
+        return torch.empty(0, dtype=torch.float64)
     with mode_paused(), torch.no_grad():
         flat = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
         if flat.numel() > LARGEST:
