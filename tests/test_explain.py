@@ -137,6 +137,15 @@ def test_a_program_that_ends_python_is_told_and_is_never_correct(tmp_path, line,
     )
 
 
+def test_a_changed_program_that_ends_python_leaves_the_first_answer(tmp_path):
+    """With `h = h + 1`, the program goes on to `os._exit`."""
+    lines = "h = k = w.exp()\nh += 1\nif h is not k:\n    os._exit(3)\nh.sum().backward()\n"
+    (path := tmp_path / "goes_on.py").write_text(f"import os, torch\nw = torch.ones(2, requires_grad=True)\n{lines}")
+    done = explain(path)
+    assert [1, True] == [done.returncode, "At line 4, `h += 1` overwrites h" in done.stdout]
+    assert "a run of it ended the Python process" in done.stdout
+
+
 def test_ctrl_c_is_one_sentence(tmp_path):
     """Interrupted while the program runs: no traceback."""
     started, path = tmp_path / "started", tmp_path / "long.py"

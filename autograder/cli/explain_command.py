@@ -36,21 +36,21 @@ class PartialAnswer:
     def __exit__(self, _type: type | None, _error: BaseException | None, _where: TracebackType | None) -> None:
         self._file.close()
 
-    def leave(self, code: int, text: str) -> None:
-        """Replace the stored answer by an exit code and the text to print."""
+    def leave(self, code: int, late: str, ended: str = "") -> None:
+        """Replace the stored answer by an exit code and the texts to print if the time is up, or if the process ended."""
         self._file.seek(0)
         self._file.truncate()
-        json.dump([code, text], self._file)
+        json.dump([code, late, ended], self._file)
         self._file.flush()
 
-    def found(self) -> tuple[int, str] | None:
-        """Return the stored exit code and text; None if they are missing or incomplete."""
+    def found(self) -> tuple[int, str, str] | None:
+        """Return the stored exit code and texts; None if they are missing or incomplete."""
         self._file.seek(0)
         try:
-            code, text = json.loads(self._file.read())
+            code, late, ended = json.loads(self._file.read())
         except ValueError:
             return None
-        return code, text
+        return code, late, ended
 
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ LOGGED = 10.0  # seconds between progress messages if they go to a file
 UNFINISHED = Message(
     "explain.unfinished|The time limit was reached before all changes were tried; --budget sets a longer one."
 )
+ENDED = Message("explain.ended_in_search|The search for fixes was not completed: a run of it ended the Python process.")
 
 
 @dataclass
@@ -141,16 +142,11 @@ class ExplainRun:
 
     def first_answer(self, recording: Recording) -> None:
         """Store the outcome and the line as the preliminary answer, before the search for fixes."""
-        from msgspec.structs import replace
-
         from autograder.tape.run.budget import current_budget
         from autograder.view.text.first_screen import first_answer
 
-        verdict = recording.verdict
-        self.partial.leave(
-            _exit_code(recording),
-            self.answer(replace(recording, verdict=replace(verdict, notes=(*verdict.notes, UNFINISHED)))),
-        )
+        late, ended = (self.answer(_with_note(recording, note)) for note in (UNFINISHED, ENDED))
+        self.partial.leave(_exit_code(recording), late, ended)
         self.pending_answer = translated("{answer}. Looking for repairs.", answer=first_answer(recording))
         if time.monotonic() - self.ready > SOON:
             self.tell("")
@@ -183,6 +179,13 @@ def _why_no_patch(file: str, has_changing: bool) -> str:
     if has_changing:
         why = translated("No repair keeps every loss and gradient; --unproven prints the one that changes least.")
     return f"autograder: {file}: {why}"
+
+
+def _with_note(recording: Recording, note: Message) -> Recording:
+    from msgspec.structs import replace
+
+    verdict = recording.verdict
+    return replace(recording, verdict=replace(verdict, notes=(*verdict.notes, note)))
 
 
 def _exit_code(recording: Recording) -> int:
@@ -299,7 +302,11 @@ def _explain(chosen: argparse.Namespace) -> int:
         except ProcessTimeoutError:
             return _answered_late(chosen, partial)
         except ProcessEndedError as error:
-            raise UnfinishedError(text_of_end(chosen.shown, str(error))) from None
+            found = partial.found()  # a changed program may crash, or go on to a call of `os._exit`
+            if found is None:
+                raise UnfinishedError(text_of_end(chosen.shown, str(error))) from None
+            print(found[2], end="")
+            return found[0]
 
 
 def _answered_late(chosen: argparse.Namespace, partial: PartialAnswer) -> int:
