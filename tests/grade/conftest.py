@@ -2,6 +2,7 @@ import pytest
 
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.server_client import ServerClient
+from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 
 LIMITS = Limits(cell_seconds=5, submission_seconds=30, memory_bytes=512 * MEBIBYTE)
@@ -22,3 +23,9 @@ def server(bubblewrap):
     """A warm server at the strongest level, one for all files of a worker."""
     with ServerClient(LEVELS["bubblewrap"], LIMITS) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def grader(server):
+    """A grader at the strongest level."""
+    return SubmissionGrader(server, LIMITS)

@@ -4,16 +4,7 @@ import itertools
 
 import pytest
 
-from autograder.grade.submission.submission_grader import SubmissionGrader
-from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
-
-
-@pytest.fixture(scope="module")
-def grader(server):
-    """A grader at the strongest level."""
-    return SubmissionGrader(server, LIMITS)
-
 
 # How a test forbids a function: what it needs of the library first, and the line that takes it away and is never undone.
 FORBIDDING = [

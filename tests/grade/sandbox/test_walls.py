@@ -302,19 +302,12 @@ assert libc.prctl(22, 2, ctypes.byref(Program(len(program) // 8, ctypes.addresso
 """
 
 
-@pytest.fixture
-def isolated():
-    """Skip where bubblewrap does not work anyway."""
-    if LEVELS["bubblewrap"].obstacle:
-        pytest.skip(LEVELS["bubblewrap"].obstacle)
-
-
 def probed(*start: str, program: str = PROBE) -> str:
     """Return the result of the level's probe in a process that is started with other rights."""
     return subprocess.check_output([*start, sys.executable, "-c", program], text=True, cwd=ROOT).strip()
 
 
-@pytest.mark.usefixtures("isolated")
+@pytest.mark.usefixtures("bubblewrap")
 def test_a_filter_like_dockers_is_named():
     """Under a real filter that refuses user namespaces, the sentence names it, with the line for a pod and for Docker."""
     assert "" == probed()
@@ -325,7 +318,7 @@ def test_a_filter_like_dockers_is_named():
     assert "masked" not in said
 
 
-@pytest.mark.usefixtures("isolated")
+@pytest.mark.usefixtures("bubblewrap")
 def test_a_masked_proc_is_named():
     """If a part of /proc is covered, as in every container, bubblewrap fails, and the sentence names the setting to change."""
     masked = "bwrap --unshare-user --unshare-pid --dev-bind / / --proc /proc --ro-bind /dev/null /proc/uptime"

@@ -47,12 +47,6 @@ FORGED = (
 )
 
 
-@pytest.fixture
-def grader(server):
-    """A grader of single submissions."""
-    return SubmissionGrader(server, LIMITS)
-
-
 def graded(grader, text, pictures=True):
     """Return the points of both tests, and the HTML that the first one shows."""
     grade = grader.grade(SOURCE, hand_in(SOURCE, {"answer": text, "later": "later = 1"}), {}, 7, pictures=pictures)

@@ -14,13 +14,6 @@ from tests.grade.hostile.forbidden_names import ALLOWED, ANSWER, HELPER
 from tests.grade.hostile.forbidden_names import HIDDEN as HIDDEN_NAMES
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
 
-
-@pytest.fixture(scope="module")
-def grader(server):
-    """A grader at the strongest level."""
-    return SubmissionGrader(server, LIMITS)
-
-
 ONE = {"autograder": {"process": "one"}}
 HIDDEN = "\n### BEGIN HIDDEN TESTS\nassert f(7) == 49 # secret\n### END HIDDEN TESTS"
 SOLUTION = answer("a", "def f(x):\n    return x * x\nhistory = lambda: repr(In)")

@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autograder.grade.submission.align import align
-from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.submitted_files import UnreadableSubmission, parse
-from tests.grade.conftest import LIMITS
 from tests.grade.hostile.lesson import POINTS, RIGHT, WRONG, source, submitted
 from tests.grade.small_course import source_of
 
@@ -108,12 +106,6 @@ def test_any_bytes_become_cells_or_a_reason(data):
     """No file can make the reader fail in another way."""
     read, reason = attempt(data)
     assert (read is None) == bool(reason)
-
-
-@pytest.fixture(scope="module")
-def grader(server):
-    """A grader at the strongest level."""
-    return SubmissionGrader(server, LIMITS)
 
 
 @examples(3, 12)
