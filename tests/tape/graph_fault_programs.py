@@ -42,6 +42,11 @@ class FaultyProgram:
 
 
 PROGRAMS = (
+    FaultyProgram("the gradient of data that does not require grad", "gradient that is None", "raises-forward", """
+        model, data = nn.Linear(2, 1), torch.ones(3, 2)
+        model(data).pow(2).mean().backward()
+        attack = data + 0.1 * data.grad.data.sign()  # fault
+        """, (("model(data)", "data.requires_grad_()\nmodel(data)"),)),
     FaultyProgram("values become a leaf, and a layer passes detached values on", "graph cut", "correct", """
         def train(layer, x):
             optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)

@@ -99,7 +99,7 @@ def _is_loop_variable(tree: ast.Module | None, name: str, line: int) -> bool:
 def _missing(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that read the `.grad` of a tensor with a graph."""
     state = evidence.state
-    for place, tracked in state.flow.missing:
+    for place, tracked in state.flow.missing.items():
         if tracked.node is not None:
             yield MISSING.at(
                 place,
@@ -112,7 +112,52 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
             )
 
 
+def _empty(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the line that raised an error because it used the `.grad` of a leaf, which is None."""
+    state, problem = evidence.state, evidence.runs.plain.problem
+    at = problem.place(evidence.file) if problem is not None and "NoneType" in problem.message else None
+    for place, leaf in state.flow.missing.items():
+        if at is not None and leaf.node is None and (place.file, place.line) == (at.file, at.line):
+            last = line_of(state.flow.calls[-1].place, place.file) if state.flow.calls else ""
+            cut = next((cut for cut in state.flow.cuts.values() if leaf.id in leaves_above(state, cut)), None)
+            cut_at = line_of(cut.place, place.file) if cut else ""
+            name = name_of(state, [leaf], "it")
+            yield EMPTY.at(place, *_why_empty(state, leaf, cut_at), name=name, place=last, cut=cut_at)
+
+
+def _why_empty(state: RunState, leaf: TrackedTensor, cut_at: str) -> tuple[str, str]:
+    """Return the reason why the `.grad` of a leaf is None, and the change. `cut_at` is the line of a cut below the leaf."""
+    if not leaf.requires_grad:
+        return (
+            "empty.not_required|{name}.grad is None: {name} does not require grad, so backward computes no gradient for it.",
+            "empty.require|Call {name}.requires_grad_() before the computation of the loss.",
+        )
+    if not state.flow.calls:
+        return (
+            "empty.too_early|{name}.grad is None: no backward call was made before this line.",
+            "empty.call_backward|Call backward before this line.",
+        )
+    if leaf.id in state.flow.reached:
+        return (
+            "empty.cleared|{name}.grad is None: backward filled it, and it was set to None before this line, "
+            "as zero_grad() does.",
+            "empty.read_earlier|Read it after backward and before zero_grad().",
+        )
+    if cut_at:
+        return (
+            "empty.cut|{name}.grad is None: the backward call of {place} did not reach {name}. Its loss does not depend "
+            "on {name}, or only through {cut}, which takes values without their history.",
+            "empty.keep_history|Keep the history in {cut}, if the loss should depend on {name}.",
+        )
+    return (
+        "empty.not_reached|{name}.grad is None: the backward call of {place} did not reach {name}, because its loss "
+        "does not depend on it.",
+        "empty.skip|Use {name} in the loss, or skip each parameter whose .grad is None.",
+    )
+
+
 MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)
+EMPTY = FaultKind("gradient that is None", _empty)
 LOST_LEAF = FaultKind("leaf lost", _lost_leaf)
 
 _SUM = re.compile("(Add|Sub|Rsub)Backward")

@@ -85,7 +85,7 @@ class GradientFlow:
         self.optimizer_at: Place | None = None
         self.updated_at: dict[int, Place] = {}
         self.first_held: dict[int, tuple[int, int]] = {}  # by id, the number of calls and the position in the optimizer
-        self.missing: list[tuple[Place, TrackedTensor]] = []
+        self.missing: dict[Place, TrackedTensor] = {}  # by line, the last tensor whose `.grad` was None there
         self.used_twice: list[tuple[Place, TrackedTensor]] = []
         self._of_value: dict[int, Cut] = {}
         self._of_number: dict[float, Cut] = {}
@@ -120,7 +120,7 @@ class GradientFlow:
         For `__setitem__`, `results` is the tensor that it modified. `numbers` are the float arguments.
         """
         if name == "grad" and result is None and len(inputs) == 1 and not inputs[0].retains_grad:
-            self.missing.append((here, sources[0]))
+            self.missing[here] = sources[0]
         self._follow_gradients(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
         if name in _NO_USE or name.endswith(_OF_SHAPE):

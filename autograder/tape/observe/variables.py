@@ -150,7 +150,7 @@ class LinesApart:
 
     def is_ignored(self, name: str, inputs: list[torch.Tensor]) -> bool:
         """Return whether to ignore a call. A line that once made another call is never ignored again."""
-        if name == "grad" and inputs[0].is_leaf and inputs[0].grad is None:
+        if name == "grad" and inputs[0].is_leaf and inputs[0].grad is None and ".grad" not in self.state.here().text:
             return True  # a step without gradients reads them, and changes nothing
         statements, records = self.state.statements, torch.is_grad_enabled()
         frame = statements.frame

@@ -187,6 +187,22 @@ def _retain(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
             yield (before(source, statement, f"{source.of(node.value)}.retain_grad()"),)
 
 
+def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Let a tensor require grad before its first use in the function, or skip the parameters without a gradient."""
+    for owner in [source.of(node.value) for node in source.nodes(ast.Attribute, at) if node.attr == "grad"]:
+        if "skip each" in fault.change:
+            condition = f"if {owner}.grad is not None:{source.newline}{source.indent(at)}{source.unit}"
+            yield (insert(source, at, condition),)
+        for statement in source.statements() if "requires_grad_" in fault.change else ():
+            uses = {source.of(node) for node in ast.walk(statement) if isinstance(getattr(node, "ctx", None), ast.Load)}
+            if (
+                isinstance(statement, ast.Expr | ast.Assign)
+                and source.scope(statement) is source.scope(at)
+                and owner in uses
+            ):
+                yield (before(source, statement, f"{owner}.requires_grad_()"),)
+
+
 def _backwards(source: EditableSource, at: ast.stmt) -> list[ast.stmt]:
     """Return the statements that call backward, the last one above `at` first."""
     simple = [one for one in source.statements() if isinstance(one, ast.Expr | ast.Assign) and calls_backward(one)]
@@ -306,6 +322,7 @@ CHANGES: dict[str, Change] = {
     "leaf lost": _update_in_place,
     "graph used again": _detach,
     "gradient of a tensor that is not a leaf": _retain,
+    "gradient that is None": _fill,
     "mode left on": _switch_back,
     "backward without recording": _outside_no_grad,
     "target not in the graph": _with_keyword,

@@ -43,6 +43,31 @@ def test_the_repaired_program_is_left_in_peace(program: FaultyProgram):
     assert ("correct", (), ()) == (verdict.outcome, verdict.harms, verdict.graph_faults)
 
 
+@pytest.mark.parametrize(
+    ("before", "line", "effect", "fix"),
+    [
+        (
+            "x = torch.ones(2)\n(w * x).sum().backward()",
+            "x.grad.abs()",
+            "x does not require grad",
+            "x.requires_grad_()",
+        ),
+        ("x = w\nu.sum().backward()", "x.grad.abs()", "its loss does not depend on it", "if x.grad is not None:"),
+        ("x = w\n(u * w.detach()).sum().backward()", "x.grad.abs()", "only through line 5", ""),
+        ("w.sum().backward()\nw.grad = None", "step = 2 * w.grad", "it was set to None before this line", ""),
+        ("", "step = 2 * w.grad", "no backward call was made before", ""),
+    ],
+)
+def test_a_line_that_uses_a_gradient_that_is_none(before, line, effect, fix):
+    """The note names the tensor and the reason; a fix that was run lets the tensor require grad, or skips it."""
+    leaves = "w, u = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)\n"
+    verdict = explain_program(factory_of_text(f"{HEAD}{leaves}{before}\n{line}\n")).verdict
+    (fault,) = verdict.graph_faults
+    assert ("raises-forward", "gradient that is None", line) == (verdict.outcome, fault.kind, fault.place.text)
+    assert effect in fault.sentence
+    assert (fix in fault.diff, bool(fix)) == (True, fault.was_run)
+
+
 @pytest.mark.parametrize("name", RIGHT)
 def test_nothing_is_said_of_what_is_meant(name: str):
     """Accumulation, logs, frozen parts, and players with an optimizer each do intentionally what faulty programs do."""
