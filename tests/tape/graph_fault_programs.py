@@ -190,8 +190,8 @@ PROGRAMS = (
     FaultyProgram("another_loss_left_its_gradient", "gradient of another loss", "correct", """
         g, d = nn.Linear(2, 2), nn.Linear(2, 1)
         first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (g, d))
-        for _ in range(2):
-            g.zero_grad(), d.zero_grad()
+        for _ in range(3):
+            g.zero_grad()
             d(g(torch.ones(4, 2))).mean().backward()
             first.step()
             d(torch.ones(4, 2)).pow(2).mean().backward()  # fault

@@ -283,7 +283,11 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
     leaves: dict[Place, dict[int, TrackedTensor]] = {}
     for place, tracked in flow.used_twice:
         leaves.setdefault(place, {})[tracked.id] = tracked
+    # A backward that fills gradients for another loss is reported where they are used.
+    elsewhere = {left.first for left in _left_gradients(evidence)}
     for place, those in leaves.items():
+        if place in elsewhere:
+            continue
         names = name_of(state, those.values(), "a leaf")
         steps = [flow.updated_at[number].text for number in those if number in flow.updated_at]
         clear = f"{_optimizer_in(steps[0])}.zero_grad()" if steps else f"{names.partition(' ')[0]}.grad = None"
@@ -296,15 +300,19 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
         )  # fmt: skip
 
 
-def _left(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the backward calls that add to gradients which another loss left, if a step uses the sum."""
+def _left_gradients(evidence: Evidence) -> list[LeftGradient]:
     state, flow = evidence.state, evidence.state.flow
     found = dict(evidence.runs.left.found)
     for second, (call, step, tensors) in flow.steps.left.items():
         if call.leaf is not None and call.used_at is not None and call.leaf.id not in flow.optimized:
             names = [state.name_of(tensor) or f"leaf {tensor.id}" for tensor in tensors.values()]
             found.setdefault(second, LeftGradient(call.place, call.used_at, second, step, names))
-    for left in found.values():
+    return list(found.values())
+
+
+def _left(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the backward calls that add to gradients which another loss left, if a step uses the sum."""
+    for left in _left_gradients(evidence):
         first, used, update = (line_of(one, left.second.file) for one in (left.first, left.used, left.update))
         yield LEFT.at(
             left.second,

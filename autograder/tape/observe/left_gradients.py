@@ -111,7 +111,8 @@ class LeftGradients:
             for leaf, (*earlier, last) in inside.items():
                 first = next((call for call in earlier if self._is_left(leaf, call, last)), None)
                 if first is not None:
-                    self._add(leaf, first, last)
+                    # Several calls may add before the step: the gradient has to be cleared before the first of them.
+                    self._add(leaf, first, next(call for call in (*earlier, last) if call >= self._uses[first].calls))
             new = {call for calls in inside.values() for call in calls} - self._uses.keys()
             if new:
                 self._uses |= dict.fromkeys(new, FirstUse(self._program.here(), set(inside), len(self._calls)))

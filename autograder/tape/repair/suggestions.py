@@ -293,12 +293,27 @@ def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
 
 def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Clear the gradients before backward, or after the update that uses them."""
-    for made, _ in _optimizers(source):
-        yield (before(source, at, f"{source.of(made.targets[0])}.zero_grad()"),)
     code = _CODE.search(fault.change)
+    named = [code[1].removesuffix(".zero_grad()")] if code else []
+    names = _names_of_optimizers(source, at)
+    # The optimizer that the change names, or else the one whose step comes next, is most likely the right one.
+    for name in dict.fromkeys([*(one for one in named if one in names), *names]):
+        yield (before(source, at, f"{name}.zero_grad()"),)
     leaf = code[1].partition(".grad")[0] if code else ""
     updates = [one for one in source.statements() if f"{leaf}.grad" in ast.unparse(one) and not hasattr(one, "body")]
     yield from ((after(source, update, code[1]),) for update in updates if leaf and code and update is not at)
+
+
+def _names_of_optimizers(source: EditableSource, at: ast.stmt) -> list[str]:
+    """Return the names whose `step()` is called and that are made as an optimizer; first the one whose step comes next after a line."""
+    # A scheduler has the method, too.
+    bound = [one for one in source.nodes(ast.Assign) if "scheduler" not in ast.unparse(one.value).lower()]
+    texts = [ast.unparse(one) for one in bound if "optim" in ast.unparse(one.value)]
+    targets = {name for text in texts for name in text.partition(" = ")[0].strip("()").split(", ")}
+    made = {ast.unparse(one.targets[0]) for one, _ in _optimizers(source) if one in bound}
+    steps = sorted(calls_of(source.tree, "step"), key=lambda call: (call.lineno < at.lineno, call.lineno))
+    owners = [source.of(step.func.value) for step in steps if isinstance(step.func, ast.Attribute)]
+    return [name for name in dict.fromkeys(owners) if name in made | targets]
 
 
 def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:

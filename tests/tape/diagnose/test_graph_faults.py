@@ -25,7 +25,7 @@ def verdict_of(source: str) -> Verdict:
 def test_the_line_is_named_with_a_change(program: FaultyProgram):
     """The marked line, its kind, and a note that names both; the outcome is what happens, and no write is blamed."""
     verdict = verdict_of(program.source)
-
+    assert "gradient not cleared" not in {fault.kind for fault in verdict.graph_faults} - {program.kind}
     assert (program.outcome, ()) == (verdict.outcome, verdict.harms)
     assert [(program.kind, line) for line in program.lines] == sorted(
         (fault.kind, fault.place.line) for fault in verdict.graph_faults if fault.place.line in program.lines
