@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from autograder.check.message import Incorrect, NotAttempted
+from autograder.check.message import Incorrect
 from autograder.course.author_cells import questions_of
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.tape import record
@@ -40,12 +40,6 @@ def harmful_lines(path, exercise) -> set[str]:
 def test_its_picture_takes_little_of_a_saved_notebook(path, exercise):
     """The largest programs of the course, each drawn with its verdict in all its saved forms: at most 30 kB."""
     assert 30_000 >= sum(len(form.encode()) for form in drawn_mimebundle(recorded(path, exercise)).values())
-
-
-@pytest.mark.parametrize(("path", "exercise"), CULPRITS)
-def test_what_is_handed_out_names_no_line(path, exercise):
-    """An untouched cell is not attempted, and gives no marks."""
-    assert NotAttempted is type(verdict(path, exercise, exercise.stub))
 
 
 @pytest.mark.parametrize(("path", "exercise"), CULPRITS)

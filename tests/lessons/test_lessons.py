@@ -15,27 +15,17 @@ from tests.lessons.solving import candidates, verdict
 from tests.lessons.sources import exercises
 
 LESSONS = {path.parent.name: path for path in lessons(SOLUTIONS)}
-EXERCISES = [
-    pytest.param(path, exercise, id=exercise.id)
-    for path in LESSONS.values()
-    for exercise in exercises(path)
-    if exercise.answers
-]
+ALL = [(path, exercise) for path in LESSONS.values() for exercise in exercises(path)]
+EXERCISES = [pytest.param(path, exercise, id=exercise.id) for path, exercise in ALL if exercise.answers]
 ANSWERS = [
     pytest.param(path, exercise, answer, id=f"{exercise.id}: {answer.name}")
-    for path in LESSONS.values()
-    for exercise in exercises(path)
+    for path, exercise in ALL
     for answer in exercise.answers
 ]
-GUESSES = [
-    pytest.param(path, exercise, id=exercise.id)
-    for path in LESSONS.values()
-    for exercise in exercises(path)
-    if not exercise.answers
-]
+GUESSES = [pytest.param(path, exercise, id=exercise.id) for path, exercise in ALL if not exercise.answers]
 
 
-@pytest.mark.parametrize(("path", "exercise"), EXERCISES)
+@pytest.mark.parametrize(("path", "exercise"), EXERCISES + GUESSES)
 def test_what_is_handed_out_is_not_attempted(path, exercise):
     """An untouched exercise is not attempted, and gives no marks."""
     assert NotAttempted is type(verdict(path, exercise, exercise.stub))
