@@ -152,8 +152,7 @@ def _code(recording: Recording) -> list[str]:
     elif verdict.graph_faults:
         write = saved = verdict.graph_faults[0].place
     else:
-        stops = verdict.error if verdict.outcome == "raises-forward" else None
-        at = stops.place(recording.programs[0].file) if stops else None
+        at = verdict.error.place(recording.programs[0].file) if verdict.error else None
         if not at:
             return []
         write = saved = at
