@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from autograder.errors import message_of
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import FaultKind, name_of, tensors_of, variables_at, why_recording_is_off
+from autograder.tape.diagnose.fault_words import (
+    FaultKind,
+    name_of,
+    statement_at,
+    tensors_of,
+    variables_at,
+    why_recording_is_off,
+)
 from autograder.tape.diagnose.graph_cut import trees_of
 from autograder.tape.internals.tensor_fields import FREED
 from autograder.tape.observe.gradient_flow import NO_GRAD
@@ -148,6 +155,7 @@ FREED_GRAPH = FaultKind("graph used again", _graph_used_again)
 
 # Parts of PyTorch's messages, 2.6 to 2.15.
 COPIED = "support the deepcopy protocol"
+OPTIMIZED = "can't optimize a non-leaf Tensor"
 INFERENCE = ("nference tensor", "InferenceMode")
 SWAPPED = re.compile(r"Couldn't swap (\w+\.(\w+))")
 VIEW = ("view was created in no_grad mode", "function that returns multiple views")
@@ -161,27 +169,42 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
     problem = evidence.runs.plain.problem
     if problem is not None and (swapped := SWAPPED.search(error)) and problem.line:
         yield from _referenced(state, swapped[1], problem.place(evidence.file))
+    if problem is not None and OPTIMIZED in error and (place := problem.place(evidence.file)):
+        statement = statement_at(trees_of(evidence), place)
+        names = (
+            {ast.unparse(node) for node in ast.walk(statement) if isinstance(node, ast.expr)} if statement else set()
+        )
+        given = [
+            tracked for tracked in reversed(state.tensors.all) if tracked.node is not None and tracked.name in names
+        ]
+        yield from _not_a_leaf(
+            state, given[:1], place,
+            "optimizer.not_a_leaf|{name} is computed here, so it is not a leaf, and the optimizer of {place} cannot update it.",
+            "optimizer.make_leaf|Make a leaf of the result: `.detach().requires_grad_()`.",
+        )  # fmt: skip
     if call is None or problem is None or not problem.is_at(call[2]):
         return
     function, inputs, at = call
     if COPIED in error and function == "__deepcopy__":
-        yield from _not_a_leaf(state, inputs[:1], at)
+        yield from _not_a_leaf(
+            state, inputs[:1], at,
+            "deepcopy.not_a_leaf|{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy it.",
+            "deepcopy.detach|Keep it without its history (`.detach()`), or do not keep it in the copied object.",
+        )  # fmt: skip
     elif any(word in error for word in INFERENCE):
         yield from _inference(state, [value for value in inputs if value.counter.version is None], at)
     elif any(word in error for word in VIEW):
         yield from _view(state, inputs[:1], at)
 
 
-def _not_a_leaf(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
+def _not_a_leaf(
+    state: RunState, tensors: list[TrackedTensor], at: Place, effect: str, change: str
+) -> Iterator[GraphFault]:
     for tracked in tensors:
         if tracked.node is not None:
             made = state.graph.nodes[tracked.node].place
-            yield REFUSED_TENSOR.at(
-                made,
-                "deepcopy.not_a_leaf|{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy it.",
-                "deepcopy.detach|Keep it without its history (`.detach()`), or do not keep it in the copied object.",
-                name=name_of(state, [tracked], NAMELESS), place=line_of(at, made.file),
-            )  # fmt: skip
+            name, place = name_of(state, [tracked], NAMELESS), line_of(at, made.file)
+            yield REFUSED_TENSOR.at(made, effect, change, name=name, place=place)
 
 
 def _inference(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:

@@ -187,6 +187,13 @@ def _retain(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
             yield (before(source, statement, f"{source.of(node.value)}.retain_grad()"),)
 
 
+def _make_leaf(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Make a leaf of the result of the line, where the change says so."""
+    code = _CODE.search(fault.change)
+    if code and code[1].endswith("requires_grad_()") and isinstance(at, ast.Assign):
+        yield (replace(source, at.value, f"{source.operand(at.value)}{code[1]}"),)
+
+
 def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Let a tensor require grad before its first use in the function, or skip the parameters without a gradient."""
     for owner in [source.of(node.value) for node in source.nodes(ast.Attribute, at) if node.attr == "grad"]:
@@ -338,6 +345,7 @@ CHANGES: dict[str, Change] = {
     "graph used again": _detach,
     "gradient of a tensor that is not a leaf": _retain,
     "gradient that is None": _fill,
+    "tensor that a later line cannot use": _make_leaf,
     "mode left on": _switch_back,
     "backward without recording": _outside_no_grad,
     "target not in the graph": _with_keyword,

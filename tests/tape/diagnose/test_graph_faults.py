@@ -76,6 +76,19 @@ def test_nothing_is_said_of_what_is_meant(name: str):
     assert ("correct", ()) == (verdict.outcome, verdict.graph_faults)
 
 
+def test_a_computed_tensor_that_an_optimizer_refuses():
+    """A parameter that a conversion copied is named where it was made, and a run proves that it can be made a leaf there."""
+    source = """
+        w = nn.Parameter(torch.ones(3)).double()
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        w.sum().backward()
+        optimizer.step()
+        """
+    (fault,) = explain_program(factory_of_text(HEAD + dedent(source).lstrip("\n"))).verdict.graph_faults
+    assert (3, True) == (fault.place.line, fault.was_run)
+    assert "+w = nn.Parameter(torch.ones(3)).double().detach().requires_grad_()\n" in fault.diff
+
+
 def test_an_optimizer_that_an_error_kept_from_its_step_is_none_that_is_missing():
     """The first optimizer also contains an unused layer, and the second one's step was next: neither is reported."""
     source = """
