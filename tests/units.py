@@ -21,11 +21,11 @@ SHARES = 9
 
 SLOW: dict[str, tuple[str, ...]] = {
     "course/book/test_in_browser.py": (), "browser/test_lesson.py": (), "browser/test_board.py": (),
-    "browser/test_hostile_pages.py": (), "browser/test_widget_module.py": (), "browser/test_widget_page.py": (),
+    "lessons/test_culprits.py": (), "browser/test_hostile_pages.py": (), "browser/test_widget_module.py": (), "browser/test_widget_page.py": (),
     "cluster/test_dask_cluster.py": (), "cluster/test_postgresql.py": (), "cluster/test_unusable_clusters.py": (),
     "corpus/test_scripts.py": (), "corpus/test_truth.py": (), "grade/batch/test_odd_hand_ins.py": (),
     "grade/classes/test_like_nbgrader.py": (), "grade/sandbox/test_resource_watch.py": (), "lessons/test_mutations.py": (),
-    "lessons/test_culprits.py": (), "lessons/test_tutor_lines.py": (), "repair/test_corpus.py": (), "repair/test_scripts.py": (), "tape/atlas/test_atlas_truth.py": (),
+    "lessons/test_tutor_lines.py": (), "repair/test_corpus.py": (), "repair/test_scripts.py": (), "tape/atlas/test_atlas_truth.py": (),
     "tape/run/test_child_processes.py": (), "test_package.py": (), "grade/batch/test_dry_run.py": (),
     "browser/test_widget_lab.py": ("test_an_export_shows_the_static_picture_offline",),
     "course/test_attempt.py": ("test_the_command_succeeds_only_if_each_exercise_is_correct",),
