@@ -21,7 +21,8 @@ SHARES = 9
 
 SLOW: dict[str, tuple[str, ...]] = {
     "course/book/test_in_browser.py": (), "browser/test_lesson.py": (), "browser/test_board.py": (),
-    "lessons/test_culprits.py": (), "browser/test_hostile_pages.py": (), "browser/test_widget_module.py": (), "browser/test_widget_page.py": (),
+    "browser/test_hostile_pages.py": (), "lessons/test_culprits.py": (),
+    "browser/test_widget_module.py": (), "browser/test_widget_page.py": (),
     "cluster/test_dask_cluster.py": (), "cluster/test_postgresql.py": (), "cluster/test_unusable_clusters.py": (),
     "corpus/test_scripts.py": (), "corpus/test_truth.py": (), "grade/batch/test_odd_hand_ins.py": (),
     "grade/classes/test_like_nbgrader.py": (), "grade/sandbox/test_resource_watch.py": (), "lessons/test_mutations.py": (),
