@@ -8,11 +8,13 @@ import linecache
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, VARIABLE, Cut
 from autograder.tape.observe.state import RunState
+from autograder.tape.observe.statements import tree_of_file
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import FaultyTensor, GraphFault, Place
 
@@ -163,25 +165,23 @@ def is_in_view(state: RunState, sources: Sequence[TrackedTensor], place: Place) 
 
 def variables_at(state: RunState, file: str, line: int = 0) -> set[str]:
     """Return the variables that a line can read: those outside of functions, and those of the functions around it."""
-    statements, found = state.statements, set()
+    statements, found = state.statements, set[str]()
     for name in statements.files:
-        if statements.program.shown(name) == file:
-            stack: list[ast.AST] = [_tree("".join(linecache.getlines(name)))]
-            while stack:
-                node = stack.pop()
-                if isinstance(node, ast.Name | ast.arg):
-                    found.add(node.id if isinstance(node, ast.Name) else node.arg)
-                if not isinstance(node, FUNCTIONS) or node.lineno <= line <= (node.end_lineno or 0):
-                    stack += ast.iter_child_nodes(node)
+        if statements.program.shown(name) == file and (tree := tree_of_file(name)):
+            found |= _variables(tree, line)
     return found
 
 
-@functools.lru_cache(maxsize=32)
-def _tree(text: str) -> ast.Module:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError):
-        return ast.Module([], [])
+@functools.lru_cache(maxsize=1024)
+def _variables(tree: ast.Module, line: int) -> frozenset[str]:
+    found, stack = set[str](), [cast(ast.AST, tree)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name | ast.arg):
+            found.add(node.id if isinstance(node, ast.Name) else node.arg)
+        if not isinstance(node, FUNCTIONS) or node.lineno <= line <= (node.end_lineno or 0):
+            stack += ast.iter_child_nodes(node)
+    return frozenset(found)
 
 
 def and_more(names: Sequence[str], other: str) -> str:
@@ -227,7 +227,7 @@ def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:
     return max(spread, key=lambda node: node.lineno, default=None)
 
 
-@functools.lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=128)
 def _statements(tree: ast.Module) -> tuple[ast.stmt, ...]:
     """Return all statements of a file. The result is cached, because hundreds of lines may be queried."""
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import linecache
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -28,19 +27,16 @@ from autograder.tape.observe.gradient_flow import Cut, StartedBackward
 from autograder.tape.observe.left_gradients import FirstStep
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
+from autograder.tape.observe.statements import tree_of_file
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 
 def trees_of(evidence: Evidence) -> dict[str, ast.Module]:
     """Return the tree of each file by its name in the report. Files that are not valid Python are left out."""
-    statements, trees = evidence.state.statements, {}
-    for file in statements.files:
-        try:
-            trees[statements.program.shown(file)] = ast.parse("".join(linecache.getlines(file)))
-        except (SyntaxError, ValueError):
-            continue
-    return trees
+    statements = evidence.state.statements
+    trees = {statements.program.shown(file): tree_of_file(file) for file in statements.files}
+    return {file: tree for file, tree in trees.items() if tree is not None}
 
 
 def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import linecache
@@ -26,12 +27,28 @@ _SILENT = (
 )  # fmt: skip
 
 
+@functools.lru_cache(maxsize=128)
+def tree_of(text: str) -> ast.Module | None:
+    """Return the tree of a source text, or None if it is not Python. Do not change it: all runs of a program use the same one."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def tree_of_file(file: str) -> ast.Module | None:
+    """Return the tree of a file, or None if it is not Python."""
+    return tree_of("".join(linecache.getlines(file)))
+
+
 def statements_of(file: str) -> dict[int, tuple[int, bool]]:
     """Return, for each line of a file, the first line of its innermost statement, and whether that is only a declaration."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError):
-        return {}
+    tree = tree_of_file(file)
+    return _starts_of(tree) if tree else {}
+
+
+@functools.lru_cache(maxsize=128)
+def _starts_of(tree: ast.Module) -> dict[int, tuple[int, bool]]:
     starts: dict[int, tuple[int, bool]] = {}
     for node in ast.walk(tree):
         if not isinstance(node, ast.stmt):

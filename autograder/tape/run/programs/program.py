@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import linecache
 import os
@@ -194,8 +195,7 @@ class Program:
             return self.file
         if self.scratch:
             filename = filename.removeprefix(self.scratch.root)
-        relative = os.path.relpath(filename, self.folder)
-        return os.path.normpath(filename) if relative.startswith("..") else relative
+        return _relative(filename, self.folder)
 
     def place(self, filename: str, line: int) -> Place:
         """Return a line of the user with the file name of the report."""
@@ -208,6 +208,13 @@ class Program:
     def here(self) -> Place:
         """Return the user's line that is running in this thread, or line 0 if there is none."""
         return next((self.place(frame.f_code.co_filename, frame.f_lineno) for frame in self.frames()), Place("", 0, ""))
+
+
+@functools.lru_cache(maxsize=1024)
+def _relative(filename: str, folder: str) -> str:
+    """Return a file's name from a folder if it is below it, else its full name. A run asks for a few files very often."""
+    relative = os.path.relpath(filename, folder)
+    return os.path.normpath(filename) if relative.startswith("..") else relative
 
 
 def from_source(
