@@ -364,14 +364,14 @@ PROGRAMS = (
         scale = torch.ones(1, requires_grad=True)  # fault
         optimizer = torch.optim.SGD(stem.parameters(), lr=0.1)
         for _ in range(2):
-            head = nn.Linear(3, 1)  # fault
+            head = nn.Linear(3, 1).to("cpu")  # fault
             loss = (scale * head(stem(torch.ones(3, 2)))).pow(2).mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
         """,
         (("stem.parameters()", "[*stem.parameters(), scale, *(head := nn.Linear(3, 1)).parameters()]"),
-         ("    head = nn.Linear(3, 1)  # fault\n", "")),
+         ("    head = nn.Linear(3, 1).to(\"cpu\")  # fault\n", "")),
     ),
     FaultyProgram("layers_in_a_python_list", "gradient that no optimizer uses", "correct", """
         class Net(nn.Module):

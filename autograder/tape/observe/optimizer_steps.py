@@ -87,7 +87,8 @@ class OptimizerSteps:
     def on_operation(self, name: str, sources: list[TrackedTensor], results: list[TrackedTensor], here: Place) -> None:
         """Note values that come from a random generator, and gradients that a line reads."""
         if name == "grad" and len(sources) == 1 and not _NO_USE.search(here.text):
-            self.read.add(sources[0].id)
+            if sources[0].id in self._filled_before:  # not the empty gradients that `.to(device)` reads
+                self.read.add(sources[0].id)
             self._use_gradient(sources[0], here)
         if self._step is not None and here != self._step[0] and name not in _ATTRIBUTES and len(results) == 1:
             self._computed_at = here
