@@ -124,14 +124,17 @@ def test_a_ready_environment_is_used_as_it_is(monkeypatch):
 
 
 def test_another_version_of_a_package_is_not_ready(clone, monkeypatch):
-    """One package with another version than pinned, and the command goes to the clone's own environment."""
+    """One package with another version than pinned, and the command goes to the clone's environment, unless it runs there."""
     (clone / "requirements" / "torch.txt").write_text("torch==2.12.0\n", "utf-8")
     monkeypatch.setattr(bootstrap, "install", lambda lock: None)
     started = []
     monkeypatch.setattr(os, "execve", lambda *arguments: started.append(arguments))
-
     bootstrap.ensure_environment(["lab", "02"])
     assert [str(clone / ".venv" / "bin" / "python"), "-m", "autograder", "lab", "02"] == started[0][1]
+    monkeypatch.setattr(bootstrap, "_is_ready", lambda lock: True)
+    monkeypatch.setattr(sys, "prefix", str(clone / ".venv"))
+    bootstrap.ensure_environment(["lab", "02"])
+    assert len(started) == 1
 
 
 def test_a_half_copied_package_is_installed_again(tmp_path):

@@ -106,6 +106,8 @@ def ensure_environment(arguments: list[str]) -> None:
         return
     if not _is_ready(lock):
         _install_or_say_why(lock)
+    elif Path(sys.prefix) == ENVIRONMENT:  # PYTHONPATH hides a locked package, also from the Python that would start
+        return
     os.execve(_python(), [str(_python()), "-m", "autograder", *arguments], _environment())
 
 
