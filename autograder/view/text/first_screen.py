@@ -226,9 +226,13 @@ def _notes(recording: Recording, most: int) -> list[str]:
 
 
 def _repair(recording: Recording, most: int = DIFF) -> list[str]:
-    """Return the best fix as its removed and added lines, at most `most`, below its description."""
-    fixes = recording.verdict.fixes
-    if not fixes:
+    """Return the best fix as its removed and added lines, at most `most`, below its description.
+
+    A change that makes the first graph fault disappear is better than a fix that computes something else.
+    """
+    fixes, fault = recording.verdict.fixes, next(iter(recording.verdict.graph_faults), None)
+    has_change = fault is not None and fault.was_run and fault.diff != fixes[0].diff if fixes else True
+    if not fixes or (has_change and not fixes[0].proven):
         return _change_of_fault(recording, most)
     changed = changed_lines(fixes[0])
     if len(changed) > most:
