@@ -25,6 +25,8 @@ from autograder.grade.validation.mutants import Mutant, mutants
 from tests.lessons.rightness import Judge
 from tests.lessons.sources import exercises, setup
 
+torch.set_num_threads(1)  # for a few numbers a second thread only waits
+
 LESSONS = {
     path.parent.name: (setup(path), [exercise for exercise in exercises(path) if exercise.answers])
     for path in lessons(SOLUTIONS)
@@ -39,15 +41,6 @@ class Tried(NamedTuple):
     mutant: Mutant
     refused: bool
     verdict: str
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """For a few numbers a second thread only waits."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def tried(exercise: AuthorExercise, judge: Judge) -> list[Tried]:
