@@ -155,7 +155,14 @@ FREED_GRAPH = FaultKind("graph used again", _graph_used_again)
 
 # Parts of PyTorch's messages, 2.6 to 2.15.
 COPIED = "support the deepcopy protocol"
-OPTIMIZED = "can't optimize a non-leaf Tensor"
+# By words of an error, its cause.
+NOT_A_LEAF = {
+    "can't optimize a non-leaf Tensor": "optimizer.not_a_leaf|{name} is computed here, so it is not a leaf, and the "
+    "optimizer of {place} cannot update it.",
+    "you can only change requires_grad flags of leaf": "requires_grad.not_a_leaf|{name} is computed here, so it is not "
+    "a leaf, and {place} cannot change its requires_grad.",
+}
+MAKE_LEAF = "optimizer.make_leaf|Make a leaf of the result: `.detach().requires_grad_()`."
 INFERENCE = ("nference tensor", "InferenceMode")
 SWAPPED = re.compile(r"Couldn't swap (\w+\.(\w+))")
 VIEW = ("view was created in no_grad mode", "function that returns multiple views")
@@ -169,19 +176,10 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
     problem = evidence.runs.plain.problem
     if problem is not None and (swapped := SWAPPED.search(error)) and problem.line:
         yield from _referenced(state, swapped[1], problem.place(evidence.file))
-    if problem is not None and OPTIMIZED in error and (place := problem.place(evidence.file)):
-        statement = statement_at(trees_of(evidence), place)
-        names = (
-            {ast.unparse(node) for node in ast.walk(statement) if isinstance(node, ast.expr)} if statement else set()
-        )
-        given = [
-            tracked for tracked in reversed(state.tensors.all) if tracked.node is not None and tracked.name in names
-        ]
-        yield from _not_a_leaf(
-            state, given[:1], place,
-            "optimizer.not_a_leaf|{name} is computed here, so it is not a leaf, and the optimizer of {place} cannot update it.",
-            "optimizer.make_leaf|Make a leaf of the result: `.detach().requires_grad_()`.",
-        )  # fmt: skip
+    if problem is not None and (place := problem.place(evidence.file)):
+        for words, effect in NOT_A_LEAF.items():
+            given = _named_in(evidence, place) if words in error else []
+            yield from _not_a_leaf(state, given[:1], place, effect, MAKE_LEAF)
     if call is None or problem is None or not problem.is_at(call[2]):
         return
     function, inputs, at = call
@@ -195,6 +193,17 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
         yield from _inference(state, [value for value in inputs if value.counter.version is None], at)
     elif any(word in error for word in VIEW):
         yield from _view(state, inputs[:1], at)
+
+
+def _named_in(evidence: Evidence, place: Place) -> list[TrackedTensor]:
+    """Return the tensors with a graph that the variables of a line name, the newest first."""
+    statement = statement_at(trees_of(evidence), place)
+    names = {ast.unparse(node) for node in ast.walk(statement) if isinstance(node, ast.expr)} if statement else set()
+    return [
+        tracked
+        for tracked in reversed(evidence.state.tensors.all)
+        if tracked.node is not None and tracked.name in names
+    ]
 
 
 def _not_a_leaf(

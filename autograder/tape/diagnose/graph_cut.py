@@ -95,7 +95,7 @@ def _is_loop_variable(tree: ast.Module | None, name: str, line: int) -> bool:
 def _missing(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that read the `.grad` of a tensor with a graph."""
     state = evidence.state
-    for place, tracked in state.flow.missing.items():
+    for place, (tracked, _) in state.flow.missing.items():
         if tracked.node is not None:
             yield MISSING.at(
                 place,
@@ -112,21 +112,24 @@ def _empty(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that raised an error because it used the `.grad` of a leaf, which is None."""
     state, problem = evidence.state, evidence.runs.plain.problem
     at = problem.place(evidence.file) if problem is not None and "NoneType" in problem.message else None
-    for place, leaf in state.flow.missing.items():
+    for place, (leaf, is_required) in state.flow.missing.items():
         if at is not None and leaf.node is None and (place.file, place.line) == (at.file, at.line):
             last = line_of(state.flow.calls[-1].place, place.file) if state.flow.calls else ""
-            cut = next((cut for cut in state.flow.cuts.values() if leaf.id in leaves_above(state, cut)), None)
+            cuts = (cut for cut in state.flow.cuts.values() if not is_copy(cut) and leaf.id in leaves_above(state, cut))
+            cut = next(cuts, None)
             cut_at = line_of(cut.place, place.file) if cut else ""
             name = name_of(state, [leaf], "it")
-            yield EMPTY.at(place, *_why_empty(state, leaf, cut_at), name=name, place=last, cut=cut_at)
+            yield EMPTY.at(
+                place, *_why_empty(state, leaf, cut_at, is_required=is_required), name=name, place=last, cut=cut_at
+            )
 
 
-def _why_empty(state: RunState, leaf: TrackedTensor, cut_at: str) -> tuple[str, str]:
+def _why_empty(state: RunState, leaf: TrackedTensor, cut_at: str, *, is_required: bool) -> tuple[str, str]:
     """Return the reason why the `.grad` of a leaf is None, and the change. `cut_at` is the line of a cut below the leaf."""
-    if not leaf.requires_grad:
+    if not is_required:
         return (
             "empty.not_required|{name}.grad is None: {name} does not require grad, so backward computes no gradient for it.",
-            "empty.require|Call {name}.requires_grad_() before the computation of the loss.",
+            "empty.require|Call {name}.requires_grad_() before the computation of the loss, or skip it.",
         )
     if not state.flow.calls:
         return (

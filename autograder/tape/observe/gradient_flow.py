@@ -85,7 +85,8 @@ class GradientFlow:
         self.optimizer_at: Place | None = None
         self.updated_at: dict[int, Place] = {}
         self.first_held: dict[int, tuple[int, int]] = {}  # by id, the number of calls and the position in the optimizer
-        self.missing: dict[Place, TrackedTensor] = {}  # by line, the last tensor whose `.grad` was None there
+        # By line, the last tensor whose `.grad` was None there, and whether it required grad.
+        self.missing: dict[Place, tuple[TrackedTensor, bool]] = {}
         self.used_twice: list[tuple[Place, TrackedTensor]] = []
         self._of_value: dict[int, Cut] = {}
         self._of_number: dict[float, Cut] = {}
@@ -120,7 +121,7 @@ class GradientFlow:
         For `__setitem__`, `results` is the tensor that it modified. `numbers` are the float arguments.
         """
         if name == "grad" and result is None and len(inputs) == 1 and not inputs[0].retains_grad:
-            self.missing[here] = sources[0]
+            self.missing[here] = sources[0], inputs[0].requires_grad
         self._follow_gradients(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
         if name in _NO_USE or name.endswith(_OF_SHAPE):

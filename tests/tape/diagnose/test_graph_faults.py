@@ -56,6 +56,12 @@ def test_the_repaired_program_is_left_in_peace(program: FaultyProgram):
         ("x = w\n(u * w.detach()).sum().backward()", "x.grad.abs()", "only through line 5", ""),
         ("w.sum().backward()\nw.grad = None", "step = 2 * w.grad", "it was set to None before this line", ""),
         ("", "step = 2 * w.grad", "no backward call was made before", ""),
+        (
+            "x = w.detach()\n(x * u).sum().backward()\nfor p in [x]:",
+            "  p.grad.abs()",
+            "not require grad",
+            "if p.grad is",
+        ),
     ],
 )
 def test_a_line_that_uses_a_gradient_that_is_none(before, line, effect, fix):
@@ -63,7 +69,7 @@ def test_a_line_that_uses_a_gradient_that_is_none(before, line, effect, fix):
     leaves = "w, u = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)\n"
     verdict = explain_program(factory_of_text(f"{HEAD}{leaves}{before}\n{line}\n")).verdict
     (fault,) = verdict.graph_faults
-    assert ("raises-forward", "gradient that is None", line) == (verdict.outcome, fault.kind, fault.place.text)
+    assert ("raises-forward", "gradient that is None", line.strip()) == (verdict.outcome, fault.kind, fault.place.text)
     assert effect in fault.sentence
     assert (fix in fault.diff, bool(fix)) == (True, fault.was_run)
 
@@ -76,15 +82,11 @@ def test_nothing_is_said_of_what_is_meant(name: str):
     assert ("correct", ()) == (verdict.outcome, verdict.graph_faults)
 
 
-def test_a_computed_tensor_that_an_optimizer_refuses():
+@pytest.mark.parametrize("use", ["optimizer = torch.optim.SGD([w], lr=0.1)", "w.requires_grad = True"])
+def test_a_computed_tensor_that_has_to_be_a_leaf(use):
     """A parameter that a conversion copied is named where it was made, and a run proves that it can be made a leaf there."""
-    source = """
-        w = nn.Parameter(torch.ones(3)).double()
-        optimizer = torch.optim.SGD([w], lr=0.1)
-        w.sum().backward()
-        optimizer.step()
-        """
-    (fault,) = explain_program(factory_of_text(HEAD + dedent(source).lstrip("\n"))).verdict.graph_faults
+    source = f"w = nn.Parameter(torch.ones(3)).double()\n{use}\nw.sum().backward()\n"
+    (fault,) = explain_program(factory_of_text(HEAD + source)).verdict.graph_faults
     assert (3, True) == (fault.place.line, fault.was_run)
     assert "+w = nn.Parameter(torch.ones(3)).double().detach().requires_grad_()\n" in fault.diff
 
