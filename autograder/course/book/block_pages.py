@@ -81,7 +81,10 @@ def table_script(name: str, table: PlayTable) -> str:
 
 
 def share(value: Any) -> dict[str, Any]:
-    """Return `value` as {"parts": […], "value": …}, where {"$": n} refers to the part n; a part may refer to earlier ones."""
+    """Return `value` as {"parts": […], "value": …}, where {"$": n} refers to the part n; a part may refer to earlier ones.
+
+    The value itself must not have the key "$"; neither a field of a recording nor a name of Python is written so.
+    """
     often = {text for text, times in Counter(_texts(value)).items() if times > 1}
     parts: dict[bytes, int] = {}
     kept: list[Any] = []
