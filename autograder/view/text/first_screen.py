@@ -249,13 +249,17 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
     title = translatable("Suggestion for {line}, not run:")
     if fault.was_run:
         title = translatable("Change for {line} (run: this fault is gone):")
-    hunks = "\n".join(line for line in (fault.code or fault.diff).splitlines() if line[:3] not in ("+++", "---", "@@ "))
-    parts = re.split(r"(?m)^ .*\n?(?: .*\n?)*", f"{hunks}\n")
+    hunks = "".join(
+        f"{line}\n" for line in (fault.code or fault.diff).splitlines() if line[:3] not in ("+++", "---", "@@ ")
+    )
+    if not re.search("(?m)^-", hunks):  # added lines alone do not show their place: keep the line below them
+        hunks = re.sub(r"(?m)^(\+.*\n) (.*)", r"\1=\2", hunks)
+    parts = re.split(r"(?m)^ .*\n?(?: .*\n?)*", hunks)
     changed = "…\n".join(part for part in parts if part).splitlines()
     line = where(fault.place, recording.programs[0].file)
     return [
         translated(title, line=translated(INTENDED.get(fault.kind, "{line}"), line=line)),
-        *(f"  {line[0]} {_cut(line[1:])}".rstrip() for line in changed[:most]),
+        *(f"  {line[0].replace('=', ' ')} {_cut(line[1:])}".rstrip() for line in changed[:most]),
     ]
 
 

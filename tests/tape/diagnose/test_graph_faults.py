@@ -10,6 +10,7 @@ from autograder.tape import explain_program, record, record_file
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair import repairs
 from autograder.tape.repair.trial.program_factory import factory_of_text
+from autograder.view.text.first_screen import as_screen
 from autograder.view.text.headline import title
 from tests.tape.graph_fault_programs import HEAD, PROGRAMS, RIGHT, FaultyProgram
 
@@ -67,8 +68,10 @@ def test_the_repaired_program_is_left_in_peace(program: FaultyProgram):
 def test_a_line_that_uses_a_gradient_that_is_none(before, line, effect, fix):
     """The note names the tensor and the reason; a fix that was run lets the tensor require grad, or skips it."""
     leaves = "w, u = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)\n"
-    verdict = explain_program(factory_of_text(f"{HEAD}{leaves}{before}\n{line}\n")).verdict
+    verdict = (recording := explain_program(factory_of_text(f"{HEAD}{leaves}{before}\n{line}\n"))).verdict
     (fault,) = verdict.graph_faults
+    shown = as_screen(recording)  # an added line is shown with the line below it
+    assert ("\n  + x.requires_grad_()\n    (w * x).sum()" in shown) == (fix == "x.requires_grad_()")
     assert ("raises-forward", "gradient that is None", line.strip()) == (verdict.outcome, fault.kind, fault.place.text)
     assert effect in fault.sentence
     assert (fix in fault.diff, bool(fix)) == (True, fault.was_run)
