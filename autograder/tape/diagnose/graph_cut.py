@@ -112,16 +112,17 @@ def _empty(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that raised an error because it used the `.grad` of a leaf, which is None."""
     state, problem = evidence.state, evidence.runs.plain.problem
     at = problem.place(evidence.file) if problem is not None and "NoneType" in problem.message else None
+    if at is None:
+        return
     for place, (leaf, is_required) in state.flow.missing.items():
-        if at is not None and leaf.node is None and (place.file, place.line) == (at.file, at.line):
-            last = line_of(state.flow.calls[-1].place, place.file) if state.flow.calls else ""
-            cuts = (cut for cut in state.flow.cuts.values() if not is_copy(cut) and leaf.id in leaves_above(state, cut))
-            cut = next(cuts, None)
-            cut_at = line_of(cut.place, place.file) if cut else ""
-            name = name_of(state, [leaf], "it")
-            yield EMPTY.at(
-                place, *_why_empty(state, leaf, cut_at, is_required=is_required), name=name, place=last, cut=cut_at
-            )
+        if leaf.node is not None or (place.file, place.line) != (at.file, at.line):
+            continue
+        last = line_of(state.flow.calls[-1].place, place.file) if state.flow.calls else ""
+        cuts = (cut for cut in state.flow.cuts.values() if not is_copy(cut) and leaf.id in leaves_above(state, cut))
+        cut = next(cuts, None)
+        cut_at = line_of(cut.place, place.file) if cut else ""
+        reason = _why_empty(state, leaf, cut_at, is_required=is_required)
+        yield EMPTY.at(place, *reason, name=name_of(state, [leaf], "it"), place=last, cut=cut_at)
 
 
 def _why_empty(state: RunState, leaf: TrackedTensor, cut_at: str, *, is_required: bool) -> tuple[str, str]:

@@ -198,14 +198,15 @@ def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     """Skip the parameters without a gradient, or let a tensor require grad before its first use in the function."""
     loops = [node.target for node in source.ancestors(at) if isinstance(node, ast.For)]
     iterated = {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
+    inside = [one for one in source.statements() if source.scope(one) is source.scope(at)]
+    simple = [one for one in inside if isinstance(one, ast.Expr | ast.Assign)]
     for owner in [source.of(node.value) for node in source.nodes(ast.Attribute, at) if node.attr == "grad"]:
         if "skip each" in fault.change or ("or skip" in fault.change and owner in iterated):
             condition = f"if {owner}.grad is not None:{source.newline}{source.indent(at)}{source.unit}"
             yield (insert(source, at, condition),)
-        for statement in source.statements() if "requires_grad_" in fault.change else ():
-            uses = {source.of(node) for node in ast.walk(statement) if isinstance(getattr(node, "ctx", None), ast.Load)}
-            is_before = isinstance(statement, ast.Expr | ast.Assign) and source.scope(statement) is source.scope(at)
-            if is_before and owner in uses:
+        for statement in simple if "requires_grad_" in fault.change else ():
+            loaded = (node for node in ast.walk(statement) if isinstance(getattr(node, "ctx", None), ast.Load))
+            if any(source.of(node) == owner for node in loaded):
                 yield (before(source, statement, f"{owner}.requires_grad_()"),)
 
 

@@ -230,11 +230,10 @@ def _repair(recording: Recording, most: int = DIFF) -> list[str]:
 
     A change that makes the first graph fault disappear is better than a fix that computes something else.
     """
-    fixes, fault = recording.verdict.fixes, next(iter(recording.verdict.graph_faults), None)
-    has_change = fault is not None and fault.was_run and fault.diff != fixes[0].diff if fixes else True
-    if not fixes or (has_change and not fixes[0].proven):
+    best, fault = next(iter(recording.verdict.fixes), None), next(iter(recording.verdict.graph_faults), None)
+    if best is None or (not best.proven and fault is not None and fault.was_run and fault.diff != best.diff):
         return _change_of_fault(recording, most)
-    changed = changed_lines(fixes[0])
+    changed = changed_lines(best)
     if len(changed) > most:
         shown = changed[: most - 1] if changed[most - 2] != "…" else changed[: most - 2]
         changed = [*shown, count_noun(len(changed) - len(shown), "… {count} more line", "… {count} more lines")]
