@@ -72,6 +72,7 @@ SLOW_TESTS: dict[str, tuple[str, ...]] = {
     ),
     "grade/classes/test_demo_class.py": ("test_its_readme_leads_from_the_zip_to_returned_grades",),
     "grade/classes/test_languages.py": ("test_the_points_are_the_same_and_the_words_are_the_learners",),
+    "grade/sandbox/test_taken_over_judge.py": ("test_a_judge_changes_its_own_cells_only",),
     "grade/sandbox/test_walls.py": (
         "test_one_server_serves_all_submissions", "test_ordinary_programs_run_behind_the_filter",
         "test_the_kernel_refuses_too_many_processes",
@@ -110,6 +111,7 @@ SLOW_TESTS: dict[str, tuple[str, ...]] = {
         "test_a_pass_shows_the_answers_own_run", "test_a_reason_loads_neither_nbformat_nor_nbgrader",
         "test_the_second_way_is_right_and_another_program",
     ),
+    "lessons/test_attempt_pictures.py": ("test_each_wrong_answer_has_its_picture",),
     "lessons/test_bad_input.py": ("test_a_check_that_runs_twice_says_the_same",),
     "lessons/test_beyond_in_place.py": ("test_a_recorded_result_is_what_the_program_prints",),
     "lessons/test_lessons.py": ("test_each_case_is_run_in_a_lesson",),
