@@ -272,7 +272,14 @@ FAULT = "import torch\nw = torch.ones(2, requires_grad=True)\nh = w.exp()\nh += 
 def test_a_text_is_explained_from_the_command_line_and_from_standard_input(tmp_path):
     """`-c` and `-` give the same harm, and the program sees its arguments."""
     by_text = autograder(
-        "explain", "--json", "--no-repair", "-c", f"import sys\nassert sys.argv == ['-c', 'a']\n{FAULT}", "--", "a", cwd=tmp_path
+        "explain",
+        "--json",
+        "--no-repair",
+        "-c",
+        f"import sys\nassert sys.argv == ['-c', 'a']\n{FAULT}",
+        "--",
+        "a",
+        cwd=tmp_path,
     )
     command = [sys.executable, "-m", "autograder", "explain", "--json", "--no-repair", "-"]
     by_input = subprocess.run(command, input=FAULT, capture_output=True, text=True, cwd=tmp_path)

@@ -16,6 +16,7 @@ from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
 from autograder.tape.diagnose.optimizer_faults import OPTIMIZER_FAULTS, UNUSED_TARGET
 from autograder.tape.diagnose.shown_gradients import checks_of, notes_on_formulas, rename_targets, shown_gradients
 from autograder.tape.internals.support import shortcomings
+from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import STEPS
 from autograder.tape.observe.tensors import values_text
 from autograder.tape.recording.verdict_types import (
@@ -179,12 +180,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
         )
     calls = enumerate(evidence.true.calls, 1)
     if number := next((number for number, call in calls if any(map(_is_not_finite, call.values()))), None):
-        yield Message(
-            "note.not_finite|Backward call number {number} computes nan or inf, also with private copies of the saved "
-            "tensors, so no in-place modification causes it. torch.autograd.set_detect_anomaly(True) names the operation "
-            "that computes nan.",
-            number=number,
-        )
+        yield _note_on_nan(evidence, number)
     if not plain.calls and plain.error is None:
         yield Message("note.no_backward|The program never called backward, so its gradients were not checked.")
     if is_out_of_time(evidence.runs.observed.error):
@@ -201,6 +197,33 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             "note.copies_in_time|The time limit was reached before the run with copies of every saved tensor finished; "
             "the right gradients are not known."
         )
+
+
+def _note_on_nan(evidence: Evidence, number: int) -> str:
+    """Return the note on a backward call that computes nan or inf, at the line of the first node that does, if it is known."""
+    visits = [visit for visit in evidence.runs.trace.visits if visit.call == number - 1 and visit.not_finite]
+    node = node_of_visit(visits[0], evidence.state) if visits else None
+    if node is None:
+        return Message(
+            "note.not_finite|Backward call number {number} computes nan or inf, also with private copies of the saved "
+            "tensors, so no in-place modification causes it. torch.autograd.set_detect_anomaly(True) names the operation "
+            "that computes nan.",
+            number=number,
+        )
+    if visits[0].not_finite == "from zero":
+        sentence = Message(
+            "note.not_finite_from_zero|In backward call {number}, {node} computes nan here, also with private copies of the "
+            "saved tensors. It receives 0, as behind torch.where or a mask, and 0 times an infinite derivative is nan: "
+            "replace these elements before this line, not after it.",
+            number=number, node=visits[0].name,
+        )  # fmt: skip
+    else:
+        sentence = Message(
+            "note.not_finite_here|In backward call {number}, {node} computes nan or inf here from finite gradients, also "
+            "with private copies of the saved tensors, so no in-place modification causes it.",
+            number=number, node=visits[0].name,
+        )  # fmt: skip
+    return note_on_line(evidence.state.graph.nodes[node].place, evidence.file, sentence)
 
 
 def _is_not_finite(gradient: torch.Tensor | None) -> bool:

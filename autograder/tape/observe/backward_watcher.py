@@ -38,6 +38,9 @@ class Visit:
     got: str = ""
     passed: bool = False
     message: str | None = None
+    not_finite: Literal["", "here", "from zero"] = (
+        ""  # whether it computes nan or inf from finite gradients, or from zeros
+    )
 
 
 class BackwardTrace(Listener):
@@ -71,8 +74,9 @@ class BackwardTrace(Listener):
             if leaf:
                 visit.got, visit.passed = _text(incoming), True
 
-        def after(outgoing: Any, _incoming: Any) -> None:
+        def after(outgoing: Any, incoming: Any) -> None:
             visit.got, visit.passed = _text(outgoing), True
+            visit.not_finite = _source_of_nan(outgoing, incoming)
 
         return before, after
 
@@ -96,6 +100,22 @@ class BackwardTrace(Listener):
 def _text(gradients: tuple[Any, ...]) -> str:
     with mode_paused():  # so that our own reads are not reported as the program's
         return ", ".join(values_text(gradient) for gradient in gradients if gradient is not None)
+
+
+def _source_of_nan(outgoing: tuple[Any, ...], incoming: tuple[Any, ...]) -> Literal["", "here", "from zero"]:
+    """Return whether a node computes nan or inf from finite gradients, and whether those of the same elements are zero."""
+    with mode_paused():
+        bad = [gradient for gradient in outgoing if not _is_finite(gradient)]
+        if not bad or not all(map(_is_finite, incoming)):
+            return ""
+        received = [gradient for gradient in incoming if gradient is not None and gradient.shape == bad[0].shape]
+        is_zero = len(received) == len(incoming) == 1 and not bool(received[0][~bad[0].isfinite()].any())
+        return "from zero" if is_zero else "here"
+
+
+def _is_finite(gradient: Any) -> bool:
+    """Return whether a gradient has no nan and inf, as far as is known: `isfinite` reads strided tensors only."""
+    return gradient is None or gradient.layout != torch.strided or bool(gradient.isfinite().all())
 
 
 def node_of_visit(visit: Visit, state: RunState) -> int | None:

@@ -56,6 +56,12 @@ def is_wrong(gradient: Gradient) -> bool:
     return gradient.true is not None and any(not is_close(one.got, one.true) for one in list_elements(gradient))
 
 
+def is_finite(gradient: Gradient) -> bool:
+    """Return whether no element of the run's gradient is NaN or infinite. JSON has None in their place."""
+    numbers = [number for position, number in _flatten(gradient.got) if position or number is not None]
+    return not any(number is None or (isinstance(number, float) and not math.isfinite(number)) for number in numbers)
+
+
 def bar_length(number: Any) -> float:
     """Return the length of the bar for an element: its value, or 0 for None, NaN and infinity."""
     return float(number) if isinstance(number, int | float) and math.isfinite(number) else 0.0

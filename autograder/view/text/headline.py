@@ -8,6 +8,7 @@ import re
 from autograder.locale.translations import localized, translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Verdict, line_of
+from autograder.view.text.gradient_values import is_finite
 from autograder.view.text.naming import count_noun
 
 MEANING: dict[Outcome, str] = {
@@ -76,6 +77,8 @@ def headline(verdict: Verdict, file: str = "") -> str:
         return translated("backward was never called, so no gradient was checked")
     if "no" in answers.values():
         return translated("no write broke backward; but a custom backward is not the derivative of its forward")
+    if not all(map(is_finite, verdict.gradients.values())):
+        return translated("no write broke backward; but a gradient is nan or inf")
     places = [fault.place for fault in verdict.graph_faults]
     if seen := min(places, key=lambda place: (place.file != file, place.line), default=None):
         line = localized(line_of(seen, file or seen.file))

@@ -282,11 +282,16 @@ def test_a_checkpointed_block_that_reads_a_changed_attribute_is_named_without_a_
     assert ["Line 11: This checkpointed block is computed again"] == [note[:50] for note in verdict.notes]
 
 
-def test_a_gradient_of_nan_is_reported_without_blaming_a_write():
-    """The derivative of sqrt at -1 is nan, and where() multiplies it by 0."""
-    source = "w = torch.tensor([-1.0, 4.0], requires_grad=True)\ntorch.where(w > 0, w.sqrt(), 0 * w).sum().backward()\n"
-    (note,) = verdict_of(HEAD + source).notes
-    assert note.startswith("Backward call number 1 computes nan or inf, also with private copies")
+@pytest.mark.parametrize(("loss", "told"), [
+    ("torch.where(w > 0, w.sqrt(), 0 * w).sum()", "nan here, also with private copies of the saved tensors. It receives 0,"),
+    ("(w * 0).sqrt().sum()", "nan or inf here from finite gradients, also"),
+])  # fmt: skip
+def test_a_gradient_of_nan_is_reported_at_its_line_without_blaming_a_write(loss, told):
+    """The derivative of sqrt at -1 is nan and at 0 infinite, and where() multiplies it by 0."""
+    verdict = verdict_of(f"{HEAD}w = torch.tensor([-1.0, 4.0], requires_grad=True)\n{loss}.backward()\n")
+    (note,) = verdict.notes
+    assert note.startswith(f"Line 4: In backward call 1, SqrtBackward0 computes {told}")
+    assert "correct: no write broke backward; but a gradient is nan or inf" == title(verdict)
 
 
 def test_a_detach_of_a_name_is_deleted_instead_of_replaced():
