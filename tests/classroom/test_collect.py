@@ -37,19 +37,16 @@ def contents(folder) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize(
-    ("download", "roster"),
-    [
-        pytest.param(downloads.canvas_zip, downloads.canvas_gradebook, id="canvas"),
-        pytest.param(downloads.moodle_zip, downloads.moodle_worksheet, id="moodle"),
-        pytest.param(lambda p: downloads.moodle_zip(p, old=True), downloads.moodle_worksheet, id="moodle before 4.1"),
-        pytest.param(downloads.moodle_zip, lambda p: downloads.moodle_worksheet(p, german=True), id="moodle in German"),
-        pytest.param(downloads.blackboard_zip, downloads.blackboard_gradebook, id="blackboard"),
-        pytest.param(downloads.gradescope_zip, downloads.gradescope_roster, id="gradescope"),
-        pytest.param(downloads.exchange_folder, downloads.canvas_gradebook, id="exchange"),
-        pytest.param(downloads.shared_folder, downloads.canvas_gradebook, id="shared folder"),
-    ],
-)
+@pytest.mark.parametrize(("download", "roster"), [
+    pytest.param(downloads.canvas_zip, downloads.canvas_gradebook, id="canvas"),
+    pytest.param(downloads.moodle_zip, downloads.moodle_worksheet, id="moodle"),
+    pytest.param(lambda p: downloads.moodle_zip(p, old=True), downloads.moodle_worksheet, id="moodle before 4.1"),
+    pytest.param(downloads.moodle_zip, lambda p: downloads.moodle_worksheet(p, german=True), id="moodle in German"),
+    pytest.param(downloads.blackboard_zip, downloads.blackboard_gradebook, id="blackboard"),
+    pytest.param(downloads.gradescope_zip, downloads.gradescope_roster, id="gradescope"),
+    pytest.param(downloads.exchange_folder, downloads.canvas_gradebook, id="exchange"),
+    pytest.param(downloads.shared_folder, downloads.canvas_gradebook, id="shared folder"),
+])  # fmt: skip
 def test_everybody_gets_their_own_hand_in_and_a_second_run_changes_nothing(tmp_path, course, download, roster):
     """All 40 submissions of each platform reach their students' folders, also for equal names; the second run has the same result."""
     zipped, people = download(tmp_path / "download"), read_roster(roster(tmp_path / "roster.csv"))
@@ -105,14 +102,11 @@ def test_nbgraders_time_may_name_the_courses_zone(tmp_path, course):
     assert {"2026-10-03 12:10:00 UTC"} == set(times(course).values())
 
 
-@pytest.mark.parametrize(
-    ("policy", "option", "expected"),
-    [
-        pytest.param('timezone = "Europe/Berlin"', [], "22:10", id="the policy's zone"),
-        pytest.param("", ["--timezone", "America/New_York"], "04:10", id="the option's zone"),
-        pytest.param('timezone = "Asia/Tokyo"', ["--timezone", "Asia/Tokyo"], "15:10", id="both"),
-    ],
-)
+@pytest.mark.parametrize(("policy", "option", "expected"), [
+    pytest.param('timezone = "Europe/Berlin"', [], "22:10", id="the policy's zone"),
+    pytest.param("", ["--timezone", "America/New_York"], "04:10", id="the option's zone"),
+    pytest.param('timezone = "Asia/Tokyo"', ["--timezone", "Asia/Tokyo"], "15:10", id="both"),
+])  # fmt: skip
 def test_a_course_has_one_zone(tmp_path, course, capsys, policy, option, expected):
     """A time that a teacher wrote into to_match.csv has the zone of policy.toml, else of --timezone, and the command prints it."""
     (course / "policy.toml").write_text(policy)

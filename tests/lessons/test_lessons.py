@@ -215,15 +215,12 @@ def test_the_clone_and_the_early_lookup_are_two_programs():
     assert not agree(first, second)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        pytest.param(Run("correct"), id="outcome"),
-        pytest.param(Run("silently-wrong", {"w2": [4]}), id="gradient"),
-        pytest.param(Run("silently-wrong", {"w3": [4]}), id="name"),
-        pytest.param(Run("silently-wrong", error="version"), id="error"),
-    ],
-)
+@pytest.mark.parametrize("wrong", [
+    pytest.param(Run("correct"), id="outcome"),
+    pytest.param(Run("silently-wrong", {"w2": [4]}), id="gradient"),
+    pytest.param(Run("silently-wrong", {"w3": [4]}), id="name"),
+    pytest.param(Run("silently-wrong", error="version"), id="error"),
+])  # fmt: skip
 def test_a_wrong_row_is_told(wrong):
     """The comparison can fail: the program of D2 meets no row with another outcome, figure, name or error."""
     (program,) = programs_of("D2")

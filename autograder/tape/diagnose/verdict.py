@@ -19,6 +19,7 @@ from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import STEPS
 from autograder.tape.observe.tensors import values_text
+from autograder.tape.oracle.gradient_comparison import first_not_finite
 from autograder.tape.recording.verdict_types import (
     Excerpt,
     Gradient,
@@ -178,9 +179,8 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             "note.observer_stopped|The observer stopped early: {failure}. Please report it with this program.",
             failure=repr(evidence.runs.observer.failure),
         )
-    calls = enumerate(evidence.true.calls, 1)
-    if number := next((number for number, call in calls if any(map(_is_not_finite, call.values()))), None):
-        yield _note_on_nan(evidence, number)
+    if (call := first_not_finite(evidence.true)) is not None:
+        yield _note_on_nan(evidence, call)
     if not plain.calls and plain.error is None:
         yield Message("note.no_backward|The program never called backward, so its gradients were not checked.")
     if is_out_of_time(evidence.runs.observed.error):
@@ -199,35 +199,31 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def _note_on_nan(evidence: Evidence, number: int) -> str:
+def _note_on_nan(evidence: Evidence, call: int) -> str:
     """Return the note on a backward call that computes nan or inf, at the line of the first node that does, if it is known."""
-    visits = [visit for visit in evidence.runs.trace.visits if visit.call == number - 1 and visit.not_finite]
+    visits = [visit for visit in evidence.runs.trace.visits if visit.call == call and visit.not_finite]
     node = node_of_visit(visits[0], evidence.state) if visits else None
     if node is None:
         return Message(
             "note.not_finite|Backward call number {number} computes nan or inf, also with private copies of the saved "
             "tensors, so no in-place modification causes it. torch.autograd.set_detect_anomaly(True) names the operation "
             "that computes nan.",
-            number=number,
+            number=call + 1,
         )
     if visits[0].not_finite == "from zero":
         sentence = Message(
             "note.not_finite_from_zero|In backward call {number}, {node} computes nan here, also with private copies of the "
             "saved tensors. It receives 0, as behind torch.where or a mask, and 0 times an infinite derivative is nan: "
             "replace these elements before this line, not after it.",
-            number=number, node=visits[0].name,
+            number=call + 1, node=visits[0].name,
         )  # fmt: skip
     else:
         sentence = Message(
             "note.not_finite_here|In backward call {number}, {node} computes nan or inf here from finite gradients, also "
             "with private copies of the saved tensors, so no in-place modification causes it.",
-            number=number, node=visits[0].name,
+            number=call + 1, node=visits[0].name,
         )  # fmt: skip
     return note_on_line(evidence.state.graph.nodes[node].place, evidence.file, sentence)
-
-
-def _is_not_finite(gradient: torch.Tensor | None) -> bool:
-    return gradient is not None and not bool(gradient.isfinite().all())
 
 
 def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[str]:

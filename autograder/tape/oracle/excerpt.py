@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autograder.locale.messages import Message
 from autograder.tape.observe.left_gradients import FirstStep
-from autograder.tape.oracle.gradient_comparison import ROUNDING, first_difference, gradients_of
+from autograder.tape.oracle.gradient_comparison import ROUNDING, first_difference, first_not_finite, gradients_of
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.finished_run import Run
 from autograder.tape.run.programs.source_text import ProgramError
@@ -56,7 +56,7 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, without_gradient: It
     """Return the backward calls to record: the decisive call, and those since its graph was started.
 
     Without a decisive call, the calls before a first step of `without_gradient` (of a parameter that had no gradient in any
-    step) are recorded if they are few.
+    step) are recorded if they are few; without such a step, the first call that computes nan or inf is decisive.
 
     Raises:
         ProgramError: if the run did not make the requested call.
@@ -65,8 +65,10 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, without_gradient: It
     decisive = _asked(plain, scope)
     if decisive is None:
         decisive = _decisive(plain, cloned_saves)
+    empty = [step for step in without_gradient if step.calls <= calls and not step.is_updated]
+    if decisive is None and not empty:
+        decisive = first_not_finite(gradients_of(plain))
     if decisive is None:
-        empty = [step for step in without_gradient if step.calls <= calls and not step.is_updated]
         parts = [(step.before, step.calls) for step in empty]
         few = (part for part in parts if sum(call.nodes for call in plain.calls[slice(*part)]) <= LONG)
         before, last = next(few, (0, 0))

@@ -242,6 +242,14 @@ def length(gradient: object) -> float:
     return found if math.isfinite(found) else 0.0
 
 
+def first_not_finite(gradients: Gradients) -> int | None:
+    """Return the index of the first backward with a gradient that contains nan or inf, or None if there is no such call."""
+    for number, call in enumerate(gradients.calls):
+        if any(gradient is not None and not bool(gradient.isfinite().all()) for gradient in call.values()):
+            return number
+    return None
+
+
 def first_difference(got: Gradients, true: Gradients, limit: float) -> int | None:
     """Return the index of the first backward whose gradients differ by more than `limit` (relative), or None."""
     calls = enumerate(_paired_calls(got, true))

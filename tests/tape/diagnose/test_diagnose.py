@@ -129,13 +129,10 @@ for step in range(2):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("source", "outcome", "line"),
-    [
-        pytest.param(DISPATCHED, "raises-backward", "h.mul_(2)", id="a mode between every call and PyTorch"),
-        pytest.param(STATISTICS, "silently-wrong", "h.data.mul_(2)", id="statistics, and memory that backward writes"),
-    ],
-)
+@pytest.mark.parametrize(("source", "outcome", "line"), [
+    pytest.param(DISPATCHED, "raises-backward", "h.mul_(2)", id="a mode between every call and PyTorch"),
+    pytest.param(STATISTICS, "silently-wrong", "h.data.mul_(2)", id="statistics, and memory that backward writes"),
+])  # fmt: skip
 def test_only_the_harmful_line_is_blamed(source, outcome, line):
     """A mode that passes calls on is not the line that wrote, and what backward does not read is not harmed."""
     verdict = record(source).verdict

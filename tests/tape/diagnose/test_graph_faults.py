@@ -44,27 +44,24 @@ def test_the_repaired_program_is_left_in_peace(program: FaultyProgram):
     assert ("correct", (), ()) == (verdict.outcome, verdict.harms, verdict.graph_faults)
 
 
-@pytest.mark.parametrize(
-    ("before", "line", "effect", "fix"),
-    [
-        (
-            "x = torch.ones(2)\n(w * x).sum().backward()",
-            "x.grad.abs()",
-            "x does not require grad",
-            "x.requires_grad_()",
-        ),
-        ("x = w\nu.sum().backward()", "x.grad.abs()", "its loss does not depend on it", "if x.grad is not None:"),
-        ("x = w\n(u * w.detach()).sum().backward()", "x.grad.abs()", "only through line 5", ""),
-        ("w.sum().backward()\nw.grad = None", "step = 2 * w.grad", "it was set to None before this line", ""),
-        ("", "step = 2 * w.grad", "no backward call was made before", ""),
-        (
-            "x = w.detach()\n(x * u).sum().backward()\nfor p in [x]:",
-            "  p.grad.abs()",
-            "not require grad",
-            "if p.grad is",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("before", "line", "effect", "fix"), [
+    (
+        "x = torch.ones(2)\n(w * x).sum().backward()",
+        "x.grad.abs()",
+        "x does not require grad",
+        "x.requires_grad_()",
+    ),
+    ("x = w\nu.sum().backward()", "x.grad.abs()", "its loss does not depend on it", "if x.grad is not None:"),
+    ("x = w\n(u * w.detach()).sum().backward()", "x.grad.abs()", "only through line 5", ""),
+    ("w.sum().backward()\nw.grad = None", "step = 2 * w.grad", "it was set to None before this line", ""),
+    ("", "step = 2 * w.grad", "no backward call was made before", ""),
+    (
+        "x = w.detach()\n(x * u).sum().backward()\nfor p in [x]:",
+        "  p.grad.abs()",
+        "not require grad",
+        "if p.grad is",
+    ),
+])  # fmt: skip
 def test_a_line_that_uses_a_gradient_that_is_none(before, line, effect, fix):
     """The note names the tensor and the reason; a fix that was run lets the tensor require grad, or skips it."""
     leaves = "w, u = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)\n"
@@ -161,14 +158,11 @@ def test_a_penalty_whose_graph_is_freed_is_mended_by_a_graph_of_its_own():
     assert f"+slope = torch.autograd.grad(out, x{change})[0]" in "".join(one.diff for one in verdict.graph_faults)
 
 
-@pytest.mark.parametrize(
-    ("update", "code"),
-    [
-        ("w.data -= w.grad", "w.grad = None"),
-        ("trainer.opt.step()", "trainer.opt.zero_grad()"),
-        ("scaler.step(trainer.opt)", "trainer.opt.zero_grad()"),
-    ],
-)
+@pytest.mark.parametrize(("update", "code"), [
+    ("w.data -= w.grad", "w.grad = None"),
+    ("trainer.opt.step()", "trainer.opt.zero_grad()"),
+    ("scaler.step(trainer.opt)", "trainer.opt.zero_grad()"),
+])  # fmt: skip
 def test_the_call_that_clears_is_one_of_the_program(update, code):
     """`w` is updated by hand or by its own optimizer; the other optimizer, which the program calls `other`, is not named."""
     source = f"""
@@ -292,6 +286,15 @@ def test_a_gradient_of_nan_is_reported_at_its_line_without_blaming_a_write(loss,
     (note,) = verdict.notes
     assert note.startswith(f"Line 4: In backward call 1, SqrtBackward0 computes {told}")
     assert "correct: no write broke backward; but a gradient is nan or inf" == title(verdict)
+
+
+def test_the_first_backward_call_of_a_long_loop_that_computes_nan_is_recorded(monkeypatch):
+    """Of 40 calls, number 31 is the first with a gradient of nan."""
+    monkeypatch.setattr("autograder.tape.oracle.excerpt.LONG", 10)
+    loop = "w = torch.ones(2, requires_grad=True)\nfor i in range(40):\n    (w * (i != 30)).sqrt().sum().backward()\n"
+    verdict = verdict_of(HEAD + loop)
+    assert (31, 31) == (verdict.excerpt.first, verdict.excerpt.last)
+    assert verdict.notes[0].startswith("Line 5: In backward call 31, SqrtBackward0 computes nan or inf here")
 
 
 def test_a_detach_of_a_name_is_deleted_instead_of_replaced():

@@ -105,13 +105,10 @@ def test_differences_are_taken_of_the_calls_for_which_there_is_time():
     assert (True, 1) == (part.nominal.is_part, len(part.nominal.losses))
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ("(w * (torch.Generator().seed() % 1000)).sum().backward()\n", "^its losses differ"),
-        ("h = w.exp()\nassert h.dtype.itemsize == 4\nh.sum().backward()\n", "^it raised AssertionError"),
-    ],
-)
+@pytest.mark.parametrize(("body", "reason"), [
+    ("(w * (torch.Generator().seed() % 1000)).sum().backward()\n", "^its losses differ"),
+    ("h = w.exp()\nassert h.dtype.itemsize == 4\nh.sum().backward()\n", "^it raised AssertionError"),
+])  # fmt: skip
 def test_differences_do_not_speak_where_a_program_cannot_be_repeated(body, reason):
     """A loss of the system's random numbers has no derivative; a program can require float32."""
     with pytest.raises(NotApplicable, match=reason):

@@ -22,20 +22,17 @@ def recorded(write: str):
     return record(MATMULS.format(write=write))
 
 
-@pytest.mark.parametrize(
-    ("write", "expected", "through"),
-    [
-        pytest.param("d[:] = 1", "raises-backward", None, id="the tensor itself"),
-        pytest.param("d.data[:] = 1", "silently-wrong", "d.data", id=".data"),
-        pytest.param("d.detach()[:] = 1", "raises-backward", "d.detach()", id=".detach()"),
-        pytest.param("n = d.detach().numpy(); n[:] = 1", "silently-wrong", "n", id="NumPy"),
-        pytest.param(
-            "import torch.utils.dlpack; torch.from_dlpack(d.detach())[:] = 1", "silently-wrong", None, id="dlpack"
-        ),
-        pytest.param("d.data = torch.ones(1, 1)", "silently-wrong", None, id=".data ="),
-        pytest.param("with torch.no_grad(): d.fill_(1)", "raises-backward", None, id="no_grad"),
-    ],
-)
+@pytest.mark.parametrize(("write", "expected", "through"), [
+    pytest.param("d[:] = 1", "raises-backward", None, id="the tensor itself"),
+    pytest.param("d.data[:] = 1", "silently-wrong", "d.data", id=".data"),
+    pytest.param("d.detach()[:] = 1", "raises-backward", "d.detach()", id=".detach()"),
+    pytest.param("n = d.detach().numpy(); n[:] = 1", "silently-wrong", "n", id="NumPy"),
+    pytest.param(
+        "import torch.utils.dlpack; torch.from_dlpack(d.detach())[:] = 1", "silently-wrong", None, id="dlpack"
+    ),
+    pytest.param("d.data = torch.ones(1, 1)", "silently-wrong", None, id=".data ="),
+    pytest.param("with torch.no_grad(): d.fill_(1)", "raises-backward", None, id="no_grad"),
+])  # fmt: skip
 def test_a_write_after_the_save_is_found(write, expected, through):
     """For any alias: the outcome, the lines of the write and of the save, and the right gradient of w2, which is 4."""
     verdict = recorded(write).verdict
@@ -135,25 +132,22 @@ def test_the_walk_stops_where_pytorch_stops():
     assert ("[[3]], [1]", "[[3]], [4]") == (wrong[0].got, wrong[0].true)
 
 
-@pytest.mark.parametrize(
-    ("source", "note"),
-    [
-        pytest.param(MATMULS.format(write="d.add_(0)"), "not needed", id="add_(0)"),
-        pytest.param(
-            "import torch\na = torch.ones(2, requires_grad=True)\nb = a * 2\nb[0] = b[1].sin()\nb.sum().backward()",
-            "not needed",
-            id="disjoint rows",
-        ),
-        pytest.param(
-            "import torch\nb = torch.ones(2, requires_grad=True) * 2\nwith torch.no_grad(): b.mul_(3)\n(b + 1).sum().backward()",
-            "does not match the computation",
-            id="untracked write",
-        ),
-        pytest.param(
-            "import torch\nw = torch.ones(2, requires_grad=True)\ny = w * w", "never called backward", id="no backward"
-        ),
-    ],
-)
+@pytest.mark.parametrize(("source", "note"), [
+    pytest.param(MATMULS.format(write="d.add_(0)"), "not needed", id="add_(0)"),
+    pytest.param(
+        "import torch\na = torch.ones(2, requires_grad=True)\nb = a * 2\nb[0] = b[1].sin()\nb.sum().backward()",
+        "not needed",
+        id="disjoint rows",
+    ),
+    pytest.param(
+        "import torch\nb = torch.ones(2, requires_grad=True) * 2\nwith torch.no_grad(): b.mul_(3)\n(b + 1).sum().backward()",
+        "does not match the computation",
+        id="untracked write",
+    ),
+    pytest.param(
+        "import torch\nw = torch.ones(2, requires_grad=True)\ny = w * w", "never called backward", id="no backward"
+    ),
+])  # fmt: skip
 def test_what_needs_a_word_has_a_note(source, note):
     """An error that was not needed, a write the graph does not know, a program without backward: said."""
     assert any(note in one for one in record(source).verdict.notes)
