@@ -66,7 +66,8 @@ class Variables:
             now[name] = tracked.id
             is_nearer = tracked.name is None or active_call.depth < tracked.name_depth
             is_older = rebound and active_call.depth == tracked.name_depth and tracked.id not in renamed
-            if is_nearer or (is_older and is_of_module(tracked.name, rebound)):
+            # The item of a list, such as of an optimizer's parameters, may be gone after the next statement.
+            if is_nearer or (is_older and is_of_module(tracked.name, rebound) and is_inside_variable(name)):
                 renamed.add(tracked.id)
                 name = path_from_outside(name, tensor, self.state.statements.frames)
                 tracked.name, tracked.name_depth = name, active_call.depth
@@ -111,6 +112,12 @@ def is_of_module(name: str | None, variables: set[str]) -> bool:
     """Return whether a name is a path that begins with one of the variables, such as `model.fc.weight`."""
     root, dot, _ = (name or "").partition(".")
     return bool(dot) and root in variables
+
+
+def is_inside_variable(name: str) -> bool:
+    """Return whether a name is a path that begins with a variable and a dot, unlike `parameters[0]`."""
+    root, dot, _ = name.partition(".")
+    return bool(dot) and root.isidentifier()
 
 
 def names_bound_first(code: CodeType) -> set[str]:
