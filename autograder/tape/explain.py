@@ -16,6 +16,7 @@ from msgspec import structs
 from autograder.errors import message_of
 from autograder.locale.messages import CLAUSES, Message, join_messages
 from autograder.tape.diagnose.assembly import assemble, recording_of_beginning
+from autograder.tape.diagnose.backward_errors import CUSTOM_BACKWARD
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
 from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
 from autograder.tape.diagnose.unknown_outcome import (
@@ -213,7 +214,9 @@ def _is_beyond_search(recording: Recording) -> bool:
     from autograder.tape.repair.search import derivatives_answer
 
     verdict = recording.verdict
-    is_unused = not verdict.harms and any(fault.kind == UNUSED_TARGET.name for fault in verdict.graph_faults)
+    is_unused = not verdict.harms and any(
+        fault.kind in (UNUSED_TARGET.name, CUSTOM_BACKWARD.name) for fault in verdict.graph_faults
+    )
     is_of_a_formula = verdict.outcome == "silently-wrong" and derivatives_answer(verdict) == "no" and not verdict.harms
     return is_unused or is_of_a_formula or is_foreign_error(recording)
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from autograder.tape import explain_program
+from autograder.tape.diagnose.backward_errors import CUSTOM_BACKWARD
 from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
 from autograder.tape.explain import prove, record, record_program
 from autograder.tape.recording.verdict_types import Check, Gradient, Harm, Place, Verdict
@@ -481,15 +482,15 @@ RAISING = [program for program in PROGRAMS if program.outcome != "correct"]
 def test_no_fix_is_denied_if_a_change_was_run_with_success(monkeypatch, program):
     """A change for a graph fault counts like a fix of a modification; without any change, the screen gives the reason.
 
-    For a target outside of the graph, the fault is the reason, and no modification is searched for.
+    For a target outside of the graph and a custom backward, the fault is the reason, and no modification is searched for.
     """
     for changes in (suggestions.CHANGES, {}):
         monkeypatch.setattr(suggestions, "CHANGES", changes)
         verdict = explain_program(factory_of_text(program.source, "bug.py")).verdict
         is_found = bool(verdict.fixes) or any(fault.was_run for fault in verdict.graph_faults)
-        is_searched = all(fault.kind != UNUSED_TARGET.name for fault in verdict.graph_faults)
+        explained = {UNUSED_TARGET.name, CUSTOM_BACKWARD.name} & {fault.kind for fault in verdict.graph_faults}
         is_denied = any(note.startswith("No fix was found") for note in verdict.notes)
-        assert is_denied == (is_searched and not is_found)
+        assert is_denied == (not explained and not is_found)
 
 
 @pytest.mark.parametrize(("change", "works"), [("h = h * 2", True), ("h = h * 2 if x > 1.5 else h", False)])

@@ -42,6 +42,31 @@ class FaultyProgram:
 
 
 PROGRAMS = (
+    FaultyProgram("a custom backward that returns one gradient for two arguments", "gradients of a custom backward", "raises-backward", """
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                ctx.save_for_backward(x, w)
+                return x * w
+            @staticmethod
+            def backward(ctx, gradient):  # fault
+                x, w = ctx.saved_tensors
+                return gradient * w
+        model = nn.Linear(2, 2)
+        Scale.apply(model(torch.ones(3, 2)), model.bias).sum().backward()
+        """, (("return gradient * w", "return gradient * w, (gradient * x).sum(0)"),)),
+    FaultyProgram("a custom backward with a transposed gradient", "gradients of a custom backward", "raises-backward", """
+        class Product(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                ctx.save_for_backward(x, w)
+                return x @ w
+            @staticmethod
+            def backward(ctx, gradient):  # fault
+                x, w = ctx.saved_tensors
+                return gradient @ w.T, gradient.T @ x
+        Product.apply(torch.ones(4, 3, requires_grad=True), torch.ones(3, 2, requires_grad=True)).sum().backward()
+        """, (("gradient.T @ x", "x.T @ gradient"),)),
     FaultyProgram("the gradient of data that does not require grad", "gradient that is None", "raises-forward", """
         model, data = nn.Linear(2, 1), torch.ones(3, 2)
         model(data).pow(2).mean().backward()

@@ -272,6 +272,52 @@ def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFa
 REFUSED_TENSOR = FaultKind("tensor that a later line cannot use", _refused_tensor)
 
 
+RETURNED = re.compile(
+    r"unction (\w+)Backward\w* returned an (?:incorrect number of gradients \(expected (\d+), got (\d+)\)"
+    r"|invalid gradient at index (\d+) - got (\[[\d, ]*\]) but expected shape compatible with (\[[\d, ]*\]))"
+)
+"""PyTorch's messages on the gradients that a custom backward returns, 2.6 to 2.15."""
+
+
+def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the custom backward that returned gradients of another number or shape than the inputs of its forward."""
+    returned = RETURNED.search(message_of(evidence.runs.plain.error))
+    if returned is None:
+        return
+    name, expected, got, index, got_shape, expected_shape = returned.groups()
+    place = next(_definitions_of_backward(trees_of(evidence), name), None)
+    if place is None:
+        return
+    if index is None:
+        yield CUSTOM_BACKWARD.at(
+            place,
+            "custom.number_of_gradients|the number of gradients that the backward of {name} returns ({got}) is not the "
+            "number of its forward's arguments after ctx ({expected}).",
+            "custom.return_one_for_each|Return one gradient for each argument, and None for one that needs none.",
+            name=name, got=got, expected=expected,
+        )  # fmt: skip
+    else:
+        yield CUSTOM_BACKWARD.at(
+            place,
+            "custom.shape_of_gradient|the backward of {name} returns a gradient of shape {got} for tensor number {number} "
+            "of its forward's arguments, which has shape {expected}.",
+            "custom.return_shape_of_argument|Return each gradient with the shape of its argument, in the order of the arguments.",
+            name=name, got=got_shape, expected=expected_shape, number=int(index) + 1,
+        )  # fmt: skip
+
+
+def _definitions_of_backward(trees: dict[str, ast.Module], name: str) -> Iterator[Place]:
+    """Yield the line of `def backward` in each class of this name."""
+    for file, tree in trees.items():
+        classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name)
+        for statement in (statement for node in classes for statement in node.body):
+            if isinstance(statement, ast.FunctionDef) and statement.name == "backward":
+                yield Place(file, statement.lineno, "def backward")
+
+
+CUSTOM_BACKWARD = FaultKind("gradients of a custom backward", _custom_backward)
+
+
 def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that switched a model to evaluation mode, if a later step trained it in that mode."""
     for place in evidence.state.flow.steps.left_training:

@@ -44,7 +44,9 @@ def is_foreign(problem: Problem, in_backward: bool, source: str) -> bool:
         return True
     if "NoneType" in problem.message:
         return not _reads_gradient(line, lines)
-    return not (in_backward or _WORDS.search(problem.message))
+    # An error of the engine is at the line that calls it; one of a custom backward or a hook, at a line of that function.
+    calls_engine = in_backward and (not line or "backward" in line or "grad" in line)
+    return not (calls_engine or _WORDS.search(problem.message))
 
 
 def _reads_gradient(line: str, lines: list[str]) -> bool:
@@ -57,7 +59,7 @@ def _reads_gradient(line: str, lines: list[str]) -> bool:
 def is_foreign_error(recording: Recording) -> bool:
     """Return whether the program ended with an error that has nothing to do with autograd."""
     verdict = recording.verdict
-    if verdict.error is None or not recording.programs:
+    if verdict.error is None or not recording.programs or (verdict.outcome == "raises-backward" and verdict.harms):
         return False
     sources = {program.file: program.source for program in recording.programs}
     source = sources.get(verdict.error.file or recording.programs[0].file, "")

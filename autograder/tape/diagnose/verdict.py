@@ -9,7 +9,14 @@ import torch
 from msgspec.structs import replace
 
 from autograder.locale.messages import LIST, Message, counted_message, join_messages
-from autograder.tape.diagnose.backward_errors import FREED_GRAPH, LEFT_ON, NOT_RECORDED, REFUSED_TENSOR, STALE_CAST
+from autograder.tape.diagnose.backward_errors import (
+    CUSTOM_BACKWARD,
+    FREED_GRAPH,
+    LEFT_ON,
+    NOT_RECORDED,
+    REFUSED_TENSOR,
+    STALE_CAST,
+)
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
 from autograder.tape.diagnose.graph_cut import EMPTY, GRAPH_CUT, LOST_LEAF, MISSING
 from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
@@ -36,7 +43,8 @@ from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.storages import CHECKSUMMED
 
 KINDS = (
-    LOST_LEAF, FREED_GRAPH, MISSING, EMPTY, LEFT_ON, NOT_RECORDED, UNUSED_TARGET, REFUSED_TENSOR, GRAPH_CUT, STALE_CAST,
+    LOST_LEAF, FREED_GRAPH, MISSING, EMPTY, LEFT_ON, NOT_RECORDED, UNUSED_TARGET, REFUSED_TENSOR, CUSTOM_BACKWARD,
+    GRAPH_CUT, STALE_CAST,
     *OPTIMIZER_FAULTS,
 )  # fmt: skip
 

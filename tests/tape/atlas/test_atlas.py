@@ -53,18 +53,15 @@ def test_each_disagreement_is_explained(version):
         assert [] == [note for note in one.notes if "is not known" in note], one.key
 
 
-@pytest.mark.parametrize(
-    ("word", "what"),
-    [
-        ("exp", {"output"}),
-        ("sin", {"input"}),
-        ("add", set()),
-        ("mul", {"input", "other"}),
-        ("nn.functional.relu", {"output"}),
-        ("sum", set()),
-        ("mm", {"input", "mat2"}),
-    ],
-)
+@pytest.mark.parametrize(("word", "what"), [
+    ("exp", {"output"}),
+    ("sin", {"input"}),
+    ("add", set()),
+    ("mul", {"input", "other"}),
+    ("nn.functional.relu", {"output"}),
+    ("sum", set()),
+    ("mm", {"input", "mat2"}),
+])  # fmt: skip
 def test_what_the_formulas_of_calculus_need_is_kept(word, what):
     """By hand: the derivative of exp is its output, that of sin needs the input, and that of a product the other factor."""
     assert what == kept(word)
@@ -163,15 +160,12 @@ def test_two_releases_are_compared(capsys):
     assert f"{len(ATLAS.operations)} keep the same" in same
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--diff", "2.13.0", "1.0"], "There is no atlas of PyTorch '1.0'"),
-        (["--diff", "../2.13.0", "2.13.0"], "There is no atlas of PyTorch '../2.13.0'"),
-        (["--diff", "2.13.0"], "expected 2 arguments"),
-        (["exp", "--json"], "not allowed with"),
-    ],
-)
+@pytest.mark.parametrize(("words", "told"), [
+    (["--diff", "2.13.0", "1.0"], "There is no atlas of PyTorch '1.0'"),
+    (["--diff", "../2.13.0", "2.13.0"], "There is no atlas of PyTorch '../2.13.0'"),
+    (["--diff", "2.13.0"], "expected 2 arguments"),
+    (["exp", "--json"], "not allowed with"),
+])  # fmt: skip
 def test_wrong_use_is_one_sentence(words, told, capsys):
     """A release without a table gets a message with those that have one; exit code 2."""
     try:
@@ -183,16 +177,13 @@ def test_wrong_use_is_one_sentence(words, told, capsys):
     assert told in seen.err
 
 
-@pytest.mark.parametrize(
-    ("version", "nearest"),
-    [
-        ("2.13.0", "2.13.0"),
-        ("2.13.1", "2.13.0"),
-        ("2.6.0", known_versions()[0]),
-        ("9.0", known_versions()[-1]),
-        (None, known_versions()[-1]),
-    ],
-)
+@pytest.mark.parametrize(("version", "nearest"), [
+    ("2.13.0", "2.13.0"),
+    ("2.13.1", "2.13.0"),
+    ("2.6.0", known_versions()[0]),
+    ("9.0", known_versions()[-1]),
+    (None, known_versions()[-1]),
+])  # fmt: skip
 def test_the_nearest_table_is_taken(version, nearest):
     """The release itself, else the one nearest to it; the newest where PyTorch is not installed."""
     assert nearest == nearest_version(version)
@@ -221,16 +212,13 @@ def test_the_atlas_needs_no_torch():
     assert "PyTorch is not installed here" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("ExpBackward0", "exp keeps its output: modify a copy, or use an out-of-place operation."),
-        ("MulBackward0", "mul keeps `input` (for the gradient of other) and `other` (for the gradient of input)"),
-        ("AddBackward0", ""),
-        ("MyFunctionBackward", ""),
-        ("AccumulateGrad", ""),
-    ],
-)
+@pytest.mark.parametrize(("kind", "words"), [
+    ("ExpBackward0", "exp keeps its output: modify a copy, or use an out-of-place operation."),
+    ("MulBackward0", "mul keeps `input` (for the gradient of other) and `other` (for the gradient of input)"),
+    ("AddBackward0", ""),
+    ("MyFunctionBackward", ""),
+    ("AccumulateGrad", ""),
+])  # fmt: skip
 def test_a_kind_of_node_has_the_words_of_its_operation(kind, words):
     """The description of a harm names the operation of the node; a node that keeps no tensor has no description."""
     told = atlas_text.words_on_node(kind)

@@ -101,16 +101,13 @@ def test_every_operation_is_covered_or_has_a_reason():
     assert set(operations()) == told
 
 
-@pytest.mark.parametrize(
-    ("kept", "words"),
-    [
-        ((True, True, True, True), ""),
-        ((True, False, True, False), "where p=True"),
-        ((False, True, False, True), "except where p=True"),
-        ((True, False, False, False), "where p=True and x is given"),
-        ((False, False, False, True), "except where p=True or x is given"),
-    ],
-)
+@pytest.mark.parametrize(("kept", "words"), [
+    ((True, True, True, True), ""),
+    ((True, False, True, False), "where p=True"),
+    ((False, True, False, True), "except where p=True"),
+    ((True, False, False, False), "where p=True and x is given"),
+    ((False, False, False, True), "except where p=True or x is given"),
+])  # fmt: skip
 def test_a_condition_tells_the_calls_apart(kept, words):
     """The shortest statement that holds of just those calls that keep the tensor; and it is read as it was written."""
     facts = [dict(zip(("p=True", "x is given"), both, strict=True)) for both in ((1, 1), (0, 1), (1, 0), (0, 0))]

@@ -72,6 +72,13 @@ def test_an_error_of_autograd_is_not_foreign(name):
     assert not is_foreign(problem, in_backward=False, source=source)
 
 
+def test_an_error_inside_a_hook_is_foreign_and_one_of_the_engine_is_not():
+    """The engine's errors are at the line that calls backward."""
+    source = "h.register_hook(\n    lambda g: g @ g)\nh.sum().backward()\n"
+    shapes = "mat1 and mat2 shapes cannot be multiplied (4x1 and 4x1)"
+    assert [True, False] == [is_foreign(Problem("RuntimeError", shapes, line), True, source) for line in (2, 3)]
+
+
 @pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit()", "failed = True\nif failed:\n    sys.exit(1)"])
 def test_leaving_after_an_error_does_not_hide_the_harm(tmp_path, end):
     """`except RuntimeError: sys.exit(3)` is explained as the error that it caught."""

@@ -70,19 +70,16 @@ def test_a_watcher_tells_writes_that_no_function_reported():
     assert [(memory, (14, 16), True)] == told  # 1.0 is 00 00 80 3f
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("d.data[:] = 1", ("d.data", "__setitem__")),
-        ("n *= 2", ("n", "in place")),
-        ("w.grad = None", ("w", "grad =")),
-        ("h.detach().mul_(3)", ("h.detach()", "mul_")),
-        ("torch.add(a, b, out=c)", ("c", "add")),
-        ("with torch.no_grad(): b.fill_(1)", ("b", "fill_")),
-        ("y = a + 1", (None, "unseen")),
-        ("foo(", (None, "unseen")),
-    ],
-)
+@pytest.mark.parametrize(("line", "expected"), [
+    ("d.data[:] = 1", ("d.data", "__setitem__")),
+    ("n *= 2", ("n", "in place")),
+    ("w.grad = None", ("w", "grad =")),
+    ("h.detach().mul_(3)", ("h.detach()", "mul_")),
+    ("torch.add(a, b, out=c)", ("c", "add")),
+    ("with torch.no_grad(): b.fill_(1)", ("b", "fill_")),
+    ("y = a + 1", (None, "unseen")),
+    ("foo(", (None, "unseen")),
+])  # fmt: skip
 def test_a_line_tells_through_what_it_writes(line, expected):
     """The alias and the operation, as in the text."""
     assert expected == written_through(line)

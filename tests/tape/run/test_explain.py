@@ -155,21 +155,18 @@ def test_a_neighbour_named_like_a_module_that_is_imported_already_comes_first(tm
     assert before == {key: module for key, module in sys.modules.items() if key.partition(".")[0] == name}
 
 
-@pytest.mark.parametrize(
-    ("source", "function", "said"),
-    [
-        pytest.param("x = (", None, "is not Python", id="a syntax error"),
-        pytest.param("x = 1\0", None, "null bytes. Save it as plain text.", id="a null byte"),
-        pytest.param("import no_such_module_here", None, "cannot be imported", id="a missing import"),
-        pytest.param("1 / 0", "run", "cannot be imported", id="an error while importing"),
-        pytest.param("def walk(): pass", "run", "has no function run; it has walk", id="no such function"),
-        pytest.param("def run(x): pass", "run", "needs x", id="an argument nobody gives"),
-        pytest.param("input('name? ')", None, "reads input", id="reads input"),
-        pytest.param("import sys\nsys.exit(3)", None, "exited with 3", id="exits"),
-        pytest.param("import torch\ntorch.empty(10**15)", None, "more memory", id="memory"),
-        pytest.param("import torch\ntorch.ones(2, device='cuda')", None, "device", id="a device that is not here"),
-    ],
-)
+@pytest.mark.parametrize(("source", "function", "said"), [
+    pytest.param("x = (", None, "is not Python", id="a syntax error"),
+    pytest.param("x = 1\0", None, "null bytes. Save it as plain text.", id="a null byte"),
+    pytest.param("import no_such_module_here", None, "cannot be imported", id="a missing import"),
+    pytest.param("1 / 0", "run", "cannot be imported", id="an error while importing"),
+    pytest.param("def walk(): pass", "run", "has no function run; it has walk", id="no such function"),
+    pytest.param("def run(x): pass", "run", "needs x", id="an argument nobody gives"),
+    pytest.param("input('name? ')", None, "reads input", id="reads input"),
+    pytest.param("import sys\nsys.exit(3)", None, "exited with 3", id="exits"),
+    pytest.param("import torch\ntorch.empty(10**15)", None, "more memory", id="memory"),
+    pytest.param("import torch\ntorch.ones(2, device='cuda')", None, "device", id="a device that is not here"),
+])  # fmt: skip
 def test_what_cannot_be_run_is_said_in_one_sentence(tmp_path, source, function, said):
     """One line with the problem and a solution."""
     file = tmp_path / "broken.py"
@@ -267,19 +264,16 @@ def test_what_a_program_prints_stays_inside(capfd):
     assert ("", "") == tuple(capfd.readouterr())
 
 
-@pytest.mark.parametrize(
-    ("module", "loads"),
-    [
-        ("autograder.tape", False),
-        ("autograder.tape.recording.schema", False),
-        ("autograder", False),
-        ("autograder.view", False),
-        ("autograder.check", False),
-        ("autograder.course.lab", False),
-        ("autograder.classroom.collect.collection", False),
-        ("autograder.tape.explain", True),
-    ],
-)
+@pytest.mark.parametrize(("module", "loads"), [
+    ("autograder.tape", False),
+    ("autograder.tape.recording.schema", False),
+    ("autograder", False),
+    ("autograder.view", False),
+    ("autograder.check", False),
+    ("autograder.course.lab", False),
+    ("autograder.classroom.collect.collection", False),
+    ("autograder.tape.explain", True),
+])  # fmt: skip
 def test_importing_loads_no_torch(module, loads):
     """The package and the Recording load without torch; the last row shows that the test detects it."""
     code = f"import sys, {module}; print('torch' in sys.modules)"

@@ -147,14 +147,11 @@ def test_where_no_text_can_be_changed_a_note_says_so(tmp_path):
     assert any("the source text of run cannot be read" in note for note in explanation.notes)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        pytest.param("SCALE = 2", "SCALE = 3", "outside of the functions", id="a module's own line"),
-        pytest.param("scale=1", "scale=2", "outside of the functions", id="a default"),
-        pytest.param("return x * scale", "return y * scale", "close over other names", id="another closure"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "said"), [
+    pytest.param("SCALE = 2", "SCALE = 3", "outside of the functions", id="a module's own line"),
+    pytest.param("scale=1", "scale=2", "outside of the functions", id="a default"),
+    pytest.param("return x * scale", "return y * scale", "close over other names", id="another closure"),
+])  # fmt: skip
 def test_a_change_that_a_live_function_cannot_take_is_refused(tmp_path, old, new, said):
     """It is not run partly changed: a ProgramError is raised, and the function still works as before."""
     text = "SCALE = 2\ndef outer(x, y, scale=1):\n    def inner():\n        return x * scale\n    return inner\n"

@@ -202,28 +202,25 @@ def test_python_stays_as_it_is(one, other):
     assert f"{one}\n{other}" == python_of_cell(f"{one}\n{other}")
 
 
-@pytest.mark.parametrize(
-    ("cell", "python"),
-    [
-        pytest.param("%time h += 1", "h += 1", id="time"),
-        pytest.param("    %timeit -n 10 -r3 f(h)", "    f(h)", id="timeit with options"),
-        pytest.param("%prun -s cumulative -q f(-h)", "f(-h)", id="prun with options"),
-        pytest.param("y = %time f(h)", "y = f(h)", id="value of time"),
-        pytest.param("t = %timeit -o f(h)", "f(h); t = None", id="value of timeit"),
-        pytest.param("%time !ls", "# %time !ls", id="a command in time"),
-        pytest.param("%time %run -i a.py", "get_ipython().run_line_magic('run', '-i a.py')", id="a file in time"),
-        pytest.param(
-            "\n%%writefile a.py\nx = 'a'",
-            "\nget_ipython().run_cell_magic('writefile', 'a.py',\n\"x = 'a'\\n\")",
-            id="file",
-        ),
-        pytest.param("%%time\nh += 1", "# %%time\nh += 1", id="cell of time"),
-        pytest.param("%%timeit -n 1 h = f()\nh += 1", "h = f()\nh += 1", id="cell of timeit with its setup"),
-        pytest.param("\n%%capture out --no-stderr\nh += 1", "\n# %%capture out --no-stderr\nh += 1", id="capture"),
-        pytest.param("%%bash\nls $h?", "# %%bash\n# ls $h?", id="another language"),
-        pytest.param("\n%%bash\nls $h?", "# \n# %%bash\n# ls $h?", id="another language below an empty line"),
-    ],
-)
+@pytest.mark.parametrize(("cell", "python"), [
+    pytest.param("%time h += 1", "h += 1", id="time"),
+    pytest.param("    %timeit -n 10 -r3 f(h)", "    f(h)", id="timeit with options"),
+    pytest.param("%prun -s cumulative -q f(-h)", "f(-h)", id="prun with options"),
+    pytest.param("y = %time f(h)", "y = f(h)", id="value of time"),
+    pytest.param("t = %timeit -o f(h)", "f(h); t = None", id="value of timeit"),
+    pytest.param("%time !ls", "# %time !ls", id="a command in time"),
+    pytest.param("%time %run -i a.py", "get_ipython().run_line_magic('run', '-i a.py')", id="a file in time"),
+    pytest.param(
+        "\n%%writefile a.py\nx = 'a'",
+        "\nget_ipython().run_cell_magic('writefile', 'a.py',\n\"x = 'a'\\n\")",
+        id="file",
+    ),
+    pytest.param("%%time\nh += 1", "# %%time\nh += 1", id="cell of time"),
+    pytest.param("%%timeit -n 1 h = f()\nh += 1", "h = f()\nh += 1", id="cell of timeit with its setup"),
+    pytest.param("\n%%capture out --no-stderr\nh += 1", "\n# %%capture out --no-stderr\nh += 1", id="capture"),
+    pytest.param("%%bash\nls $h?", "# %%bash\n# ls $h?", id="another language"),
+    pytest.param("\n%%bash\nls $h?", "# \n# %%bash\n# ls $h?", id="another language below an empty line"),
+])  # fmt: skip
 def test_python_in_a_magic_runs_once(cell, python):
     """`%time`, `%timeit`, `%prun` and their cell magics give their code; the body of any other cell magic is left out."""
     assert python == python_of_cell(cell)
