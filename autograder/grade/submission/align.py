@@ -16,7 +16,9 @@ from autograder.grade.submission.teacher.source import AssignmentSource, SourceC
 from autograder.locale.languages import language
 from autograder.locale.notebook_translation import markdown_in_language
 
-PUT_BACK = "This cell was missing from the submission; it was put back."
+PUT_BACK = "this cell was missing from the submission"
+RESTORED = ("test", "manual", "task", "answer")
+"""The kinds of cells that are restored although students may change them."""
 LONGEST_ANSWER = 100_000
 """The maximum number of characters of an answer that is gathered from cells which the student added."""
 
@@ -42,11 +44,12 @@ def align(source: AssignmentSource, cells: list[NotebookNode]) -> list[AlignedCe
     Tests and locked cells get the source's text, and answers keep the student's; types, points and ids are the
     source's. If a cell occurs twice, the last one counts, as in nbgrader (0.9.6, `DeduplicateIds`). A cell without an
     id is matched to a missing cell of the source with the same text, if there is exactly one. A graded or locked cell
-    that is missing is inserted before the next cell of the source that is present, so that the student's own cells
-    before it have run.
+    or an answer that is missing is inserted before the next cell of the source that is present, so that the student's
+    own cells before it have run.
 
-    An answer that is graded manually may have been written into another cell. It is then matched to the student's cell
-    in its place; otherwise it gets the text of the cells that the student added, so that the grader sees it.
+    An answer may have been written into another cell. It is then matched to the student's cell in its place. Otherwise,
+    an answer that is graded manually gets the text of the cells that the student added, so that the grader sees it, and
+    an answer for tests is empty, since the released text could replace a definition elsewhere.
     """
     return _Alignment(source, cells).aligned()
 
@@ -61,13 +64,17 @@ class _Alignment:
         self._added = [n for n, cell in enumerate(cells) if n not in taken and cell.source.strip()]
         self._missing: dict[int, list[int]] = defaultdict(list)
         for position, cell in enumerate(source.cells):
-            if position not in self._places and cell.id and (cell.is_locked or cell.kind in ("test", "manual", "task")):
+            if position not in self._places and cell.id and (cell.is_locked or cell.kind in RESTORED):
                 self._missing[self._next_place(position)].append(position)
 
     def aligned(self) -> list[AlignedCell]:
         """Return the cells of the graded notebook."""
         for place, missing in self._missing.items():
-            self._match_added_cells(place, [position for position in missing if self._is_written_by_hand(position)])
+            for kind in ("manual", "answer"):
+                of_kind = (position for position in missing if self._source.cells[position].kind == kind)
+                self._match_added_cells(
+                    place, [position for position in of_kind if self._source.cells[position].is_answer]
+                )
         at = {place: self._source.cells[position] for position, place in self._places.items()}
         aligned = []
         for place in range(len(self._cells) + 1):
@@ -103,7 +110,7 @@ class _Alignment:
 
     def _put_back(self, position: int, place: int) -> AlignedCell:
         source_cell = self._source.cells[position]
-        text = None
+        text = "" if source_cell.kind == "answer" else None
         if self._is_written_by_hand(position):
             alike = [n for n in self._added if self._cells[n].cell_type in (source_cell.cell.cell_type, "raw")]
             text = self._gathered(self._added_before(place) or alike, source_cell)
@@ -167,7 +174,7 @@ def _restored(cell: NotebookNode, source_cell: SourceCell | None, text: str | No
     """Return a new cell; the teacher's parts of it come from the source, and `text` replaces an answer."""
     locked = source_cell is not None and source_cell.is_locked
     kind = source_cell.cell.cell_type if source_cell else cell.cell_type
-    content = source_cell.text if source_cell and locked else text or cell.source
+    content = source_cell.text if source_cell and locked else cell.source if text is None else text
     # formgrader and feedback show links to other files as raw Markdown
     restored = new_cell(kind, _unlinked(content) if kind == "markdown" else content)
     if "attachments" in cell:

@@ -416,18 +416,18 @@ def test_a_page_that_takes_too_long_is_named(folder, monkeypatch):
 
 
 def test_a_cell_that_was_missing_is_said_to_be_where_it_stands(bubblewrap, tmp_path):
-    """A deleted cell of a test or of a written answer is reported in its place, and nowhere else."""
+    """A deleted cell of a test or an answer is reported in its place; the tests of a deleted answer stay in its exercise."""
     notebook = plain_course.answered({})
-    gone = {"test_mean", "explain_mean"}
+    gone = {"answer_slow", "test_mean", "explain_mean"}
     notebook.cells = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") not in gone]
     folder = plain_course.make_class(tmp_path, {"deleted": notebook, "whole": plain_course.answered({})})
     plain_course.grade_class(folder)
-    said = "This cell was missing from your submission. It was restored."
+    said = "This cell was missing from your submission."
     pages = {
         name: BeautifulSoup(plain_course.page(folder, name).read_text(), "html.parser") for name in ("deleted", "whole")
     }
     sections = [part.h2.text.split()[-1] for part in pages["deleted"].select("section") if said in part.text]
-    assert sections == ["mean", "words"]
+    assert sections == ["mean", "Counting", "words"]
     assert said not in pages["whole"].text
 
 

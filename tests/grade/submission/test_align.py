@@ -56,7 +56,7 @@ def names(aligned):
 ORDER = ["# Title", "import math", "setup", "a", "t", "## Why?", "why", "## How?", "how", "code", "end"]
 
 
-@pytest.mark.parametrize("gone", [["setup"], ["t"], ["end"], ["why"], ["setup", "t", "how", "code", "end"]])
+@pytest.mark.parametrize("gone", [["setup"], ["a"], ["t"], ["end"], ["why"], ["setup", "t", "how", "code", "end"]])
 def test_what_the_teacher_locked_or_grades_is_put_back_in_its_place(gone):
     """Setup cells, tests, written questions and texts; in the order of the source."""
     aligned = align(SOURCE, submission(lambda cells: [cells.pop(name) for name in gone] and cells))
@@ -118,7 +118,7 @@ def test_a_notebook_whose_metadata_were_lost_is_recognised_by_its_text():
         return cells
 
     aligned = align(SOURCE, submission(change))
-    assert [name if name != "a" else "def f(x):\n    return x" for name in ORDER if name not in ("why", "how")] == [
+    assert [name for name in ORDER if name not in ("why", "how")] == [
         name for name in names(aligned) if name not in ("why", "how", "YOUR ANSWER HERE")
     ]
     tests = {item.source.id: item for item in aligned if item.source}
@@ -223,6 +223,9 @@ def test_a_deleted_answer_that_was_not_retyped_has_no_response():
 
 
 def test_code_that_a_test_grades_may_be_retyped_anywhere_before_it():
-    """The student's cell runs in its position, and no cell is added for it."""
-    aligned = align(SOURCE, submission(both(after("a", CODE("f = abs")), without("a"))))
-    assert ["setup", "f = abs", "t"] == names(aligned)[2:5]
+    """In its place it is the answer; elsewhere it runs before the answer, which is empty and replaces no definition."""
+    for place in ("a", 1):
+        aligned = align(SOURCE, submission(both(after(place, CODE("f = abs")), without("a"))))
+        texts = [item.cell.source for item in aligned]
+        assert ("f = abs" if place == "a" else "") == texts[names(aligned).index("a")]
+        assert ["f = abs"] == [text for text in texts[: names(aligned).index("t")] if text.startswith("f")]
