@@ -521,6 +521,16 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "each term of a line is a difference with a detached value, and trains the other value": """
+        encoder, codes = nn.Linear(2, 2), nn.Linear(2, 2)
+        optimizer = torch.optim.SGD([*encoder.parameters(), *codes.parameters()], lr=0.1)
+        for _ in range(2):
+            z, q = encoder(torch.ones(3, 2)), codes(torch.ones(3, 2))
+            loss = (q - z.detach()).pow(2).mean() + 0.25 * (q.detach() - z).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
     "the numbers of losses are added in the line that computes them, without no_grad": """
         net, x = nn.Linear(2, 1), torch.ones(3, 2)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -324,13 +324,14 @@ def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
 def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that take values without their history for a term of a loss that trains all parameters behind them."""
     state, flow = evidence.state, evidence.state.flow
-    for cut, added in flow.detached_terms.values():
+    for cut, sums in flow.detached_terms.values():
         above = [state.tensors.all[number] for number in leaves_above(state, cut)]
         leaves = {tracked.id for tracked in above if tracked.leaf}
         is_term = leaves <= flow.optimized.keys() and any(
             tracked.leaf and math.prod(tracked.shape) > 1 for tracked in above
         )
-        if is_term and any(_has_constant_term(state, call, cut, added, leaves) for call in flow.calls):
+        places = (_where_constant(state, call, cut, sums, leaves) for call in flow.calls) if is_term else iter(())
+        if (place := next(filter(None, places), None)) is not None:
             term = (
                 "cut.detached_term|the term that {place} adds to a loss is computed from them, so it does not change "
                 "the loss's gradient."
@@ -340,24 +341,28 @@ def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
                     "cut.number_term|the term that {place} adds to a loss is computed from it, so it does not change "
                     "the loss's gradient."
                 )
-            follows = Message(term, place=line_of(added, cut.place.file))
+            follows = Message(term, place=line_of(place, cut.place.file))
             yield _cut_fault(state, cut, follows, [tracked for tracked, _ in cut.sources.values()])
 
 
-def _has_constant_term(state: RunState, call: StartedBackward, cut: Cut, added: Place, leaves: set[int]) -> bool:
-    """Return whether a loss is a sum of this line, possibly times a constant or in another sum, and depends on all the leaves.
+def _where_constant(
+    state: RunState, call: StartedBackward, cut: Cut, added: dict[int, Place], leaves: set[int]
+) -> Place | None:
+    """Return the line of one of these sums if a loss is that sum, possibly times a constant or in another sum, else None.
 
-    In `proxy + (loss - proxy).detach()`, which has the value of one loss and the gradient of another, the values before
-    the cut depend on the other term itself.
+    The loss must depend on all the leaves. In `proxy + (loss - proxy).detach()`, which has the value of one loss and the
+    gradient of another, the values before the cut depend on the other term itself.
     """
     sums = _scaled_sums(state, call)
-    if not any(node.place == added and _SUM.match(node.name) for node in sums):
-        return False
+    place = next((added[node.id] for node in sums if node.id in added and _SUM.match(node.name)), None)
+    if place is None:
+        return None
     below = state.graph.below(call.nodes)
     before = state.graph.below(node for _, node in cut.sources.values())
     terms = {number for node in sums for number in node.inputs if number is not None} - {node.id for node in sums}
     is_replaced = any(before[number].inputs for number in terms if number in before)
-    return not is_replaced and leaves <= {node.tensor for node in below.values() if not node.inputs}
+    is_whole = leaves <= {node.tensor for node in below.values() if not node.inputs}
+    return place if is_whole and not is_replaced else None
 
 
 def _is_scaled_sum(node: GraphNode) -> bool:

@@ -100,8 +100,8 @@ class GradientFlow:
         self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
         # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
         self.constants: dict[Place, tuple[EarlierGradient, Place]] = {}
-        # By line that takes values without their graph, that cut, and the line that adds a value computed from it.
-        self.detached_terms: dict[Place, tuple[Cut, Place]] = {}
+        # By line that takes values without their graph, that cut, and the first sums (node and line) that add a value computed from it.
+        self.detached_terms: dict[Place, tuple[Cut, dict[int, Place]]] = {}
         self._earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
         self._spent: dict[int, Place | None] = {}
         self._writes = 0
@@ -131,7 +131,7 @@ class GradientFlow:
         if computed:
             self.steps.use(sources, here)
             if name in _SUMS:
-                self._add(inputs, sources, here)
+                self._add(inputs, sources, computed[0][1].node, here)
             self._remember(computed)
             self._join(sources, numbers, here)
         elif asking and (results or _returns_python_values(result)):
@@ -159,12 +159,17 @@ class GradientFlow:
     def _earlier_of(self, sources: Iterable[TrackedTensor]) -> EarlierGradient | None:
         return next((self._earlier[source.id] for source in sources if source.id in self._earlier), None)
 
-    def _add(self, inputs: list[Any], sources: list[TrackedTensor], here: Place) -> None:
-        """Note a value without a graph that was computed from a gradient or a cut, if it is added to a tensor with a graph."""
+    def _add(self, inputs: list[Any], sources: list[TrackedTensor], node: int | None, here: Place) -> None:
+        """Note a value without a graph that was computed from a gradient or a cut, if it is added to a tensor with a graph.
+
+        `node` is the node of the sum.
+        """
         for tensor, tracked in zip(inputs, sources, strict=True):
             cut = self._of_value.get(tracked.id)
             if cut is not None and cut.how in _TAKES_VALUES and not tensor.requires_grad:
-                self.detached_terms.setdefault(cut.place, (cut, here))
+                _, sums = self.detached_terms.setdefault(cut.place, (cut, {}))
+                if node is not None and len(sums) < SOURCES:
+                    sums[node] = here
             earlier = self._earlier.get(tracked.id)
             # A value that was detached on purpose has a cut. The gradient of a number may update it: `w - lr * grad`.
             if earlier is None or tensor.requires_grad or tensor.dim() or tracked.id in self._of_value:
