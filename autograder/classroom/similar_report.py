@@ -167,7 +167,8 @@ def _answers(classroom: Classroom, student: str, cells: list[TestedCell]) -> lis
     notebooks = {
         name: GradedNotebook(classroom, student, name) for name in dict.fromkeys(cell.notebook for cell in cells)
     }
-    return [without_comments(notebooks[cell.notebook].answer(cell.answers)) for cell in cells]
+    asked = dict.fromkeys((cell.notebook, cell.answers) for cell in cells)  # several tests may have the same answer
+    return [without_comments(notebooks[notebook].answer(ids)) for notebook, ids in asked]
 
 
 def _handed_out(classroom: Classroom) -> list[str]:

@@ -30,7 +30,7 @@ class TestedCell(msgspec.Struct, frozen=True):
     notebook: str  # the notebook's name
     id: str  # nbgrader's id of the cell
     max_points: float  # the points of the cell
-    answers: tuple[str, ...]  # the ids of the solution cells between the previous graded cell and this one
+    answers: tuple[str, ...]  # the ids of the solution cells before it; tests of one answer have the same ones
 
 
 class ClassRecords(msgspec.Struct, frozen=True):
@@ -74,14 +74,15 @@ def tested_cells(classroom: Classroom) -> list[TestedCell]:
     """Return the graded cells of an assignment's sources, in order."""
     cells: list[TestedCell] = []
     for path in classroom.notebooks():
-        answers: list[str] = []
+        answers: tuple[str, ...] = ()
+        is_tested = False  # the next solution cell begins another answer
         for cell in read(path).cells:
+            about = cell.metadata.get("nbgrader", {})
             if is_solution(cell):
-                answers.append(cell.metadata.nbgrader.grade_id)
+                answers = (*(() if is_tested else answers), about.grade_id)
+            is_tested = is_grade(cell) or (is_tested and not is_solution(cell))
             if is_grade(cell):
-                about = cell.metadata.nbgrader
-                cells.append(TestedCell(path.stem, about.grade_id, float(about.points), tuple(answers)))
-                answers = []
+                cells.append(TestedCell(path.stem, about.grade_id, float(about.points), answers))
     return cells
 
 

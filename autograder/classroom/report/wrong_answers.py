@@ -145,7 +145,7 @@ def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str], st
 def verdict_of(reason: str) -> str:
     """Return the verdict in a test's message, without the exercise's name: the lines before the first indented one."""
     lines = itertools.takewhile(lambda line: not line.startswith("  "), reason.strip().splitlines())
-    return re.sub(r"^(?!\w*(?:Error|Exception): )\w+: (?=[a-z])", "", " ".join(lines)).removesuffix(".")
+    return re.sub(r"^(?!\w*(?:Error|Exception): )\w+: (?=[a-z])", "", " ".join(lines)).rstrip(".: ")
 
 
 def _says_much(answer: GivenAnswer) -> bool:

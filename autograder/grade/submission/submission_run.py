@@ -84,6 +84,7 @@ class SubmissionRun:
 
         With `any_prediction`, a wrong prediction earns its points.
         """
+        unchanged = self._unchanged_answers()
         for cell, source_cell in cells_with_sources(self.cells):
             if source_cell is not None and source_cell.kind in ("manual", "task"):
                 self.grades[source_cell.id] = _manual_grade(cell, source_cell)
@@ -91,6 +92,9 @@ class SubmissionRun:
                 grade = self.grades.get(source_cell.id) or _not_run(source_cell, self.ended)
                 if any_prediction and grade.status == "incorrect" and _is_wrong_prediction(cell, source_cell):
                     grade = msgspec.structs.replace(grade, status="completed", points=source_cell.points)
+                answers = {answer.id for answer in self.source.answers_of(source_cell)}
+                if grade.status == "incorrect" and answers and answers <= unchanged:
+                    grade = msgspec.structs.replace(grade, status="not attempted")
                 self.grades[source_cell.id] = grade
                 shown: dict[str, Any] = {"status": grade.status, "hidden": grade.hidden, "kind": grade.kind}
                 shown |= {"line": grade.line} if grade.line else {}
@@ -119,6 +123,11 @@ class SubmissionRun:
             seconds=seconds,
         )
         return _without_messages(whole)
+
+    def _unchanged_answers(self) -> set[str]:
+        """Return the ids of the answers that are as they were handed out, or empty."""
+        answers = [(cell, known.id) for cell, known in cells_with_sources(self.cells) if known and known.is_answer]
+        return {name for cell, name in answers if _comment(cell) or not cell.source.strip()}
 
 
 def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:

@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
+from autograder.classroom.report.report_page import report
 from autograder.grade.batch import feedback_files, feedback_page
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.feedback_files import CoverHiddenTests, configure_feedback, write_feedback
@@ -70,15 +71,10 @@ def test_a_page_says_how_each_test_was_judged_and_why_one_waits():
     cells = [plain_course.known(nbformat.v4.new_code_cell(f"assert {name}"), name, points=1) for name in about]
     for cell in cells:
         cell.metadata["autograder"] = about[cell.metadata.nbgrader.grade_id]
-    page = page_html(
-        nbformat.v4.new_notebook(cells=cells), {"notebook": "n", "score": 0, "max_score": 3, "late_penalty": 0}
-    )
+    page = page_html(nbformat.v4.new_notebook(cells=cells), {"notebook": "n", "score": 0, "max_score": 3})
     found = [part.text for part in BeautifulSoup(page, "html.parser").select(".found summary")]
-    assert [
-        "The test (run in a separate process)",
-        "The test (run in the process of your answers)",
-        "The test",
-    ] == found
+    ways = ("run in a separate process", "run in the process of your answers")
+    assert [*(f"The test ({way})" for way in ways), "The test"] == found
     assert "WHY" in page
 
 
@@ -332,10 +328,8 @@ def test_an_answer_that_nobody_gave_is_not_correct(points):
         plain_course.known(nbformat.v4.new_markdown_cell("YOUR ANSWER HERE"), "words", solution=True, points=points),
     ]
     cells[1].metadata.nbgrader.update(grade=True, score=0.0, comment="No response.")
-    page = BeautifulSoup(
-        page_html(nbformat.v4.new_notebook(cells=cells), {"notebook": "n", "score": 0, "max_score": points}),
-        "html.parser",
-    )
+    made = page_html(nbformat.v4.new_notebook(cells=cells), {"notebook": "n", "score": 0, "max_score": points})
+    page = BeautifulSoup(made, "html.parser")
     expected = f"0 of {points}" if points else "no points"
     assert f"– In your own words not attempted {expected}" == words(page.select_one(".summary li"))
     assert (bool(points), False) == ("Next:" in page.text, "No response." in page.text)
@@ -382,9 +376,7 @@ def test_what_takes_too_long_to_typeset_is_plain(cell, monkeypatch):
     monkeypatch.setattr(feedback_page, "SECONDS_OF_A_PART", 0.2)
     budget = feedback_page.RenderBudget
     monkeypatch.setattr(feedback_page, "RenderBudget", lambda: budget(1.0))
-    start = (
-        time.process_time()
-    )  # of the whole process, which other tests have filled: a garbage collection may be in it
+    start = time.process_time()  # other tests have filled this process: a garbage collection may be in it
     notebook = nbformat.v4.new_notebook(cells=[cell] * 10)
     page = page_html(notebook, {"notebook": "a", "score": 0, "max_score": 1, "late_penalty": 0})
     assert time.process_time() - start < 20
@@ -423,12 +415,24 @@ def test_a_cell_that_was_missing_is_said_to_be_where_it_stands(bubblewrap, tmp_p
     folder = plain_course.make_class(tmp_path, {"deleted": notebook, "whole": plain_course.answered({})})
     plain_course.grade_class(folder)
     said = "This cell was missing from your submission."
-    pages = {
-        name: BeautifulSoup(plain_course.page(folder, name).read_text(), "html.parser") for name in ("deleted", "whole")
-    }
-    sections = [part.h2.text.split()[-1] for part in pages["deleted"].select("section") if said in part.text]
+    page = BeautifulSoup(plain_course.page(folder, "deleted").read_text(), "html.parser")
+    sections = [part.h2.text.split()[-1] for part in page.select("section") if said in part.text]
     assert sections == ["mean", "Counting", "words"]
-    assert said not in pages["whole"].text
+    assert said not in plain_course.page(folder, "whole").read_text()
+
+
+def test_the_report_shows_the_answer_of_each_test_and_counts_no_unchanged_one(bubblewrap, tmp_path):
+    """Two tests have the answer `mean`; the released answer is not attempted, on the page and in the report."""
+    released = "import numpy as np\n\ndef mean(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
+    given = {"stub": released, "wrong": "def mean(x):\n    return 0"}
+    hand_ins = {student: plain_course.answered({"answer_mean": text}) for student, text in given.items()}
+    folder = plain_course.make_class(tmp_path, hand_ins)
+    plain_course.grade_class(folder)
+    tests = report(plain_course.ASSIGNMENT, folder).report.exercises[:2]
+    assert [(1, [given["wrong"]])] * 2 == [
+        (test.not_attempted, [group.example for group in test.wrong]) for test in tests
+    ]
+    assert "not attempted" in plain_course.page(folder, "stub").read_text()
 
 
 def test_an_explanation_follows_the_message_once():

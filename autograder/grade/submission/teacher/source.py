@@ -125,13 +125,16 @@ class AssignmentSource:
             names |= self.kinds[name].uses_tests if name in names else frozenset()
         return frozenset(names)
 
-    def has_model_answer(self, test: SourceCell) -> bool:
-        """Return whether a test has a model answer: all cells of the answer before it, up to another test, have one."""
+    def answers_of(self, test: SourceCell) -> list[SourceCell]:
+        """Return the cells of the answer before a test, up to another test; tests of one answer have the same cells."""
         before = reversed(self.cells[: self.cells.index(test)])
-        # other tests of the same answer are skipped
         answer = itertools.dropwhile(lambda cell: not cell.is_code_answer, before)
         since = itertools.takewhile(lambda cell: cell.kind != "test", answer)
-        return all(cell.has_model_answer for cell in since if cell.is_code_answer)
+        return [cell for cell in since if cell.is_code_answer]
+
+    def has_model_answer(self, test: SourceCell) -> bool:
+        """Return whether all cells of a test's answer have a model answer."""
+        return all(cell.has_model_answer for cell in self.answers_of(test))
 
     def for_students(self, cell: SourceCell) -> str:
         """Return the part of a test cell that the student's process may run: the definitions in its visible part.
