@@ -81,22 +81,19 @@ def test_each_line_that_wrote_passes(line):
     judged(two_writes, line=line)
 
 
-@pytest.mark.parametrize(
-    ("line", "phrase"),
-    [
-        pytest.param("a = w.exp()", "made the node that saved", id="the line that saved"),
-        pytest.param("b = a + 1", "not write into a tensor that backward still needed", id="a harmless line"),
-        pytest.param(
-            "(a + b).sum() .backward()  # it raised",
-            "(a + b).sum().backward(), which did not write into a tensor that backward",
-            id="the line that raised, shown as the program has it",
-        ),
-        pytest.param("a.mul_(3)", "not a line of the program", id="a line that is not there"),
-        pytest.param("", "not a line of the program", id="an empty text"),
-        pytest.param(4, "not a line of the program", id="a number"),
-        pytest.param(None, "not a line of the program", id="nothing"),
-    ],
-)
+@pytest.mark.parametrize(("line", "phrase"), [
+    pytest.param("a = w.exp()", "made the node that saved", id="the line that saved"),
+    pytest.param("b = a + 1", "not write into a tensor that backward still needed", id="a harmless line"),
+    pytest.param(
+        "(a + b).sum() .backward()  # it raised",
+        "(a + b).sum().backward(), which did not write into a tensor that backward",
+        id="the line that raised, shown as the program has it",
+    ),
+    pytest.param("a.mul_(3)", "not a line of the program", id="a line that is not there"),
+    pytest.param("", "not a line of the program", id="an empty text"),
+    pytest.param(4, "not a line of the program", id="a number"),
+    pytest.param(None, "not a line of the program", id="nothing"),
+])  # fmt: skip
 def test_any_other_answer_is_told_why(line, phrase):
     """A wrong line is rejected with a description of its effect, and the message never contains the right line."""
     with pytest.raises(Incorrect) as refused:
@@ -193,38 +190,32 @@ def judged_of_predicted_value(guess, value):
     return raised
 
 
-@pytest.mark.parametrize(
-    ("guess", "value"),
-    [
-        (torch.tensor(2.0), 2.0),
-        ([torch.tensor([2.0, 8.0]), None], [[2.0, 8.0], None]),
-        (1, 1.0),
-        (0.197, 0.1966),
-        ([0.2, 0.1], (0.1996, 0.101)),
-        ("Same ", "same"),
-        ([[2, 8], None], [[2.0, 8.0], None]),
-        (0, 1e-9),
-    ],
-)
+@pytest.mark.parametrize(("guess", "value"), [
+    (torch.tensor(2.0), 2.0),
+    ([torch.tensor([2.0, 8.0]), None], [[2.0, 8.0], None]),
+    (1, 1.0),
+    (0.197, 0.1966),
+    ([0.2, 0.1], (0.1996, 0.101)),
+    ("Same ", "same"),
+    ([[2, 8], None], [[2.0, 8.0], None]),
+    (0, 1e-9),
+])  # fmt: skip
 def test_what_one_works_out_on_paper_is_right(guess, value):
     """Two digits are enough; lists and tuples are alike; words in any case, spaces around them aside."""
     assert judged_of_predicted_value(guess, value) is None
 
 
-@pytest.mark.parametrize(
-    ("guess", "value"),
-    [
-        (4, 1.0),
-        (True, 1.0),
-        ("one", 1.0),
-        ([1.0], 1.0),
-        (1.0, [1.0]),
-        ([1.0, 2.0], [1.0]),
-        (None, 0.0),
-        (0, None),
-        ("", "same"),
-    ],
-)
+@pytest.mark.parametrize(("guess", "value"), [
+    (4, 1.0),
+    (True, 1.0),
+    ("one", 1.0),
+    ([1.0], 1.0),
+    (1.0, [1.0]),
+    ([1.0, 2.0], [1.0]),
+    (None, 0.0),
+    (0, None),
+    ("", "same"),
+])  # fmt: skip
 def test_another_value_is_refused_beside_the_right_one(guess, value):
     """The message contains both values; a truth value is not a number, a list is not an item, and None is not zero."""
     assert Incorrect is type(wrong := judged_of_predicted_value(guess, value))

@@ -133,18 +133,15 @@ def remembered(d, w):
     return remembered.value
 
 
-@pytest.mark.parametrize(
-    ("answer", "phrase"),
-    [
-        (zeros, "wrong return value"),
-        (nan, "wrong return value"),
-        (half, "wrong return value"),
-        (single, "wrong return value"),
-        (broadcast, "wrong return value"),
-        (nothing, "value is None"),
-        (remembered, "task:"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "phrase"), [
+    (zeros, "wrong return value"),
+    (nan, "wrong return value"),
+    (half, "wrong return value"),
+    (single, "wrong return value"),
+    (broadcast, "wrong return value"),
+    (nothing, "value is None"),
+    (remembered, "task:"),
+])  # fmt: skip
 def test_near_misses_are_refused(answer, phrase):
     """Values are held tightly: dtype, shape, every number, on fresh inputs each time."""
     assert phrase in judged(answer)
@@ -293,15 +290,12 @@ print(any(errors), len(late), "igraph" in before)
     assert int(late) < 20
 
 
-@pytest.mark.parametrize(
-    ("imports", "expected"),
-    [
-        ("import autograder.check", "False False"),
-        ("from autograder.check import slope", "True False"),
-        ("from autograder.check import check", "True True"),
-        ("from autograder.check import observed", "True True"),
-    ],
-)
+@pytest.mark.parametrize(("imports", "expected"), [
+    ("import autograder.check", "False False"),
+    ("from autograder.check import slope", "True False"),
+    ("from autograder.check import check", "True True"),
+    ("from autograder.check import observed", "True True"),
+])  # fmt: skip
 def test_a_name_loads_what_it_needs(imports, expected):
     """Importing the package runs nothing; a formula loads PyTorch, and only functions that show pictures load the drawing code."""
     program = f"import sys; {imports}; print('torch' in sys.modules, 'autograder.view' in sys.modules)"
@@ -340,13 +334,10 @@ def test_in_a_notebook_a_message_has_one_element_for_each_line_that_its_author_w
     assert [(f"✗ {verdict}", ""), *rows] == elements
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        pytest.param(lambda x: 3 * x, r"saw       value = \[3, 6\] ", id="seen with integers"),
-        pytest.param(lambda x: 2 * (x + x.detach().round() - x.detach()), r"\d\.\d\d", id="hidden by integers"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "words"), [
+    pytest.param(lambda x: 3 * x, r"saw       value = \[3, 6\] ", id="seen with integers"),
+    pytest.param(lambda x: 2 * (x + x.detach().round() - x.detach()), r"\d\.\d\d", id="hidden by integers"),
+])  # fmt: skip
 def test_a_refused_answer_is_shown_with_small_integers(monkeypatch, answer, words):
     """In a notebook the same verdict has numbers that can be computed by hand, unless the answer is right for them."""
     monkeypatch.setattr(exercise, "is_learners_notebook", lambda: True)

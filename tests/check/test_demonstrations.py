@@ -116,17 +116,14 @@ def test_what_a_learner_changed_is_recorded(made, change):
     assert 1 == len(made)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        pytest.param(lambda: program(TEXT.replace("mul_(2)", "mul_(3)")), id="another number"),
-        pytest.param(lambda: program("\n" + TEXT), id="another line"),
-        pytest.param(lambda: program(cell="<cell 2>"), id="another cell"),
-        pytest.param(lambda: program(torch=nn), id="another module of that name"),
-        pytest.param(lambda: program(torch=SimpleNamespace(ones=torch.ones)), id="a value of that name"),
-        pytest.param(lambda: program(TEXT.replace("(2)", "(factor)", 1), factor=2), id="a value of another cell"),
-    ],
-)
+@pytest.mark.parametrize("other", [
+    pytest.param(lambda: program(TEXT.replace("mul_(2)", "mul_(3)")), id="another number"),
+    pytest.param(lambda: program("\n" + TEXT), id="another line"),
+    pytest.param(lambda: program(cell="<cell 2>"), id="another cell"),
+    pytest.param(lambda: program(torch=nn), id="another module of that name"),
+    pytest.param(lambda: program(torch=SimpleNamespace(ones=torch.ones)), id="a value of that name"),
+    pytest.param(lambda: program(TEXT.replace("(2)", "(factor)", 1), factor=2), id="a value of another cell"),
+])  # fmt: skip
 def test_another_program_is_recorded(made, other):
     """A program that differs in text, place or in the objects of its names does not find another program's recording."""
     here, target = kept(), other()

@@ -104,15 +104,12 @@ def test_memory_is_seen_where_the_caller_handed_it_in():
     assert [1.0, 2.0] == call(swap, kind="constant").after["x"].tensor().tolist()
 
 
-@pytest.mark.parametrize(
-    ("function", "phase", "kind"),
-    [
-        pytest.param(lambda x: undefined_name, "forward", "NameError", id="own error"),  # noqa: F821
-        pytest.param(lambda x: x.mul_(2), "forward", "RuntimeError", id="leaf in place"),
-        pytest.param(lambda x: _raise(KeyboardInterrupt), "forward", "KeyboardInterrupt", id="interrupted"),
-        pytest.param(lambda x: x.exp().add_(1), "backward", "RuntimeError", id="saved tensor"),
-    ],
-)
+@pytest.mark.parametrize(("function", "phase", "kind"), [
+    pytest.param(lambda x: undefined_name, "forward", "NameError", id="own error"),  # noqa: F821
+    pytest.param(lambda x: x.mul_(2), "forward", "RuntimeError", id="leaf in place"),
+    pytest.param(lambda x: _raise(KeyboardInterrupt), "forward", "KeyboardInterrupt", id="interrupted"),
+    pytest.param(lambda x: x.exp().add_(1), "backward", "RuntimeError", id="saved tensor"),
+])  # fmt: skip
 def test_an_exception_is_part_of_the_report(function, phase, kind):
     """Any exception of the answer is reported with its phase and type, and the check continues."""
     cotangent = array(torch.ones(2, dtype=torch.float64))

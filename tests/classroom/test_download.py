@@ -156,16 +156,13 @@ def test_names_are_read_in_utf8_with_and_without_its_flag(tmp_path):
             assert ["Übung.ipynb"] == [file.path for file in files.files]
 
 
-@pytest.mark.parametrize(
-    ("paths", "names"),
-    [
-        pytest.param(["a.txt", "A.TXT"], ["a.txt", "A (2).TXT"], id="only the case differs"),
-        pytest.param(["con", "aux.txt", "lpt1"], ["_con", "_aux.txt", "_lpt1"], id="reserved on Windows"),
-        pytest.param(["a?:b.txt", "c. ", "-rf"], ["a__b.txt", "c", "_-rf"], id="letters that some systems refuse"),
-        pytest.param(["a\x1b[2Jb", "‮cba"], ["a_[2Jb", "_cba"], id="control characters"),
-        pytest.param(["FIRST.ipynb", "timestamp.txt"], ["FIRST (2).ipynb", "timestamp (2).txt"], id="taken"),
-    ],
-)
+@pytest.mark.parametrize(("paths", "names"), [
+    pytest.param(["a.txt", "A.TXT"], ["a.txt", "A (2).TXT"], id="only the case differs"),
+    pytest.param(["con", "aux.txt", "lpt1"], ["_con", "_aux.txt", "_lpt1"], id="reserved on Windows"),
+    pytest.param(["a?:b.txt", "c. ", "-rf"], ["a__b.txt", "c", "_-rf"], id="letters that some systems refuse"),
+    pytest.param(["a\x1b[2Jb", "‮cba"], ["a_[2Jb", "_cba"], id="control characters"),
+    pytest.param(["FIRST.ipynb", "timestamp.txt"], ["FIRST (2).ipynb", "timestamp (2).txt"], id="taken"),
+])  # fmt: skip
 def test_names_can_be_written_everywhere(paths, names):
     """Names differ by more than case, are not reserved, and do not contain control sequences or special characters."""
     assert names == list(writable_names(paths, [NOTEBOOK, "timestamp.txt"]).values())

@@ -179,14 +179,11 @@ def terms(**changed: str) -> HarnessTerms:
     return HarnessTerms(limits=Limits(), plans={}, **words)
 
 
-@pytest.mark.parametrize(
-    ("level", "told"),
-    [
-        ("none", "A hidden test did not pass."),
-        ("name", "A hidden test did not pass: the empty list."),
-        ("message", "A hidden test did not pass: the empty list.\nAssertionError: secret"),
-    ],
-)
+@pytest.mark.parametrize(("level", "told"), [
+    ("none", "A hidden test did not pass."),
+    ("name", "A hidden test did not pass: the empty list."),
+    ("message", "A hidden test did not pass: the empty list.\nAssertionError: secret"),
+])  # fmt: skip
 def test_hidden_tests_are_told_as_the_teacher_set(level, told):
     """The message, and the time at which it is visible; a test without a hidden part is always visible."""
     text = "assert f\n### BEGIN HIDDEN TESTS: the empty list\nassert f([])\n### END HIDDEN TESTS"

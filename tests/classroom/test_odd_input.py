@@ -66,13 +66,10 @@ def older(path):
 
 
 @pytest.mark.parametrize("words", ["report first", "report all", "read first", RETURN, "grade first --dry-run"])
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (damaged, "file is not a database"),
-        (older, "no such column: student.lms_user_id). An older nbgrader created it"),
-    ],
-)
+@pytest.mark.parametrize(("change", "sentence"), [
+    (damaged, "file is not a database"),
+    (older, "no such column: student.lms_user_id). An older nbgrader created it"),
+])  # fmt: skip
 def test_a_gradebook_that_cannot_be_used(place, capsys, words, change, sentence):
     """Each command that opens it reports the problem and a solution."""
     change(place / "course" / "gradebook.db")
@@ -101,22 +98,19 @@ def test_an_assignment_is_the_name_of_a_folder(place, capsys, command, name):
     assert before == contents(place)
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("read first --sample -3", "'-3' is not a whole number from 0 up"),
-        ("rehearse first --mutants -1", "'-1' is not a whole number from 0 up"),
-        ("rehearse first --jobs some", "'some' is not a whole number from 0 up"),
-        ("release first --for-each gradebook.csv --seed 3", "cannot be combined with --for-each"),
-        ("release first --for-each gradebook.csv --check", "cannot be combined with --for-each"),
-        ("release --for-credit", "requires --for-each ROSTER.csv, the list of students, or --to PLATFORM"),
-        ("release first --to canvas", "--to and --out require each other"),
-        ("release --to canvas --out out", "--to requires an assignment"),
-        ("return first --to csv --worksheet own.csv --out out --column student_id", "student_id identifies students"),
-        ("return first --to canvas --worksheet course --out out", "course cannot be read (Is a directory)"),
-        ("harness gradescope first --requirements course", "course cannot be read (Is a directory)"),
-    ],
-)
+@pytest.mark.parametrize(("words", "sentence"), [
+    ("read first --sample -3", "'-3' is not a whole number from 0 up"),
+    ("rehearse first --mutants -1", "'-1' is not a whole number from 0 up"),
+    ("rehearse first --jobs some", "'some' is not a whole number from 0 up"),
+    ("release first --for-each gradebook.csv --seed 3", "cannot be combined with --for-each"),
+    ("release first --for-each gradebook.csv --check", "cannot be combined with --for-each"),
+    ("release --for-credit", "requires --for-each ROSTER.csv, the list of students, or --to PLATFORM"),
+    ("release first --to canvas", "--to and --out require each other"),
+    ("release --to canvas --out out", "--to requires an assignment"),
+    ("return first --to csv --worksheet own.csv --out out --column student_id", "student_id identifies students"),
+    ("return first --to canvas --worksheet course --out out", "course cannot be read (Is a directory)"),
+    ("harness gradescope first --requirements course", "course cannot be read (Is a directory)"),
+])  # fmt: skip
 def test_an_option_that_cannot_be(place, capsys, words, sentence):
     """Negative numbers, options that do not go together, a folder for a file, and the column that says who is who."""
     before = contents(place)

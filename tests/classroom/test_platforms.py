@@ -38,37 +38,31 @@ def read(platform: str, *paths: str):
     return PLATFORMS[platform].submissions(Download(files, []), datetime.UTC, "first")
 
 
-@pytest.mark.parametrize(
-    ("path", "key", "late", "file"),
-    [
-        ("doejane_4711_90001_first.ipynb", "4711", False, "first.ipynb"),
-        ("doejane_LATE_4711_90001_first.ipynb", "4711", True, "first.ipynb"),
-        ("anon_aB3dE_90001_first.ipynb", "anon_aB3dE", False, "first.ipynb"),
-        ("LATE_anon_aB3dE_90001_first.ipynb", "anon_aB3dE", True, "first.ipynb"),
-        ("李小龙_4711_90001_a_b_12_c.ipynb", "4711", False, "a_b_12_c.ipynb"),
-        ("doejane_4711_90001_17_first.ipynb", "4711", False, "17_first.ipynb"),
-        ("submissions/doe2jane_4711_90001_x y (1).ipynb", "4711", False, "x y (1).ipynb"),
-        ("doejane_4711_text.html", "4711", False, "text.html"),
-        ("doejane_LATE_4711_link.html", "4711", True, "link.html"),
-    ],
-)
+@pytest.mark.parametrize(("path", "key", "late", "file"), [
+    ("doejane_4711_90001_first.ipynb", "4711", False, "first.ipynb"),
+    ("doejane_LATE_4711_90001_first.ipynb", "4711", True, "first.ipynb"),
+    ("anon_aB3dE_90001_first.ipynb", "anon_aB3dE", False, "first.ipynb"),
+    ("LATE_anon_aB3dE_90001_first.ipynb", "anon_aB3dE", True, "first.ipynb"),
+    ("李小龙_4711_90001_a_b_12_c.ipynb", "4711", False, "a_b_12_c.ipynb"),
+    ("doejane_4711_90001_17_first.ipynb", "4711", False, "17_first.ipynb"),
+    ("submissions/doe2jane_4711_90001_x y (1).ipynb", "4711", False, "x y (1).ipynb"),
+    ("doejane_4711_text.html", "4711", False, "text.html"),
+    ("doejane_LATE_4711_link.html", "4711", True, "link.html"),
+])  # fmt: skip
 def test_canvas(path, key, late, file):
     """Names, late marks, anonymous ids, typed texts, numbers in file names."""
     [hand_in] = read("canvas", path)
     assert (key, late, [file]) == (hand_in.key, hand_in.late, list(hand_in.files))
 
 
-@pytest.mark.parametrize(
-    ("path", "name", "file"),
-    [
-        ("Ann Lee_17_assignsubmission_file/first.ipynb", "Ann Lee", "first.ipynb"),
-        ("Ann Lee_17_assignsubmission_file_/a/first.ipynb", "Ann Lee", "a/first.ipynb"),
-        ("Ann Lee_17_assignsubmission_file_first.ipynb", "Ann Lee", "first.ipynb"),
-        ("Red-Ann-Marie Lee_17_assignsubmission_file/x_y.ipynb", "Red-Ann-Marie Lee", "x_y.ipynb"),
-        ("Participant_17_assignsubmission_onlinetext/onlinetext.html", "Participant", "onlinetext.html"),
-        ("all/Ann Lee_17_assignsubmission_file/first.ipynb", "Ann Lee", "first.ipynb"),
-    ],
-)
+@pytest.mark.parametrize(("path", "name", "file"), [
+    ("Ann Lee_17_assignsubmission_file/first.ipynb", "Ann Lee", "first.ipynb"),
+    ("Ann Lee_17_assignsubmission_file_/a/first.ipynb", "Ann Lee", "a/first.ipynb"),
+    ("Ann Lee_17_assignsubmission_file_first.ipynb", "Ann Lee", "first.ipynb"),
+    ("Red-Ann-Marie Lee_17_assignsubmission_file/x_y.ipynb", "Red-Ann-Marie Lee", "x_y.ipynb"),
+    ("Participant_17_assignsubmission_onlinetext/onlinetext.html", "Participant", "onlinetext.html"),
+    ("all/Ann Lee_17_assignsubmission_file/first.ipynb", "Ann Lee", "first.ipynb"),
+])  # fmt: skip
 def test_moodle(path, name, file):
     """Folders of old and new releases, names without folders, groups, online texts."""
     [hand_in] = read("moodle", path)
@@ -107,17 +101,14 @@ def test_blackboard():
     assert (datetime.datetime(2026, 10, 3, 14, 10, tzinfo=datetime.UTC), None) == (one.handed_in, two.handed_in)
 
 
-@pytest.mark.parametrize(
-    ("platform", "write"),
-    [
-        ("canvas", downloads.canvas_zip),
-        ("moodle", downloads.moodle_zip),
-        ("blackboard", downloads.blackboard_zip),
-        ("gradescope", downloads.gradescope_zip),
-        ("nbgrader", downloads.exchange_folder),
-        ("nbgrader", downloads.shared_folder),
-    ],
-)
+@pytest.mark.parametrize(("platform", "write"), [
+    ("canvas", downloads.canvas_zip),
+    ("moodle", downloads.moodle_zip),
+    ("blackboard", downloads.blackboard_zip),
+    ("gradescope", downloads.gradescope_zip),
+    ("nbgrader", downloads.exchange_folder),
+    ("nbgrader", downloads.shared_folder),
+])  # fmt: skip
 def test_the_platform_is_seen_by_the_names(tmp_path, platform, write):
     """`--from auto` takes the one whose form the files have."""
     with open_download(write(tmp_path / "download")) as files:
@@ -135,44 +126,35 @@ def gradescopes(text: str):
     return found
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "lists no submission"),
-        ("[1]", "lists no submission"),
-        ("a: [", "cannot be read"),
-        ("a: !!python/name:os.system", "cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("", "lists no submission"),
+    ("[1]", "lists no submission"),
+    ("a: [", "cannot be read"),
+    ("a: !!python/name:os.system", "cannot be read"),
+])  # fmt: skip
 def test_gradescopes_file_without_submissions_is_refused(text, reason):
     """A safe loader reads the file, and one sentence states why it cannot be used."""
     with pytest.raises(DownloadError, match=reason):
         gradescopes(text)
 
 
-@pytest.mark.parametrize(
-    ("entry", "times"),
-    [
-        ("5", []),
-        ("{':submitters': 3}", [None]),
-        ("{':created_at': '2026-10-03T07:10:00-07:00'}", [downloads.TIME]),
-        ("{':created_at': 2026-10-03 14:10:00}", [downloads.TIME]),
-        ("{':created_at': soon}", [None]),
-    ],
-)
+@pytest.mark.parametrize(("entry", "times"), [
+    ("5", []),
+    ("{':submitters': 3}", [None]),
+    ("{':created_at': '2026-10-03T07:10:00-07:00'}", [downloads.TIME]),
+    ("{':created_at': 2026-10-03 14:10:00}", [downloads.TIME]),
+    ("{':created_at': soon}", [None]),
+])  # fmt: skip
 def test_gradescopes_submission_of_another_form_has_no_owner(entry, times):
     """An invalid entry is skipped; a submission without a list of students does not belong to anyone, and may have a time."""
     found = gradescopes(f"submission_1: {entry}")
     assert [("submission_1", (), time) for time in times] == [(one.key, one.identities, one.handed_in) for one in found]
 
 
-@pytest.mark.parametrize(
-    ("holder", "beside"),
-    [
-        pytest.param("inbound", ("outbound/first/first.ipynb", "feedback/x.html"), id="the exchange's course folder"),
-        pytest.param("submitted", ("source/first/first.ipynb", "gradebook/x", "ann/first.ipynb"), id="a course"),
-    ],
-)
+@pytest.mark.parametrize(("holder", "beside"), [
+    pytest.param("inbound", ("outbound/first/first.ipynb", "feedback/x.html"), id="the exchange's course folder"),
+    pytest.param("submitted", ("source/first/first.ipynb", "gradebook/x", "ann/first.ipynb"), id="a course"),
+])  # fmt: skip
 def test_what_lies_beside_the_hand_ins_is_no_hand_in(holder, beside):
     """Files and folders such as outbound or source are not students; the files that were left out are listed."""
     files = [DownloadedFile(path, lambda most: b"") for path in (f"{holder}/doejane/first/first.ipynb", *beside)]
@@ -227,15 +209,12 @@ def test_the_name_of_one_and_the_cells_of_another(tmp_path):
     assert {"second"} == found.found.keys()
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        pytest.param("other.ipynb", notebook(STUDENTS[0], source="third"), id="of another assignment"),
-        pytest.param("other.ipynb", b"not json", id="damaged"),
-        pytest.param("other.ipynb", b"[" * 100_000, id="nested deeply"),
-        pytest.param("other.ipynb", b'{"cells": [{"metadata": {"nbgrader": []}}, 1]}', id="odd cells"),
-    ],
-)
+@pytest.mark.parametrize(("name", "data"), [
+    pytest.param("other.ipynb", notebook(STUDENTS[0], source="third"), id="of another assignment"),
+    pytest.param("other.ipynb", b"not json", id="damaged"),
+    pytest.param("other.ipynb", b"[" * 100_000, id="nested deeply"),
+    pytest.param("other.ipynb", b'{"cells": [{"metadata": {"nbgrader": []}}, 1]}', id="odd cells"),
+])  # fmt: skip
 def test_what_is_no_notebook_of_the_assignment_is_said(name, data):
     """The command does not guess; a teacher can specify the notebook."""
     given = files(name, data=data)
@@ -294,22 +273,19 @@ ANN, BEN = Person("ann", "Ann Lee", {"canvas": "1"}, "Red"), Person("ben", "Lee,
 CLASS = Roster([ANN, BEN, Person("kim", "Kim Po", {"participant": "9"})])
 
 
-@pytest.mark.parametrize(
-    ("name", "identity", "answer", "student", "how"),
-    [
-        ("", {"canvas": "1"}, "kim", "kim", "as you said"),
-        ("", {"canvas": "1"}, "new", "new", "as you said"),
-        ("", {"canvas": "1"}, "a/b", None, "'a/b' cannot be the name of a student's folder"),
-        ("", {"canvas": "2", "words": "Kim Po"}, "", "ben", ""),
-        ("", {"words": "Ann Lee"}, "", None, "2 students have this name"),
-        ("", {"words": "po, kim"}, "", "kim", "by name"),
-        ("Red", {"participant": "9"}, "", "ann", "by the group Red"),
-        ("Other", {"participant": "9"}, "", None, "no student of the roster has this name or number"),
-        ("Kim P.", {"participant": "9"}, "", "kim", ""),
-        ("", {"anonymous": "x7"}, "", "x7", ""),
-        ("", None, "", None, "the download does not say whose it is"),
-    ],
-)
+@pytest.mark.parametrize(("name", "identity", "answer", "student", "how"), [
+    ("", {"canvas": "1"}, "kim", "kim", "as you said"),
+    ("", {"canvas": "1"}, "new", "new", "as you said"),
+    ("", {"canvas": "1"}, "a/b", None, "'a/b' cannot be the name of a student's folder"),
+    ("", {"canvas": "2", "words": "Kim Po"}, "", "ben", ""),
+    ("", {"words": "Ann Lee"}, "", None, "2 students have this name"),
+    ("", {"words": "po, kim"}, "", "kim", "by name"),
+    ("Red", {"participant": "9"}, "", "ann", "by the group Red"),
+    ("Other", {"participant": "9"}, "", None, "no student of the roster has this name or number"),
+    ("Kim P.", {"participant": "9"}, "", "kim", ""),
+    ("", {"anonymous": "x7"}, "", "x7", ""),
+    ("", None, "", None, "the download does not say whose it is"),
+])  # fmt: skip
 def test_whose_submission_it_is(name, identity, answer, student, how):
     """The teacher's answer decides, then an identifier, then a name that only one student has; anything else is asked for."""
     hand_in = DownloadedSubmission("77", name, (identity,) if identity else (), {})
@@ -385,17 +361,14 @@ def test_bytes_around_a_change_stay(tmp_path):
     assert data.replace(b",1,", b',"1,5",') == table.with_cells({(0, 1): "1,5"})
 
 
-@pytest.mark.parametrize(
-    ("data", "sentence"),
-    [
-        pytest.param("Name;Größe\nJörg;1\n".encode("cp1252"), "is not UTF-8", id="another encoding"),
-        pytest.param(b"a,b\n1,2,3\n", "row 2 has 3 cells, the first has 2", id="rows of several lengths"),
-        pytest.param(b"", "contains no table", id="empty"),
-        pytest.param(b"\x89PNG\r\n\x1a\n\xff", "is not UTF-8", id="no text"),
-        pytest.param(b"just words\n", "contains no table", id="no columns"),
-        pytest.param(b'a,b\n"open,2\n', "is not closed", id="a quote that never ends"),
-    ],
-)
+@pytest.mark.parametrize(("data", "sentence"), [
+    pytest.param("Name;Größe\nJörg;1\n".encode("cp1252"), "is not UTF-8", id="another encoding"),
+    pytest.param(b"a,b\n1,2,3\n", "row 2 has 3 cells, the first has 2", id="rows of several lengths"),
+    pytest.param(b"", "contains no table", id="empty"),
+    pytest.param(b"\x89PNG\r\n\x1a\n\xff", "is not UTF-8", id="no text"),
+    pytest.param(b"just words\n", "contains no table", id="no columns"),
+    pytest.param(b'a,b\n"open,2\n', "is not closed", id="a quote that never ends"),
+])  # fmt: skip
 def test_what_is_no_table_is_said_in_one_sentence(tmp_path, data, sentence):
     """The file is named, and what is wrong with it."""
     with pytest.raises(TableError, match=sentence) as caught:

@@ -155,20 +155,17 @@ def test_damaged_notebooks_do_no_harm(tmp_path):
     assert 12 == len(report_on(ASSIGNMENT, tmp_path).report.scores)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("def f(x):\n    y = x + 1\n    return y", "def f(a): # note\n\n  b=(a+1)\n  return b", True),
-        ("def f(x):\n    'doc'\n    return x", "def f(x):\n    return x", True),
-        ("def f(x):\n    return x.data", "def f(x):\n    return x.detach()", False),
-        ("def f(x, y):\n    return x - y", "def f(x, y):\n    return y - x", False),
-        ("def f(x):\n    return g(x)", "def f(x):\n    return h(x)", False),
-        ("class A:\n    def f(self, x):\n        return x", "class A:\n    def f(self, y):\n        return y", True),
-        ("f = lambda x: x", "f = lambda y: y", True),
-        ("not python (", "not  python\n(", True),
-        ("x = 1", "x = 2", False),
-    ],
-)
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ("def f(x):\n    y = x + 1\n    return y", "def f(a): # note\n\n  b=(a+1)\n  return b", True),
+    ("def f(x):\n    'doc'\n    return x", "def f(x):\n    return x", True),
+    ("def f(x):\n    return x.data", "def f(x):\n    return x.detach()", False),
+    ("def f(x, y):\n    return x - y", "def f(x, y):\n    return y - x", False),
+    ("def f(x):\n    return g(x)", "def f(x):\n    return h(x)", False),
+    ("class A:\n    def f(self, x):\n        return x", "class A:\n    def f(self, y):\n        return y", True),
+    ("f = lambda x: x", "f = lambda y: y", True),
+    ("not python (", "not  python\n(", True),
+    ("x = 1", "x = 2", False),
+])  # fmt: skip
 def test_normal_forms_are_equal_where_answers_do_the_same(one, other, same):
     """Layout, comments, docstrings and own names do not count; everything else does."""
     assert same == (normal_form(one) == normal_form(other))
@@ -241,17 +238,14 @@ def test_the_verdict_is_the_whole_sentence(reason, verdict):
     assert verdict == verdict_of(reason)
 
 
-@pytest.mark.parametrize(
-    ("answers", "shown_by", "example"),
-    [
-        pytest.param(
-            {"ann": "x = 1  # ann", "ben": "x = 1 # fill in"}, "ben", "x = 1", id="the comment was handed out"
-        ),
-        pytest.param({"ann": "x = 1  # ann", "ben": "x  =  1"}, "ben", "x  =  1", id="one without"),
-        pytest.param({"ann": "x = 1  # ann", "ben": "x = 1  # ben"}, "", "x = 1", id="all with"),
-        pytest.param({"ann": "x = ( # ann"}, "", "x = ( # ann", id="no Python"),
-    ],
-)
+@pytest.mark.parametrize(("answers", "shown_by", "example"), [
+    pytest.param(
+        {"ann": "x = 1  # ann", "ben": "x = 1 # fill in"}, "ben", "x = 1", id="the comment was handed out"
+    ),
+    pytest.param({"ann": "x = 1  # ann", "ben": "x  =  1"}, "ben", "x  =  1", id="one without"),
+    pytest.param({"ann": "x = 1  # ann", "ben": "x = 1  # ben"}, "", "x = 1", id="all with"),
+    pytest.param({"ann": "x = ( # ann"}, "", "x = ( # ann", id="no Python"),
+])  # fmt: skip
 def test_a_picture_is_of_the_example_and_shows_no_comment(answers, shown_by, example):
     """The picture belongs to the example's student, who has not written a comment, which could contain a name."""
     grade = CellGrade(status="incorrect", points=0.0, max_points=1.0, reason="f: wrong\n  saw 1.5")

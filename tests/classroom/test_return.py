@@ -177,14 +177,11 @@ def test_a_table_of_ones_own(tmp_path):
     assert {"=1"} == {row[3] for row in rows}, "what is not ours stays"
 
 
-@pytest.mark.parametrize(
-    ("option", "maximum"),
-    [
-        pytest.param(["--scale"], 20, id="the platform's"),
-        pytest.param(["--scale", "100"], 100, id="100"),
-        pytest.param([], 5, id="not at all"),
-    ],
-)
+@pytest.mark.parametrize(("option", "maximum"), [
+    pytest.param(["--scale"], 20, id="the platform's"),
+    pytest.param(["--scale", "100"], 100, id="100"),
+    pytest.param([], 5, id="not at all"),
+])  # fmt: skip
 def test_grades_are_scaled_and_the_rounding_is_stated(tmp_path, capsys, option, maximum):
     """Each grade is its share of 5 points times the new maximum, to two decimals, and the output states both."""
     course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)

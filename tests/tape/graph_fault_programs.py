@@ -42,6 +42,12 @@ class FaultyProgram:
 
 
 PROGRAMS = (
+    FaultyProgram("the derivative of an input that does not require grad", "target not in the graph", "raises-backward", """
+        net, x = nn.Linear(1, 1), torch.ones(4, 1)
+        u = net(x)
+        slope = torch.autograd.grad(u.sum(), x, create_graph=True)[0]  # fault
+        (slope + u).pow(2).mean().backward()
+        """, (("torch.ones(4, 1)", "torch.ones(4, 1, requires_grad=True)"),)),
     FaultyProgram("a custom backward that returns one gradient for two arguments", "gradients of a custom backward", "raises-backward", """
         class Scale(torch.autograd.Function):
             @staticmethod

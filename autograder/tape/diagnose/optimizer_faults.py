@@ -27,6 +27,7 @@ from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
+NOT_REQUIRED = "One of the differentiated Tensors does not require grad"  # PyTorch 2.6 to 2.15
 UNUSED = re.compile(r"ifferentiated Tensors? .*appears? to not have been used in the graph")  # PyTorch 2.6 to 2.15
 
 
@@ -43,6 +44,15 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
             yield _custom_backward(state, call, call.of, custom[-1])
         elif not call.of.gradient.requires_grad and call.of.target is not None:
             yield _constant(state, call, call.of, call.of.target)
+    elif NOT_REQUIRED in error:
+        for given in (target for target in call.asked if target.node is None and not target.requires_grad):
+            yield UNUSED_TARGET.at(
+                call.place,
+                "target.not_required|{name} does not require grad, so no graph contains it.",
+                "target.require|Call {name}.requires_grad_() before the computation of {root}.",
+                name=name_of(state, [given], Message("target.input|the input")),
+                root=name_of(state, call.roots, Message("target.output|the output")),
+            )  # fmt: skip
     elif UNUSED.search(error):
         reached, nodes = _below(state, call)
         target = next((target for target in call.asked if target.id not in reached), None)

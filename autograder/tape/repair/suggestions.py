@@ -198,16 +198,29 @@ def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     """Skip the parameters without a gradient, or let a tensor require grad before its first use in the function."""
     loops = [node.target for node in source.ancestors(at) if isinstance(node, ast.For)]
     iterated = {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
-    inside = [one for one in source.statements() if source.scope(one) is source.scope(at)]
-    simple = [one for one in inside if isinstance(one, ast.Expr | ast.Assign)]
     for owner in [source.of(node.value) for node in source.nodes(ast.Attribute, at) if node.attr == "grad"]:
         if "skip each" in fault.change or ("or skip" in fault.change and owner in iterated):
             condition = f"if {owner}.grad is not None:{source.newline}{source.indent(at)}{source.unit}"
             yield (insert(source, at, condition),)
-        for statement in simple if "requires_grad_" in fault.change else ():
-            loaded = (node for node in ast.walk(statement) if isinstance(getattr(node, "ctx", None), ast.Load))
-            if any(source.of(node) == owner for node in loaded):
-                yield (before(source, statement, f"{owner}.requires_grad_()"),)
+        yield from _require(source, at, fault, owner)
+
+
+def _require(source: EditableSource, at: ast.stmt, fault: GraphFault, owner: str) -> Iterator[Edits]:
+    """Let a tensor require grad before one of its uses in the function, if the change says so."""
+    inside = [one for one in source.statements() if source.scope(one) is source.scope(at)]
+    for statement in inside if "requires_grad_" in fault.change else ():
+        loaded = (node for node in ast.walk(statement) if isinstance(getattr(node, "ctx", None), ast.Load))
+        if isinstance(statement, ast.Expr | ast.Assign) and any(source.of(node) == owner for node in loaded):
+            yield (before(source, statement, f"{owner}.requires_grad_()"),)
+
+
+def _ask(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Add the keyword that the change names to the call of `grad`, or let its inputs require grad."""
+    yield from _with_keyword(source, at, fault)
+    for call in (call for call in calls(at) if called(call) == "grad" and len(call.args) > 1):
+        inputs = call.args[1].elts if isinstance(call.args[1], ast.List | ast.Tuple) else [call.args[1]]
+        for given in inputs:
+            yield from _require(source, at, fault, source.of(given))
 
 
 def _backwards(source: EditableSource, at: ast.stmt) -> list[ast.stmt]:
@@ -348,7 +361,7 @@ CHANGES: dict[str, Change] = {
     "tensor that a later line cannot use": _make_leaf,
     "mode left on": _switch_back,
     "backward without recording": _outside_no_grad,
-    "target not in the graph": _with_keyword,
+    "target not in the graph": _ask,
     "stale cast": _with_keyword,
     "optimizer of other parameters": _make_optimizer_later,
     "gradient that no optimizer uses": _hold,
