@@ -149,7 +149,7 @@ def _result(request: messages.RunTest, ran: CellRun) -> messages.TestRan:
         return messages.TestRan(outputs, "passed", points_of(ran.value), is_hidden=bool(request.hidden_lines))
     status: Any = "not attempted" if isinstance(error, NotAttempted) else "incorrect"
     status = "timed out" if isinstance(error, CellTimeoutError) else status
-    whole = isinstance(error, (Unsolved, StudentError))  # its message is a complete sentence
+    whole = isinstance(error, (Unsolved, StudentError, CellTimeoutError))  # its message is sufficient
     reason: str
     if isinstance(error, NameError) and request.names.get(error.name or "", _PRESENT).kind == "absent":
         reason = Message("test.name_not_defined|{name} is not defined when the test runs", name=error.name)
