@@ -187,7 +187,7 @@ def _add_choices(grade: argparse.ArgumentParser) -> None:
         help="update the gradebook if the source gained or lost cells after the class was graded",
     )
     grade.add_argument(
-        "--dry-run", action="store_true", help="show which marks would change, by how much and why; write nothing"
+        "--dry-run", action="store_true", help="show which grades would change, by how much and why; write nothing"
     )
     grade.add_argument(
         "--one-process", action="store_true", help="run tests in the process of the answers, as nbgrader does"

@@ -148,12 +148,11 @@ def summary(rows: list[StudentRow]) -> str:
     """Return the numbers of a run in one line: graded, unchanged, the mean score, and the submissions that need attention."""
     scores = [row.score for row in rows if row.score is not None and not row.excused]
     most = max((row.max_points for row in rows), default=0.0)
-    stopped = sum(bool(row.ended) or any(_timed_out(row)) for row in rows)
     done = {"graded": sum(not row.unchanged for row in rows), "unchanged": sum(row.unchanged for row in rows)}
     remarkable = {
         "with another late penalty": sum(row.former_penalty is not None for row in rows),
         "late without a time": sum(row.is_untimed for row in rows),
-        "stopped": stopped,
+        "with a problem": sum(bool(row.problems) for row in rows),
         "to be graded by a person": sum(bool(row.waiting) and not row.excused for row in rows),
     }
     mean = [f"mean {sum(scores) / len(scores):.1f} of {most:g}"] if scores else []
@@ -161,15 +160,11 @@ def summary(rows: list[StudentRow]) -> str:
     return ", ".join([*first, *mean, *last])
 
 
-def _timed_out(row: StudentRow) -> Iterator[bool]:
-    return (grade.status == "timed out" for cells in row.cells.values() for grade in cells.values())
-
-
 def print_moved(moved: list[MovedGrade]) -> None:
     """Print the students whose points a run would change."""
     console = Console()
     if not moved:
-        console.print(Text("No mark would change. Nothing was written."))
+        console.print(Text("No grade would change. Nothing was written."))
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("student", "now", "then", "why"):
@@ -178,9 +173,9 @@ def print_moved(moved: list[MovedGrade]) -> None:
         before = "-" if move.before is None else f"{move.before:g}"
         table.add_row(*map(_text, (move.student, before, f"{move.after:g}", "; ".join(move.reasons))))
     console.print(table, highlight=False)
-    marks = "mark" if len(moved) == 1 else "marks"
+    grades = "grade" if len(moved) == 1 else "grades"
     console.print(
-        Text(f"\n{len(moved)} {marks} would change. Nothing was written; run without --dry-run to write them.")
+        Text(f"\n{len(moved)} {grades} would change. Nothing was written; run without --dry-run to write them.")
     )
 
 
@@ -200,7 +195,7 @@ def _remarks(row: StudentRow) -> list[str]:
         *(["late by the platform, without a time, so without a penalty"] if row.is_untimed else []),
         *(["excused"] if row.excused else []),
         *row.notes,
-        *(["unchanged"] if row.unchanged else []),
+        *(["unchanged"] if row.unchanged and row.former_penalty is None else []),
     ]
 
 
