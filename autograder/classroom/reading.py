@@ -190,7 +190,7 @@ class Reading:
     table: Path  # the table to continue with
     answers: int  # the number of answers
     waiting: int  # the number of answers without points
-    taken: int  # the number of marks that were new in the table and are now in the gradebook
+    taken: int  # the number of answers whose points or comment were new in the table and are now in the gradebook
     second: SecondReading | None  # the agreement with a second grader; None without a second grader
 
 
@@ -223,7 +223,7 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
         replace_files(files)
     except OSError as error:
         raise InputError(
-            f"{printable(str(folder))} cannot be written to ({error.strerror}). Marks that were filled in are in the gradebook"
+            f"{printable(str(folder))} cannot be written to ({error.strerror}). Entries of the tables are in the gradebook"
         ) from None
     waiting = sum(answer.points is None for answer in answers)
     return Reading(folder / ANSWERS, len(answers), waiting, taken, second)

@@ -219,7 +219,7 @@ def _read(chosen: argparse.Namespace) -> int:
     from autograder.classroom.reading import read_answers
 
     done = read_answers(chosen.assignment, course_of(chosen), chosen.sample)
-    print(f"Imported {done.taken} marks into the gradebook; {done.waiting} of {done.answers} answers have no mark yet")
+    print(f"Imported new entries for {done.taken} of {done.answers} answers; {done.waiting} have no points yet")
     if done.second:
         print(
             f"A second reader gave {done.second.same} of {done.second.answers} answers the same points; "

@@ -58,7 +58,7 @@ def test_its_readme_leads_from_the_zip_to_returned_grades(tmp_path, monkeypatch,
     for command in commands:
         assert cli.main(shlex.split(command)) == 0, command
     printed = capsys.readouterr().out
-    assert f"{HANDED_IN} of {HANDED_IN} answers have no mark yet" in printed
+    assert f"0 of {HANDED_IN} answers; {HANDED_IN} have no points yet" in printed
     assert f"feedback of {HANDED_IN} students" in printed
     assert "silences the counter" in Path("report.html").read_text("utf-8")
     assert [("s4012", "s4031")] == [pair.students for pair in similar_report(LESSON, Path()).pairs]
