@@ -148,7 +148,8 @@ def output_html(output: NotebookNode) -> str:
 
 def error_html(output: NotebookNode) -> str:
     """Return the HTML of an error: its message, and the folded traceback of an error that this package did not raise."""
-    said = (f"{output.ename}: {output.evalue}" if output.evalue else output.ename).removeprefix("LearnerError: ")
+    said = f"{output.ename}: {output.evalue}" if output.evalue else output.ename
+    said = re.sub("^(LearnerError|StudentError): ", "", said)  # their messages are sufficient
     if stopped := TOO_LONG.search(said):
         return _message(
             translated("Your code took too long: it was stopped after {seconds} seconds.", seconds=stopped[1])
@@ -348,6 +349,7 @@ def _test(cell: NotebookNode, notebook: NotebookNode, budget: RenderBudget) -> d
         "points": known.get("score") or 0.0,
         "max_points": known.get("points") or 0.0,
         "manual": known.get("manual", False),
+        "waiting": known.get("waiting", False),
         "put_back": _put_back(cell),
     }
 
@@ -479,8 +481,10 @@ def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
     names = [exercise.name for exercise in exercises]
     for index, exercise in enumerate(exercises):
         if names.count(exercise.name) > 1:  # add the name of the graded cell, or a number
-            words = _words(exercise.answers, exercise.tests) or names[: index + 1].count(exercise.name)
-            exercises[index] = replace(exercise, name=f"{exercise.name}: {words}")
+            words = _words(exercise.answers, exercise.tests)
+            # a heading of all exercises is the notebook's title
+            above = "" if words and len(set(names)) == 1 else f"{exercise.name}: "
+            exercises[index] = replace(exercise, name=f"{above}{words or names[: index + 1].count(exercise.name)}")
     return exercises
 
 
