@@ -42,6 +42,25 @@ class FaultyProgram:
 
 
 PROGRAMS = (
+    FaultyProgram("losses of earlier rounds in a sum with retain_graph", "graph used again", "correct", """
+        net, total = nn.Linear(2, 1), 0
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        for _ in range(3):
+            total = total + net(torch.randn(4, 2)).pow(2).mean()  # fault
+            optimizer.zero_grad()
+            total.backward(retain_graph=True)
+            optimizer.step()
+        """, (("total = total +", "total ="),)),
+    FaultyProgram("an embedding that is looked up once, before the loop", "graph used again", "correct", """
+        table, head = nn.Embedding(3, 2), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*table.parameters(), *head.parameters()], lr=0.01)
+        values = table(torch.arange(3))  # fault
+        for _ in range(3):
+            loss = values.sum() + head(torch.ones(3, 2)).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward(retain_graph=True)
+            optimizer.step()
+        """, (("    loss = values", "    values = table(torch.arange(3))\n    loss = values"),)),
     FaultyProgram("the derivative of an input that does not require grad", "target not in the graph", "raises-backward", """
         net, x = nn.Linear(1, 1), torch.ones(4, 1)
         u = net(x)
@@ -527,6 +546,19 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "two losses of a round share a graph, and several losses before one step do": """
+        def update(optimizer, losses):
+            optimizer.zero_grad()
+            for loss in losses:
+                loss.backward(retain_graph=True)
+            optimizer.step()
+        first, second = nn.Linear(2, 2), nn.Linear(2, 1)
+        steps = [torch.optim.SGD(net.parameters(), lr=0.1) for net in (first, second)]
+        for _ in range(2):
+            made = first(torch.randn(4, 2))
+            update(steps[1], [second(made).mean()])
+            update(steps[0], [(row - 1).pow(2).sum() for row in made])
+        """,
     "each term of a line is a difference with a detached value, and trains the other value": """
         encoder, codes = nn.Linear(2, 2), nn.Linear(2, 2)
         optimizer = torch.optim.SGD([*encoder.parameters(), *codes.parameters()], lr=0.1)

@@ -34,6 +34,24 @@ def _graph_used_again(evidence: Evidence) -> Iterator[GraphFault]:
         yield from _modified_graph(evidence)
     elif FREED in error:
         yield from _freed_graph(evidence)
+    elif evidence.outcome == "correct":
+        yield from _stale_graphs(evidence.state)
+
+
+def _stale_graphs(state: RunState) -> Iterator[GraphFault]:
+    """Yield the values whose graph a line's backward calls visit before and after a step that updated parameters below them."""
+    calls, steps = state.flow.calls, state.flow.steps.calls
+    visited = state.visited[-len(calls) :]
+    for place in dict.fromkeys(call.place for call in calls):
+        numbers = [number for number, call in enumerate(calls) if call.place == place]
+        for first, later in zip(numbers, numbers[1:], strict=False):
+            updated = {tracked.id for step, held in steps if first < step <= later for tracked in held}
+            again = [state.graph.nodes[node] for node in visited[later]] if updated else []
+            shared = _youngest_shared(again, [set(visited[first])])
+            below = state.graph.below([shared.id]).values() if shared else ()
+            if shared and updated & {node.tensor for node in below if not node.inputs}:
+                yield _carried_fault(state, shared, place, STALE)
+                break
 
 
 def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
@@ -61,7 +79,7 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     first, begun = earlier[number], begun_at[number].call
     # Of losses that were all computed before, as in `for loss in losses: loss.backward()`, no round passes on a value.
     if first.place == last.place and any(state.graph.nodes[node].step > begun for node in again):
-        yield _carried_fault(state, shared, first.place)
+        yield _carried_fault(state, shared, first.place, FREED_IN_LOOP)
         return
     known: dict[str, object] = {
         "name": _name_of_node(state, shared),
@@ -102,27 +120,37 @@ def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
     for node in [state.graph.nodes[number] for number in evidence.raised_nodes if number is not None]:
         write = _modified_below(state, node)
         if node.step <= call and node.place in repeated and write is not None:
-            yield _carried_fault(state, node, write.place, is_modified=True)
+            yield _carried_fault(state, node, write.place, MODIFIED_IN_LOOP)
 
 
-def _carried_fault(state: RunState, shared: GraphNode, at: Place, *, is_modified: bool = False) -> GraphFault:
+STALE = (
+    "backward.stale_in_loop|{name} is computed here, and the backward of {place} visits its graph again after a step: this "
+    "part of the gradient belongs to the parameters before the step."
+)
+MODIFIED_IN_LOOP = (
+    "backward.modified_in_loop|{name} is computed here, and a later round of the loop uses it again, after {place} has "
+    "modified a tensor that its graph saved."
+)
+FREED_IN_LOOP = (
+    "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the backward of "
+    "{place} has freed its graph."
+)
+
+
+def _carried_fault(state: RunState, shared: GraphNode, at: Place, effect: str) -> GraphFault:
     """Return the fault of a loop: the value that an iteration passes to the next, which need not be the shared node itself."""
-    carried = _carried_node(state, shared) or shared
+    carried = shared if effect == STALE else _carried_node(state, shared) or shared
     name = _name_of_node(state, carried)
     known = variables_at(state, carried.place.file, carried.place.line)
-    return FREED_GRAPH.at(
-        carried.place,
-        "backward.modified_in_loop|{name} is computed here, and a later round of the loop uses it again, after {place} "
-        "has modified a tensor that its graph saved."
-        if is_modified
-        else "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the "
-        "backward of {place} has freed its graph.",
-        "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
-        "`{name} = {name}.detach()`."
-        if name.replace(".", "_").isidentifier() and name.partition(".")[0] in known
-        else "backward.compute_in_round|Compute it again in each round, or detach it before the next one.",
-        name=name, place=line_of(at, carried.place.file),
-    )  # fmt: skip
+    change = "backward.compute_in_round|Compute it again in each round, or detach it before the next one."
+    if effect == STALE and sum(step.place == carried.place for step in state.finished_steps) == 1:
+        change = "backward.compute_before_each|Compute it again before each backward."
+    elif name.replace(".", "_").isidentifier() and name.partition(".")[0] in known:
+        change = (
+            "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
+            "`{name} = {name}.detach()`."
+        )
+    return FREED_GRAPH.at(carried.place, effect, change, name=name, place=line_of(at, carried.place.file))
 
 
 def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:
@@ -348,7 +376,7 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
             state.visited, len(state.flow.calls) - len(state.visited)
         )  # `steps` counts these calls only
         calls = [number for number, visited in recorded if node.id in visited]
-        if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step in steps):
+        if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step, _ in steps):
             continue
         place = _autocast_around(trees.get(node.place.file), node.place) or node.place
         yield STALE_CAST.at(

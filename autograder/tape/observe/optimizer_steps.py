@@ -66,7 +66,8 @@ class OptimizerSteps:
         # by line of a backward call, the call whose gradients it added to after their use, the step that used the sum,
         # and its parameters by id
         self.left: dict[Place, tuple[Filling, Place, dict[int, TrackedTensor]]] = {}
-        self.calls: list[int] = []  # for each step, the number of backward calls before it
+        # for each step, the number of backward calls before it, and its parameters
+        self.calls: list[tuple[int, list[TrackedTensor]]] = []
         # the lines that switched a module to evaluation mode, if a later step trained it in that mode
         self.left_training: dict[Place, None] = {}
         # the lines that turned recording off after a step, if a backward call followed while it was off
@@ -159,7 +160,7 @@ class OptimizerSteps:
         self._find_left(parameters, here)
         self._find_unoptimized()
         self._find_left_training({id(tensor) for tensor, _ in parameters if tensor.grad is not None})
-        self.calls.append(calls)
+        self.calls.append((calls, now))
 
     def end_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Process the end of a step: compare the parameters, until a step of this optimizer has changed one."""
