@@ -27,7 +27,7 @@ from autograder.grade.backends.grading_job import Backend, GradingTerms, Job, Jo
 from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
-from autograder.grade.batch.feedback_files import marks_of_page, write_feedback
+from autograder.grade.batch.feedback_files import version_of_page, write_feedback
 from autograder.grade.batch.gradebook import (
     GradedStudent,
     GradeOrigin,
@@ -134,7 +134,7 @@ def grade_classroom(
             batch = _Batch(classroom, terms, plans, records, run, shown, may_move=options.may_move)
             rows = batch.grade(backend)
         if options.feedback != "off":
-            new = [row.student for row in rows if row.in_gradebook and not batch.has_feedback(row)]
+            new = [row.student for row in rows if row.in_gradebook and not batch.has_feedback(row, options.feedback)]
             problems = write_feedback(classroom, new, options.feedback, jobs)
             rows = [with_problem(row, problems.get(row.student)) for row in rows]
         records.finish(run)
@@ -209,14 +209,13 @@ class _Batch:
         work.graded_by[result.notebook] = {"worker": result.worker, "machine": result.machine}
         return work
 
-    def has_feedback(self, row: StudentRow) -> bool:
-        """Return whether a student's pages are up to date, also with what a person gave."""
+    def has_feedback(self, row: StudentRow, level: str) -> bool:
+        """Return whether a student's pages are up to date, also with what a person gave, and show this of hidden tests."""
         if not row.unchanged or row.late_penalty != self.penalties.get(row.student):
             return False
         folder = self.classroom.feedback(row.student)
-        return folder.is_dir() and all(
-            marks_of_page(folder / f"{name}.html") == self.marks.get((row.student, name), "") for name in row.cells
-        )
+        expected = {name: f"{level} {self.marks.get((row.student, name), '')}" for name in row.cells}
+        return folder.is_dir() and expected == {name: version_of_page(folder / f"{name}.html") for name in expected}
 
     def _jobs(self) -> Iterator[Job]:
         """Yield the notebooks to grade; each is read from disk only when a process can take it."""

@@ -29,7 +29,7 @@ from autograder.tape.run.time_limit import TimeUp, time_limit
 HIDDEN_TEST_LEVELS = ("none", "name", "message")
 PAGE_SECONDS = 60.0  # for the pages of one student; the pages of a lesson take a fraction of a second
 LONGEST_REASON = 300
-MARKS = re.compile(rb'<meta name="autograder-marks" content="(\w+)">')
+VERSION = re.compile(rb'<meta name="autograder-page" content="([\w ]+)">')
 HEAD_BYTES = 1000  # of a page, with its meta elements
 
 
@@ -118,14 +118,14 @@ def _write_pages(classroom: Classroom, student: str, page: Callable[[Path, str],
     return None
 
 
-def marks_of_page(path: Path) -> str:
-    """Return the hash of the manual marks with which a page was written; "" if there were none, or there is no page."""
+def version_of_page(path: Path) -> str:
+    """Return the level of hidden tests and the hash of the manual grades with which a page was written; "" without a page."""
     try:
         with path.open("rb") as page:
-            marks = MARKS.search(page.read(HEAD_BYTES))
+            version = VERSION.search(page.read(HEAD_BYTES))
     except OSError:
         return ""
-    return marks[1].decode() if marks else ""
+    return version[1].decode() if version else ""
 
 
 def hidden_test_text(level: str, name: str | None, message: str) -> str:
@@ -159,6 +159,7 @@ class CoverHiddenTests(NbGraderPreprocessor):
         """Return the notebook as a student may see it, with texts in the language of the notebook."""
         with use_language(language_of(nb.metadata)):
             localize_messages(nb)
+            nb.metadata.setdefault("autograder", NotebookNode())["level"] = self.level
             return super().preprocess(nb, resources)
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:

@@ -282,6 +282,7 @@ def page_html(
             zone=str(zone),
             ended=about.get("ended", ""),
             unreadable=about.get("unreadable", False),
+            level=about.get("level", ""),
             exercises=[_shown(number, exercise, notebook, budget) for number, exercise in enumerate(exercises, 1)],
             cells=[_cell(cell, budget, folder) for cell in notebook.cells],
             **code_styles(),

@@ -422,7 +422,7 @@ def test_a_cell_that_was_missing_is_said_to_be_where_it_stands(bubblewrap, tmp_p
 
 
 def test_the_report_shows_the_answer_of_each_test_and_counts_no_unchanged_one(bubblewrap, tmp_path):
-    """Two tests have the answer `mean`; the released answer is not attempted, on the page and in the report."""
+    """Two tests have one answer; the released one is not attempted, on the page and in the report. Another level is shown at once."""
     released = "import numpy as np\n\ndef mean(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
     given = {"stub": released, "wrong": "def mean(x):\n    return 0"}
     hand_ins = {student: plain_course.answered({"answer_mean": text}) for student, text in given.items()}
@@ -433,6 +433,9 @@ def test_the_report_shows_the_answer_of_each_test_and_counts_no_unchanged_one(bu
         (test.not_attempted, [group.example for group in test.wrong]) for test in tests
     ]
     assert "not attempted" in plain_course.page(folder, "stub").read_text()
+    plain_course.grade_class(folder, feedback="none")
+    said = plain_course.page(folder, "wrong").read_text()
+    assert (True, False) == ("A hidden test did not pass." in said, "A hidden test did not pass: large numbers" in said)
 
 
 def test_an_explanation_follows_the_message_once():
