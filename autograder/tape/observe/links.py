@@ -142,8 +142,9 @@ class Links:
         self.watcher.reach(tracked.memory)
         known = state.graph.of.get(node)
         if known is None:
-            if state.graph.held > state.graph.limit:
+            if state.graph.held > state.graph.limit or self.watcher.has_many_foreign:
                 state.graph.sweep([tracked.node for tracked in state.tensors.of.values() if tracked.node is not None])
+                self.watcher.forget_released()
             for new in state.graph.grow(node, state.here(), state.scope(), state.steps):
                 self._new_node(new, tracked if new.node is node else None, sources)
             known = state.graph.of[node]

@@ -12,6 +12,9 @@ from autograder.tape.run.storages import Memory
 SMALL = 1 << 16
 FEW_STORAGES = 128  # while fewer storages are watched, each small one is checked after every statement
 PATIENT = 1 << 16  # maximum number of statements between two checks of a storage that does not change
+# Number of storages with a foreign alias beyond which graphs that the program has dropped are released, because each
+# of these storages is checked after every statement; the next limit is twice the number of the rest.
+MANY_FOREIGN = 16
 
 # Checking n storages after each of n statements takes n² checks. A storage that does not change is therefore checked
 # after 1, 2, 4, … statements (n·log n in total), unless it is small and few storages exist (on the host: a copy from a
@@ -34,6 +37,18 @@ class MemoryWatcher:
         self.clock, self.is_behind = 0, False
         self._due: list[tuple[int, int]] = []
         self._foreign: dict[int, Memory] = {}
+        self._most_foreign = MANY_FOREIGN
+
+    @property
+    def has_many_foreign(self) -> bool:
+        """Whether many storages with a foreign alias are checked after every statement."""
+        return len(self._foreign) > self._most_foreign
+
+    def forget_released(self) -> None:
+        """Drop the storages with a foreign alias that no graph reaches any more."""
+        found = self._foreign.items()
+        self._foreign = {number: one for number, one in found if one.alive() and self.state.is_reached(one)}
+        self._most_foreign = max(MANY_FOREIGN, 2 * len(self._foreign))
 
     def has_foreign(self) -> bool:
         """Return whether a storage that a graph reaches has a foreign alias, through which it may be modified without PyTorch."""
@@ -42,6 +57,16 @@ class MemoryWatcher:
                 return True
             del self._foreign[memory.id]
         return False
+
+    def has_changed_foreign(self) -> bool:
+        """Return whether a storage that a graph reaches has changed through its foreign alias since the last check."""
+        changed = False
+        for memory in list(self._foreign.values()):
+            if not memory.alive():
+                del self._foreign[memory.id]
+            elif memory.has_changed():
+                changed = changed or self.state.is_reached(memory)
+        return changed
 
     def begin(self, memory: Memory, *, always: bool = False) -> None:
         """Store the content of a storage from now on. A large storage is stored only if `always`, for a saved tensor."""

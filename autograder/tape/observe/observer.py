@@ -278,22 +278,22 @@ class Observer(Listener):
         """Check a statement that has run. A check takes 100 µs, a line of Python 0.1 µs."""
         state = self.state
         is_idle = state.steps >= self._always_checked and self._functions.counted == self._seen
-        if is_idle and not self._can_be_modified():
+        if is_idle and not self._is_modified():
             state.skipped += complete
             self.apart.count(active_call, complete)
             self._idle_statements += 1
             self.watcher.is_behind = True
-            if self._idle_statements >= MAX_IDLE_STATEMENTS:
+            if self._idle_statements >= MAX_IDLE_STATEMENTS and not self._isolated(self.watcher.has_foreign):
                 self.statements.pause()
             return
         self._seen, self._idle_statements = self._functions.counted, 0
         self._look(active_call, complete)
 
-    def _can_be_modified(self) -> bool:
-        """Return whether memory may be modified without a call: through a foreign alias, or by a scripted function."""
+    def _is_modified(self) -> bool:
+        """Return whether memory is modified without a call through a foreign alias, or may be by a scripted function."""
         if self.state.skipped % SCRIPTED == 0 and has_scripted_functions():
             self._always_checked = math.inf
-        return self._always_checked == math.inf or self.watcher.has_foreign()
+        return self._always_checked == math.inf or bool(self._isolated(self.watcher.has_changed_foreign))
 
     @isolated_from_program
     def _look(self, active_call: ActiveCall, complete: bool) -> None:

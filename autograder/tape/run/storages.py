@@ -57,6 +57,11 @@ class Memory:
         tensor = self.live_tensors[-1]() if self.alive() else None
         return None if tensor is None else _content_on_device(tensor, 0, self.size)
 
+    def has_changed(self) -> bool:
+        """Return whether the content differs from that of the last check. Call it only while `alive()`."""
+        now = None if self.content is None else self.read()
+        return now is not None and now != self.content
+
     def look(self) -> tuple[int, int] | None:
         """Return the range [start, stop) of bytes that changed since the last check (everything for a checksum), or None."""
         now, before = self.read(), self.content

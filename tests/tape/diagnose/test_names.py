@@ -82,7 +82,7 @@ def test_leaves_that_rounds_make_anew_are_one_row(steps):
         ("def f():\n    w = torch.ones(2, requires_grad=True)\n    return w.exp()\n(f() + f()).sum().backward()", 2),
         ("for n in (2, 3):\n    net = torch.nn.Linear(1, n)\n    net(torch.ones(1)).sum().backward()", 2),
         (
-            "for n in (2, 2):\n    net = torch.nn.Linear(1, n)\n    held = [*net.parameters()]\n    net(torch.ones(1)).sum().backward()",
+            "for n in (2, 2):\n net = torch.nn.Linear(1, n)\n ps = [*net.parameters()]\n net(torch.ones(1)).sum().backward()",
             2,
         ),
     ],

@@ -15,6 +15,7 @@ from autograder.tape import explain_json, record
 from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
 from autograder.tape.explain import outcome_of
 from autograder.tape.observe.state import RunState
+from autograder.tape.run.storages import Memory
 
 HEAD = """
 import os, subprocess, sys, torch
@@ -208,6 +209,18 @@ def test_a_foreign_write_is_found_late_and_told_exactly():
 
     assert "silently-wrong" == verdict.outcome
     assert [9] == [place.line for place in verdict.harms[0].mutated_at]
+
+
+def test_long_plain_code_costs_only_reads_of_foreign_aliases(monkeypatch):
+    """After 2,000 statements, a storage without a foreign alias is not read, and a write through NumPy keeps its line."""
+    looks, look = [], Memory.look
+    monkeypatch.setattr(Memory, "look", lambda memory: looks.append(memory) or look(memory))
+    verdict = record(
+        "import torch\nw = torch.ones(8, requires_grad=True)\nxs = [torch.ones(8) for _ in range(50)]\nh = w * 2\n"
+        "a = h.detach().numpy()\ny = h * h\nfor i in range(4000):\n    n = i\na[0] = 0\ny.sum().backward()"
+    ).verdict
+    assert [9] == [place.line for place in verdict.harms[0].mutated_at]
+    assert len(looks) < 200_000  # twice as many if each statement reads them all
 
 
 def test_what_the_program_lets_go_is_let_go(monkeypatch):
