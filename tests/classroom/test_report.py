@@ -83,8 +83,11 @@ def test_the_numbers_are_numpys(simulated):
 
 
 def test_what_cannot_be_computed_is_none():
-    """All alike, one student, one cell."""
+    """All alike, one student, one cell; an empty answer does not stand for those that wait."""
     assert [None, None] == [one.discrimination for one in item_statistics([[1, 0], [1, 0], [1, 0]], [1, 1])]
+    assert [None, 0.5] == [
+        item_statistics(given, [2])[0].difficulty for given in ([[0], [None], [None]], [[0], [2], [None]])
+    ]
     assert [None] * 3 == [cronbach_alpha([[1, 2]]), cronbach_alpha([[1], [2]]), cronbach_alpha([[1, 1], [1, 1]])]
 
 

@@ -36,7 +36,8 @@ from autograder.grade.policy import CoursePolicy
 class ItemStatistics(msgspec.Struct, frozen=True):
     """The statistics of one cell."""
 
-    # mean share of the points, from 0 to 1; 1 is easy. None if the cell gives 0 points or has not been graded.
+    # mean share of the points, from 0 to 1; 1 is easy. None if the cell gives 0 points, or if most answers wait for manual
+    # grading: the others are those that were left empty
     difficulty: float | None
     discrimination: float | None  # from -1 to 1; None if all students have the same points, in the cell or in the rest
 
@@ -49,7 +50,8 @@ def item_statistics(points: Sequence[Sequence[float | None]], most: Sequence[flo
         attempts = [(row[number], total) for row, total in zip(points, totals, strict=True)]
         in_cell = [cell_points for cell_points, _ in attempts if cell_points is not None]
         rest = [total - cell_points for cell_points, total in attempts if cell_points is not None]
-        difficulty = statistics.fmean(in_cell) / highest if in_cell and highest else None
+        is_known = highest and 2 * len(in_cell) >= len(points) > 0
+        difficulty = statistics.fmean(in_cell) / highest if is_known else None
         found.append(ItemStatistics(difficulty, _correlation(in_cell, rest)))
     return found
 
