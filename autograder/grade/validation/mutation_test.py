@@ -56,7 +56,7 @@ class MutationReport:
             yield f"right and wrong answers of the source: {self.named} tried, {len(self.misjudged)} misjudged"
         yield from self.misjudged
         for test, names in self.paid.items():
-            yield f"{test}: this test gives points to {', '.join(names)}; add an input for which that is wrong"
+            yield f"{test}: this test gives points to {', '.join(names)}; add an input or a hidden test for which that is wrong"
         for test, number in self.over_maximum.items():
             yield f"{test}: {validate.over_maximum(number)}"
         yield from (f"{name} passes all tests; check whether it is correct" for name in self.passing[:SHOWN])

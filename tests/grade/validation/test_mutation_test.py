@@ -269,7 +269,10 @@ def test_a_teacher_reads_figures_first_and_weak_tests_before_mutants():
     )
     lines = list(report.lines)
     assert "mutants of the model answers: 40 of 50 tried, 10 pass all tests" == lines[0]
-    assert "t: this test gives points to `return x`, `return 0`; add an input for which that is wrong" == lines[2]
+    assert (
+        "t: this test gives points to `return x`, `return 0`; add an input or a hidden test for which that is wrong"
+        == lines[2]
+    )
     assert "u: its last line can be 3, which is more than its maximum" in lines[3]
     assert "mutant 0 passes all tests; check whether it is correct" == lines[4]
     assert "and 2 more mutants pass" == lines[-1]
