@@ -10,7 +10,7 @@ from autograder.tape.observe.left_gradients import LeftGradients
 from autograder.tape.observe.names import LeafNames
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
-from autograder.tape.oracle.excerpt import FEW, Scope, calls_beyond_error, excerpt_of, is_long
+from autograder.tape.oracle.excerpt import FEW, Scope, calls_beyond_error, excerpt_of, is_long, recorded_part
 from autograder.tape.oracle.gradient_comparison import ROUNDING, differ, diverged_at, loses_gradients
 from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
 from autograder.tape.recording.verdict_types import Excerpt
@@ -137,6 +137,7 @@ def _recorded(
         budget.stage = "taking finite differences"
         asked, corrected = scope.check_gradients, not scope.is_proof
         effect = effect_of_untracked_writes(runner, observer, asked=asked, corrected=corrected)
+    excerpt = recorded_part(excerpt, plain, meant, observed)
     return Runs(plain, observed, meant, observer, effect, trace, copies.trace, copies.left, excerpt)
 
 

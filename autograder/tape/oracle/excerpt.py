@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from autograder.locale.messages import Message
 from autograder.tape.observe.left_gradients import FirstStep
 from autograder.tape.oracle.gradient_comparison import ROUNDING, first_difference, first_not_finite, gradients_of
@@ -79,6 +81,18 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, without_gradient: It
     first = decisive if oldest is None else sum(call.ended <= oldest for call in plain.calls[:decisive])
     last = max(first, min(decisive, calls - 1))
     return Excerpt(calls, min(calls, checked), first + 1, last + 1, not plain.is_truncated)
+
+
+def recorded_part(excerpt: Excerpt | None, plain: Run, cloned_saves: Run, observed: Run) -> Excerpt | None:
+    """Return the excerpt without the backward calls that the observed run did not make before its time was up."""
+    calls, made = len(plain.calls), len(observed.calls)
+    is_cut = observed.is_truncated and plain.error is None and not any(call.thread for call in plain.calls)
+    if excerpt is not None:
+        return structs.replace(excerpt, last=made) if is_cut and excerpt.first <= made < excerpt.last else excerpt
+    if not is_cut or made >= calls:
+        return None
+    checked = len(cloned_saves.calls) if cloned_saves.error is None else 0
+    return Excerpt(calls, min(calls, checked), 1, made, not plain.is_truncated)
 
 
 def _asked(plain: Run, scope: Scope) -> int | None:

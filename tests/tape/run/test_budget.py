@@ -3,6 +3,7 @@
 import re
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -159,6 +160,15 @@ def test_a_right_loop_is_compared_to_its_end():
     ):
         excerpt_of_part = structs.replace(verdict.excerpt, checked=checked)
         assert told == headline(structs.replace(verdict, excerpt=excerpt_of_part))
+
+
+def test_a_recording_that_is_cut_names_its_calls(monkeypatch):
+    """All gradients were compared, but only the first three calls were searched line by line."""
+    observe = all_runs._observe
+    monkeypatch.setattr(all_runs, "_observe", lambda runner, *rest: observe(replace(runner, calls=3), *rest))
+    verdict = record_program(from_source(training(harmed="< 0"))).verdict
+    assert (12, 1, 3) == (verdict.excerpt.calls, verdict.excerpt.first, verdict.excerpt.last)
+    assert any("All gradients were compared; numbers 1 to 3 are recorded" in note for note in verdict.notes)
 
 
 def test_a_run_that_is_cut_after_its_first_backward_says_so():
