@@ -475,6 +475,26 @@ def test_what_vmap_maps_over_has_no_values_to_compare():
     assert [3.0, 3.0] == space["w"].grad.tolist()
 
 
+CLIPPED = """
+import torch
+net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(2):
+    loss = net(torch.ones(3, 2)).mean()
+    for p in net.parameters(): p.clamp_(-0.1, 0.1)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_leaf_that_a_loop_of_one_line_writes_is_written_under_no_grad_after_backward():
+    """A copy of the loop's variable, which no line reads, would not write the parameters."""
+    first = explain_program(factory_of_text(CLIPPED)).verdict.fixes[0]
+    after = "loss.backward()\n    with torch.no_grad():\n        for p in net.parameters(): p.clamp_(-0.1, 0.1)\n    optimizer"
+    assert first.proven
+    assert after in apply_fix(CLIPPED, first)
+
+
 RAISING = [program for program in PROGRAMS if program.outcome != "correct"]
 
 

@@ -92,11 +92,12 @@ def test_deletion_leaves_python(text, expected):
         pytest.param("a = 1\nb = 2\n", "a = 1\nwith x:\n    b = 2\n", id="a line of its own"),
         pytest.param("a = 1; b = 2; c = 3\n", "a = 1\nwith x: b = 2\nc = 3\n", id="between semicolons"),
         pytest.param("def f():\n\tb = 2\n", "def f():\n\twith x:\n\t\tb = 2\n", id="tabs"),
-        pytest.param("if a: b = 2\n", "if a: b = 2\n", id="an inline suite has no room"),
+        pytest.param("if a: b = 2\n", "with x:\n    if a: b = 2\n", id="an inline suite of one statement"),
+        pytest.param("if a: b = 2; c = 3\n", "if a: b = 2; c = 3\n", id="one of two statements has no room"),
     ],
 )
 def test_wrapping_leaves_python(text, expected):
-    """A block is put around exactly one statement."""
+    """A block is put around exactly one statement, or around the line of an inline suite."""
     source = EditableSource(text)
     inside = next(one for one in source.statements() if source.of(one) == "b = 2")
     assert expected == source.apply(wrap(source, inside, "with x:"))

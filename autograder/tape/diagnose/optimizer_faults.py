@@ -252,8 +252,8 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
         return
     message = counted_message(
         len(idle),
-        "optimizer.foreign.one|the optimizer holds {count} tensor that no loss depends on, and not {names}, which get gradients.",
-        "optimizer.foreign|the optimizer holds {count} tensors that no loss depends on, and not {names}, which get gradients.",
+        "optimizer.foreign.one|the optimizer holds {count} tensor that no loss depends on, but not these, which do get gradients: {names}.",
+        "optimizer.foreign|the optimizer holds {count} tensors that no loss depends on, but not these, which do get gradients: {names}.",
         names=name_of(state, missed, Message("optimizer.the_parameters|the parameters")),
     )
     change = Message(

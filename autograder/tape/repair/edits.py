@@ -226,7 +226,10 @@ def dedent(source: EditableSource, statement: ast.stmt) -> str:
 
 
 def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
-    """Return the edits that indent the statement under `header`, such as "with torch.no_grad():", or () if the line cannot be indented."""
+    """Return the edits that indent the statement under `header`, such as "with torch.no_grad():", or () if the line cannot be indented.
+
+    In a block of one line, the whole block is indented.
+    """
     if source.stands_alone(statement):
         start, stop = source.span(statement)
         indent = source.indent(statement)
@@ -238,7 +241,8 @@ def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
     indent = source.indent(statement)
     holder = source.parents[statement]
     if isinstance(holder, ast.stmt) and holder.lineno == statement.lineno:
-        return ()  # in `if c: a; b` the statement does not start a line
+        # In `for p in ps: a` the statement does not start a line.
+        return wrap(source, holder, header) if len(block) == 1 and source.stands_alone(holder) else ()
     start, stop = source.span(statement)
     place = block.index(statement)
     text = f"{header} {source.of(statement)}"

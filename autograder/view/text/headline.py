@@ -41,8 +41,12 @@ def title(verdict: Verdict, file: str = "") -> str:
 
 
 def untrained_name(verdict: Verdict) -> str:
-    """Return the name of the module or list that contains all parameters that no step trained, and no other; else the first of them."""
-    names = [tensor.name for fault in verdict.graph_faults for tensor in fault.tensors if tensor.is_untrained]
+    """Return the name of the module or list that contains all parameters of the first fault that leaves any untrained.
+
+    If the module has other parameters, return the name of the first of these parameters.
+    """
+    faults = ([tensor.name for tensor in fault.tensors if tensor.is_untrained] for fault in verdict.graph_faults)
+    names = next(filter(None, faults), [])
     owner = re.match(r"(.*)[.\[]", os.path.commonprefix(names))
     module = owner[1] if owner else ""
     trained = [

@@ -50,7 +50,9 @@ def write_into_copy(program: BrokenProgram) -> Iterator[Candidate]:
             name = write.root.id
             new = f"new_{name}"
             copied = before(program.source, write.statement, f"{new} = {name}.clone()")
-            yield Candidate("write into a copy of the leaf", (copied, *rename_below(program.source, write, new)))
+            renamed, end = rename_below(program.source, write, new), program.source.span(write.statement)[1]
+            if any(edit.start >= end for edit in renamed):  # else the copy would not be used
+                yield Candidate("write into a copy of the leaf", (copied, *renamed))
 
 
 def rename_below(source: EditableSource, write: InPlaceWrite, new: str) -> list[Edit]:

@@ -174,8 +174,11 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
             edits = (delete(program.source, moving), after(program.source, last, dedent(program.source, moving)))
             yield Candidate("move the write after backward", edits)
         steps = "step" in {called(call) for call in calls(statement)}
-        for loop in loops(program.source, statement) if not steps else ():
-            if any(calls_backward(statement) for statement in loop.body):
+        around = loops(program.source, statement) if not steps else []
+        for loop in around:
+            inner = [one for one in around if loop in program.source.ancestors(one) and isinstance(one, ast.For)]
+            is_bound = any(names_bound(one.target) & names_loaded(statement) for one in inner)
+            if not is_bound and any(calls_backward(statement) for statement in loop.body):
                 removed = delete(program.source, with_its_if(program.source, statement))
                 moved = after(program.source, loop, program.source.of(statement))
                 yield Candidate("move the write after the loop", (removed, moved))
