@@ -156,14 +156,11 @@ def test_points_of_a_written_answer_are_not_those_of_predictions(sources):
     assert "Worth 29 points: 18 for 7 exercises, 2 for 1 written answers, the rest for 9 predictions" in page(sources)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("mistakes a second name for a copy", "mistakes a name", "no wrong answer 'mistakes a name' to fresh_state"),
-        ("[06_clinic]", "[07_clinic]", "differ in the lesson 06_clinic"),
-        ("ask = ", "asked = ", "cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "words"), [
+    ("mistakes a second name for a copy", "mistakes a name", "no wrong answer 'mistakes a name' to fresh_state"),
+    ("[06_clinic]", "[07_clinic]", "differ in the lesson 06_clinic"),
+    ("ask = ", "asked = ", "cannot be read"),
+])  # fmt: skip
 def test_a_slip_in_the_text_is_told(sources, old, new, words):
     """A renamed wrong answer, a missing lesson and a misspelled key each get one sentence."""
     file = sources / "teaching.toml"

@@ -137,16 +137,13 @@ def test_a_choice_changes_its_own_section_only():
     assert {(one, "d[:] = 1", cells.cells[2].source), (two, "d[:] = 2", cells.cells[2].source)} == seen
 
 
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        (DeclaredChanges(names={"w": ("x",)}), "the notebook uses it already"),
-        (DeclaredChanges(names={"w": ("sum",)}), "it is a Python keyword or builtin"),
-        (DeclaredChanges(names={"a": ("q",)}), "an English word"),
-        (DeclaredChanges(choices=(ExerciseChoice("f", "?", ("gone",), (("here",),)),)), "not in its section"),
-        (DeclaredChanges(choices=(ExerciseChoice("nowhere", "?", ("w",), (("q",),)),)), "not in its section"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "problem"), [
+    (DeclaredChanges(names={"w": ("x",)}), "the notebook uses it already"),
+    (DeclaredChanges(names={"w": ("sum",)}), "it is a Python keyword or builtin"),
+    (DeclaredChanges(names={"a": ("q",)}), "an English word"),
+    (DeclaredChanges(choices=(ExerciseChoice("f", "?", ("gone",), (("here",),)),)), "not in its section"),
+    (DeclaredChanges(choices=(ExerciseChoice("nowhere", "?", ("w",), (("q",),)),)), "not in its section"),
+])  # fmt: skip
 def test_what_cannot_be_declared_is_named(changes, problem):
     """A name that is taken, and a text that the lesson does not have any more, are refused before anything is handed out."""
     cells = notebook(text("## 1"), code("a = 1\ndef f(w, x):\n    return w", nbgrader={"grade_id": "f", "grade": True}))

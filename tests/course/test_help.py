@@ -232,14 +232,11 @@ def test_a_check_that_passes_reaches_the_store(monkeypatch, capsys):
     assert "shifted_exp: correct\n" == capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("imports", "listeners"),
-    [
-        ("import autograder.course", 0),
-        ("from autograder.course import hint", 4),
-        ("from autograder.course import can_now, hint, reset", 4),
-    ],
-)
+@pytest.mark.parametrize(("imports", "listeners"), [
+    ("import autograder.course", 0),
+    ("from autograder.course import hint", 4),
+    ("from autograder.course import can_now, hint, reset", 4),
+])  # fmt: skip
 def test_a_lesson_that_imports_a_name_keeps_progress(imports, listeners):
     """Importing the package registers nothing; a first cell registers progress, first answers, reasons and explanations, each once."""
     program = f"{imports}; from autograder.check import events; print(len(events._listeners['passed']))"

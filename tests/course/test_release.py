@@ -99,15 +99,12 @@ def test_a_teachers_own_solution_is_cleared(tmp_path):
     assert "secret" not in (tmp_path / "release" / "mine" / "mine.ipynb").read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("first_line", "tag"),
-    [
-        ("# wrong: no phrase", "wrong"),
-        ("# answer: a -> phrase", "answer"),
-        ("def f():", "right"),
-        ("# right: ok", "wrong"),
-    ],
-)
+@pytest.mark.parametrize(("first_line", "tag"), [
+    ("# wrong: no phrase", "wrong"),
+    ("# answer: a -> phrase", "answer"),
+    ("def f():", "right"),
+    ("# right: ok", "wrong"),
+])  # fmt: skip
 def test_an_authors_cell_in_another_form_is_refused(tmp_path, first_line, tag):
     """A slip in an author's cell is reported with the cell and the right form, so no wrong answer goes untested."""
     graded = {"grade": True, "solution": False, "locked": True, "points": 1, "grade_id": "f", "schema_version": 3}

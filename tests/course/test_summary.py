@@ -204,15 +204,12 @@ def test_the_first_use_in_a_lesson_is_linked(glossary_of_glossary_links):
     assert lesson == without_glossary_links(linked)
 
 
-@pytest.mark.parametrize(
-    ("source", "linked"),
-    [
-        ("一个**叶子张量**。", "一个[**叶子张量**](#)。"),
-        ("**甲**，**叶子张量的梯度**，*乙*", "**甲**，[**叶子张量的梯度**](#)，*乙*"),
-        ("`a * b` 与*叶子张量*，`c * d`", "`a * b` 与[*叶子张量*](#)，`c * d`"),
-        ("**不是叶子张量的那一个**", "**不是[叶子张量](#)的那一个**"),
-    ],
-)
+@pytest.mark.parametrize(("source", "linked"), [
+    ("一个**叶子张量**。", "一个[**叶子张量**](#)。"),
+    ("**甲**，**叶子张量的梯度**，*乙*", "**甲**，[**叶子张量的梯度**](#)，*乙*"),
+    ("`a * b` 与*叶子张量*，`c * d`", "`a * b` 与[*叶子张量*](#)，`c * d`"),
+    ("**不是叶子张量的那一个**", "**不是[叶子张量](#)的那一个**"),
+])  # fmt: skip
 def test_stress_is_inside_a_link(glossary_of_glossary_links, source, linked):
     """A page does not show an asterisk: next to a Chinese letter, asterisks around a link would not be emphasis."""
     lesson = new_notebook(cells=[new_markdown_cell(source)], metadata={METADATA: "zh-CN"})

@@ -110,17 +110,14 @@ def recorded(source: str) -> None:
     record_program(factory_of_text(source, "mine.py").original, scope=Scope(shown=8))
 
 
-@pytest.mark.parametrize(
-    "refused",
-    [
-        *(partial(recorded, source) for source in ENDS),
-        lambda: read_asset("none.js"),
-        lambda: require_internals(object()),
-        lambda: watch("bits"),  # type: ignore[arg-type]
-        lambda: known_language("xx"),
-        lambda: require_addresses("example.org", ""),
-    ],
-)
+@pytest.mark.parametrize("refused", [
+    *(partial(recorded, source) for source in ENDS),
+    lambda: read_asset("none.js"),
+    lambda: require_internals(object()),
+    lambda: watch("bits"),  # type: ignore[arg-type]
+    lambda: known_language("xx"),
+    lambda: require_addresses("example.org", ""),
+])  # fmt: skip
 def test_a_refusal_is_shown_in_chinese(refused: Callable[[], object]) -> None:
     """A program that ends, a missing file of the installation, an older PyTorch, and unknown words and addresses."""
     with pytest.raises(AutograderError) as found:

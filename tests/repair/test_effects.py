@@ -141,15 +141,12 @@ def repairs(text: str) -> Repairs:
     return find_repairs(factory, record_program(factory.original).verdict, prove)
 
 
-@pytest.mark.parametrize(
-    ("broken", "old", "new"),
-    [
-        pytest.param(LOOP, "h.mul_(2)", "h = h * 2", id="a loop"),
-        pytest.param(MASK, "attention.masked_fill_(", "attention = attention.masked_fill(", id="a mask in a loop"),
-        pytest.param(BY_HAND, "p.add_(p.grad, alpha=-0.1)", "p.data.add_(p.grad, alpha=-0.1)", id="steps by hand"),
-        pytest.param(ACTOR_CRITIC, "(log * advantage)", "(log * advantage.detach())", id="actor and critic"),
-    ],
-)
+@pytest.mark.parametrize(("broken", "old", "new"), [
+    pytest.param(LOOP, "h.mul_(2)", "h = h * 2", id="a loop"),
+    pytest.param(MASK, "attention.masked_fill_(", "attention = attention.masked_fill(", id="a mask in a loop"),
+    pytest.param(BY_HAND, "p.add_(p.grad, alpha=-0.1)", "p.data.add_(p.grad, alpha=-0.1)", id="steps by hand"),
+    pytest.param(ACTOR_CRITIC, "(log * advantage)", "(log * advantage.detach())", id="actor and critic"),
+])  # fmt: skip
 def test_every_repair_that_is_called_the_same_trains_the_same(broken, old, new, monkeypatch):
     """Losses, gradients and trained parameters equal those of the program repaired by hand; such a repair is found and listed first."""
     wanted = plain(broken.replace(old, new), monkeypatch)
@@ -162,15 +159,12 @@ def test_every_repair_that_is_called_the_same_trains_the_same(broken, old, new, 
         assert not fix.proven or pytest.approx(wanted.trained, rel=1e-4) == got.trained, fix
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        pytest.param(LOOP, id="backward raises"),
-        pytest.param(MASK, id="a mask"),
-        pytest.param(BY_HAND, id="a step raises after backward"),
-        pytest.param(ACTOR_CRITIC, id="the second of two losses raises"),
-    ],
-)
+@pytest.mark.parametrize("broken", [
+    pytest.param(LOOP, id="backward raises"),
+    pytest.param(MASK, id="a mask"),
+    pytest.param(BY_HAND, id="a step raises after backward"),
+    pytest.param(ACTOR_CRITIC, id="the second of two losses raises"),
+])  # fmt: skip
 def test_what_would_train_for_hours_is_repaired_as_what_trains_three_steps(broken):
     """An error in the first step ends the program; once it is repaired, only a few of its steps are run, and the repairs are the same."""
     hours = re.sub(r"range\(\d\)", "range(10**9)", broken)
@@ -305,14 +299,11 @@ def test_a_change_of_the_computation_is_printed_only_if_asked_for(tmp_path, monk
     assert len(set(plain(applied, monkeypatch).losses)) > 1
 
 
-@pytest.mark.parametrize(
-    ("losses", "said"),
-    [
-        ([3.0, 2.0], "backward starts from 3, not 1."),
-        ([1.0, 3.0], "backward call 2 starts from 3, not 2."),
-        ([1.0, 2.0], None),
-    ],
-)
+@pytest.mark.parametrize(("losses", "said"), [
+    ([3.0, 2.0], "backward starts from 3, not 1."),
+    ([1.0, 3.0], "backward call 2 starts from 3, not 2."),
+    ([1.0, 2.0], None),
+])  # fmt: skip
 def test_the_first_backward_that_starts_from_another_number_is_named(losses, said):
     """Of two calls that should start from 1 and 2, the first is named without a number; if both do, neither is named."""
 

@@ -69,16 +69,13 @@ def test_odd_syntax_is_rewritten_without_damage(name):
         assert pytest.approx(EXP, rel=1e-4) == flat(plain(text).gradients["w"])
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("a = 1; b = 2; c = 3\n", "a = 1; c = 3\n", id="between semicolons"),
-        pytest.param("a = 1; b = 2\n", "a = 1\n", id="last of its line"),
-        pytest.param("a = 1\nb = 2  # gone too\nc = 3\n", "a = 1\nc = 3\n", id="a line of its own"),
-        pytest.param("if a:\n    b = 2\nc = 3\n", "if a:\n    pass\nc = 3\n", id="the only one of its block"),
-        pytest.param("b = 2\nc = 3\n", "c = 3\n", id="the first line"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    pytest.param("a = 1; b = 2; c = 3\n", "a = 1; c = 3\n", id="between semicolons"),
+    pytest.param("a = 1; b = 2\n", "a = 1\n", id="last of its line"),
+    pytest.param("a = 1\nb = 2  # gone too\nc = 3\n", "a = 1\nc = 3\n", id="a line of its own"),
+    pytest.param("if a:\n    b = 2\nc = 3\n", "if a:\n    pass\nc = 3\n", id="the only one of its block"),
+    pytest.param("b = 2\nc = 3\n", "c = 3\n", id="the first line"),
+])  # fmt: skip
 def test_deletion_leaves_python(text, expected):
     """A statement is taken out with its line, or with its semicolon, or leaves `pass`."""
     source = EditableSource(text)
@@ -86,16 +83,13 @@ def test_deletion_leaves_python(text, expected):
     assert expected == source.apply([delete(source, gone)])
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("a = 1\nb = 2\n", "a = 1\nwith x:\n    b = 2\n", id="a line of its own"),
-        pytest.param("a = 1; b = 2; c = 3\n", "a = 1\nwith x: b = 2\nc = 3\n", id="between semicolons"),
-        pytest.param("def f():\n\tb = 2\n", "def f():\n\twith x:\n\t\tb = 2\n", id="tabs"),
-        pytest.param("if a: b = 2\n", "with x:\n    if a: b = 2\n", id="an inline suite of one statement"),
-        pytest.param("if a: b = 2; c = 3\n", "if a: b = 2; c = 3\n", id="one of two statements has no room"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    pytest.param("a = 1\nb = 2\n", "a = 1\nwith x:\n    b = 2\n", id="a line of its own"),
+    pytest.param("a = 1; b = 2; c = 3\n", "a = 1\nwith x: b = 2\nc = 3\n", id="between semicolons"),
+    pytest.param("def f():\n\tb = 2\n", "def f():\n\twith x:\n\t\tb = 2\n", id="tabs"),
+    pytest.param("if a: b = 2\n", "with x:\n    if a: b = 2\n", id="an inline suite of one statement"),
+    pytest.param("if a: b = 2; c = 3\n", "if a: b = 2; c = 3\n", id="one of two statements has no room"),
+])  # fmt: skip
 def test_wrapping_leaves_python(text, expected):
     """A block is put around exactly one statement, or around the line of an inline suite."""
     source = EditableSource(text)
@@ -164,15 +158,12 @@ def patched(script: Script, fix: Fix, folder: Path) -> str | None:
     return same_training(run_script(script.twin), run_script(script, folder=folder))
 
 
-@pytest.mark.parametrize(
-    ("name", "files"),
-    [
-        ("speech_tagger", {"layers.py"}),
-        ("world_model", {"imagine.py"}),
-        ("image_trainer", {"image_trainer/model.py"}),
-        ("translator", {"translator/decoder.py", "translator/encoder.py"}),
-    ],
-)
+@pytest.mark.parametrize(("name", "files"), [
+    ("speech_tagger", {"layers.py"}),
+    ("world_model", {"imagine.py"}),
+    ("image_trainer", {"image_trainer/model.py"}),
+    ("translator", {"translator/decoder.py", "translator/encoder.py"}),
+])  # fmt: skip
 def test_repair_lies_in_the_files_that_do_harm(name, files, tmp_path):
     """The first repair changes the imported files, and makes the script train like its correct version."""
     script = BY_NAME[name]

@@ -44,14 +44,11 @@ def test_what_is_cleared_before_any_step_is_left_out():
     assert 1 == run.thrown_away
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        pytest.param({"cleared": ""}, id="never cleared, so a step uses it"),
-        pytest.param({"rounds": 1}, id="the program ends, and may read it"),
-        pytest.param({"late": "second = (a * b).sum()"}, id="it belongs to the values that are there now"),
-    ],
-)
+@pytest.mark.parametrize("parts", [
+    pytest.param({"cleared": ""}, id="never cleared, so a step uses it"),
+    pytest.param({"rounds": 1}, id="the program ends, and may read it"),
+    pytest.param({"late": "second = (a * b).sum()"}, id="it belongs to the values that are there now"),
+])  # fmt: skip
 def test_every_other_gradient_has_to_be_kept(parts):
     """If it is used, may be read, or is that of the present values, a repair has to keep it."""
     run = meant(**parts)

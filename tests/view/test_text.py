@@ -65,13 +65,10 @@ ONE_LINE = "a, b = w.exp(), w.exp()\nfor h in (a, b):\n    h.mul_(2)\n(a + b).su
 TWO_LINES = "a, b = w.exp(), w.exp()\na.mul_(2)\nb.mul_(2)\n(a + b).sum().backward()\n"
 
 
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        pytest.param(ONE_LINE, [("b and a", [3, 5, 6])], id="the same lines"),
-        pytest.param(TWO_LINES, [("b", [3, 5, 6]), ("a", [3, 4, 6])], id="other lines"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "expected"), [
+    pytest.param(ONE_LINE, [("b and a", [3, 5, 6])], id="the same lines"),
+    pytest.param(TWO_LINES, [("b", [3, 5, 6]), ("a", [3, 4, 6])], id="other lines"),
+])  # fmt: skip
 def test_storages_with_the_same_lines_share_a_column(lines, expected):
     """A line makes and saves two results; one line, or two lines, modify them. A column names all its storages."""
     timeline = timeline_of(record(HEAD + lines, file="bug.py"))
@@ -95,13 +92,10 @@ def test_a_column_without_a_storage_is_headed_by_its_line():
     assert ["line 3", "line 4"] == [column.heading for column in timeline.columns]
 
 
-@pytest.mark.parametrize(
-    ("got", "line"),
-    [
-        pytest.param([1.0, 2.0], "w.grad  got [1, 2]  right [2, 4]  <- off by 50 %", id="wrong"),
-        pytest.param(None, "w.grad  got nothing  right [2, 4]", id="missing"),
-    ],
-)
+@pytest.mark.parametrize(("got", "line"), [
+    pytest.param([1.0, 2.0], "w.grad  got [1, 2]  right [2, 4]  <- off by 50 %", id="wrong"),
+    pytest.param(None, "w.grad  got nothing  right [2, 4]", id="missing"),
+])  # fmt: skip
 def test_only_a_computed_gradient_is_measured(got, line):
     """A gradient that backward computed shows its relative error; a missing one does not, since it was not computed."""
     assert line == gradient_line("w", Gradient(got, [2.0, 4.0], off=0.5 if got else 1.0))
@@ -140,16 +134,13 @@ def run_of(*lines: int, source: str = CELL) -> tuple[Recording, SourceFile]:
     return from_json(to_json(recording)), program
 
 
-@pytest.mark.parametrize(
-    ("lines", "shown"),
-    [
-        pytest.param((6,), range(5, 7), id="the first function"),
-        pytest.param((11, 12), range(9, 13), id="the second function"),
-        pytest.param((6, 11), range(1, 13), id="both functions"),
-        pytest.param((1, 6), range(1, 13), id="a line outside"),
-        pytest.param((), range(1, 13), id="no line"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "shown"), [
+    pytest.param((6,), range(5, 7), id="the first function"),
+    pytest.param((11, 12), range(9, 13), id="the second function"),
+    pytest.param((6, 11), range(1, 13), id="both functions"),
+    pytest.param((1, 6), range(1, 13), id="a line outside"),
+    pytest.param((), range(1, 13), id="no line"),
+])  # fmt: skip
 def test_only_the_function_that_ran_is_shown(lines, shown):
     """Beside other functions, the one that ran is shown, without a decorator of the course; whatever ran elsewhere shows the whole cell."""
     assert shown == lines_shown(*run_of(*lines))
@@ -288,15 +279,12 @@ def test_every_line_that_does_harm_is_named(recorded):
     assert all(f"line {number}" in told for number in (20, 21, 31, *range(40, 80)))
 
 
-@pytest.mark.parametrize(
-    ("off", "true", "words"),
-    [
-        (0.75, 4.0, "off by 75 %"),
-        (0.004, 4.0, "off by 0.4 %"),
-        (12.0, 4.0, "off by 1200 %"),
-        (None, 0.0, "w.grad is [1]; the right value is [0]"),
-    ],
-)
+@pytest.mark.parametrize(("off", "true", "words"), [
+    (0.75, 4.0, "off by 75 %"),
+    (0.004, 4.0, "off by 0.4 %"),
+    (12.0, 4.0, "off by 1200 %"),
+    (None, 0.0, "w.grad is [1]; the right value is [0]"),
+])  # fmt: skip
 def test_how_far_off_is_a_percentage(recorded, off, true, words):
     """The distance divided by the norm of the right gradient; without a value if that is zero."""
     gradients = {"w": Gradient([1.0], [true], off=off)}
@@ -304,16 +292,13 @@ def test_how_far_off_is_a_percentage(recorded, off, true, words):
     assert words in told
 
 
-@pytest.mark.parametrize(
-    ("checks", "words"),
-    [
-        pytest.param((), "no write broke backward", id="an old recording"),
-        pytest.param((Check(COPIES, "", "yes"),), "no write broke backward", id="writes alone"),
-        pytest.param((Check(COPIES, "", "not asked"),), "backward was never called", id="no backward"),
-        pytest.param((Check(DIFFERENCES, "", "yes"),), "the gradients are those of the loss", id="finite differences"),
-        pytest.param((Check(DIFFERENCES, "", "not known"),), "could not decide", id="undecided"),
-    ],
-)
+@pytest.mark.parametrize(("checks", "words"), [
+    pytest.param((), "no write broke backward", id="an old recording"),
+    pytest.param((Check(COPIES, "", "yes"),), "no write broke backward", id="writes alone"),
+    pytest.param((Check(COPIES, "", "not asked"),), "backward was never called", id="no backward"),
+    pytest.param((Check(DIFFERENCES, "", "yes"),), "the gradients are those of the loss", id="finite differences"),
+    pytest.param((Check(DIFFERENCES, "", "not known"),), "could not decide", id="undecided"),
+])  # fmt: skip
 def test_right_is_said_only_where_it_was_checked(checks, words):
     """The absence of a harmful write does not mean that the gradients are right."""
     told = headline(Verdict("correct", checks=checks))
