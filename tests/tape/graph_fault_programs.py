@@ -42,6 +42,16 @@ class FaultyProgram:
 
 
 PROGRAMS = (
+    FaultyProgram("rounding before the loss", "derivative that is zero", "correct", """
+        net = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            z = net(torch.ones(3, 2))
+            q = z.round()  # fault
+            optimizer.zero_grad()
+            (q - 1).pow(2).mean().backward()
+            optimizer.step()
+        """, (("z.round()", "z + (z.round() - z).detach()"),)),
     FaultyProgram("losses of earlier rounds in a sum with retain_graph", "graph used again", "correct", """
         net, total = nn.Linear(2, 1), 0
         optimizer = torch.optim.SGD(net.parameters(), lr=0.01)

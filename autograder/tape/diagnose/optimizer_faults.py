@@ -20,6 +20,7 @@ from autograder.tape.diagnose.fault_words import (
     tensors_of,
 )
 from autograder.tape.diagnose.graph_cut import NO_HISTORY
+from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.observe.gradient_flow import EarlierGradient, StartedBackward
 from autograder.tape.observe.left_gradients import LeftGradient
 from autograder.tape.observe.nodes import GraphNode
@@ -357,6 +358,31 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
         yield NO_EFFECT.at(steps[0].place, effect, change, tensors, names=names)
 
 
+FLAT = re.compile(r"(Round|Floor|Ceil|Trunc|Sign|Sgn)Backward\d")
+
+
+def _flat(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the functions of derivative zero in front of parameters whose gradients are zero in each backward call."""
+    state, calls = evidence.state, evidence.got.calls
+    zero = {
+        tracked.id: tracked
+        for index, tracked in tracked_targets(evidence).items()
+        if tracked is not None and tracked.id in state.flow.optimized
+        if all(call[index] is not None and not call[index].any() for call in calls if index in call)  # type: ignore[union-attr]
+    }
+    places = {node.place: node for node in state.graph.nodes if FLAT.match(node.name)} if zero else {}
+    for place, node in places.items():
+        leaves = {below.tensor for below in state.graph.below([node.id]).values() if not below.inputs}
+        if tensors := [tracked for number, tracked in zero.items() if number in leaves]:
+            yield FLAT_DERIVATIVE.at(
+                place,
+                "flat.zero|the derivative of {function} is 0, so each backward call computes a gradient of zeros for {names}.",
+                "flat.straight_through|Use a smooth function, or pass the gradient on: `y = x + ({function}(x) - x).detach()`.",
+                names=name_of(state, tensors), function=f"torch.{FLAT.match(node.name)[1].lower()}",  # type: ignore[index]
+            )  # fmt: skip
+
+
+FLAT_DERIVATIVE = FaultKind("derivative that is zero", _flat, after_error=False)
 WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss, after_error=False)
 UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unheld, after_error=False)
 # An optimizer is known from its first step: after an error, another step may have been next.
@@ -366,4 +392,4 @@ SPENT = FaultKind("gradient not cleared", _spent)
 LEFT = FaultKind("gradient of another loss", _left, after_error=False)
 NO_EFFECT = FaultKind("step without effect", _without_effect, after_error=False)
 UNUSED_TARGET = FaultKind("target not in the graph", _unused_target)
-OPTIMIZER_FAULTS = (FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, NO_EFFECT, SPENT, LEFT)
+OPTIMIZER_FAULTS = (FLAT_DERIVATIVE, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, NO_EFFECT, SPENT, LEFT)
