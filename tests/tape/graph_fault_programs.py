@@ -42,6 +42,10 @@ class FaultyProgram:
 
 
 PROGRAMS = (
+    FaultyProgram("a root behind where", "nan or inf", "correct", """
+        w = torch.tensor([0.0, 4.0], requires_grad=True)
+        torch.where(w > 0, w.sqrt(), 0 * w).sum().backward()  # fault
+        """, (("w.sqrt()", "torch.where(w > 0, w, 1).sqrt()"),)),
     FaultyProgram("rounding before the loss", "derivative that is zero", "correct", """
         net = nn.Linear(2, 2)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -18,6 +18,7 @@ from autograder.tape.diagnose.backward_errors import (
     STALE_CAST,
 )
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
+from autograder.tape.diagnose.fault_words import FaultKind
 from autograder.tape.diagnose.graph_cut import EMPTY, GRAPH_CUT, LOST_LEAF, MISSING
 from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
 from autograder.tape.diagnose.optimizer_faults import OPTIMIZER_FAULTS, UNUSED_TARGET
@@ -42,10 +43,33 @@ from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.storages import CHECKSUMMED
 
+
+def _not_finite(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the line of the first node that computes nan or inf from finite gradients."""
+    call = first_not_finite(evidence.true)
+    visits = [visit for visit in evidence.runs.trace.visits if visit.call == call and visit.not_finite]
+    node = node_of_visit(visits[0], evidence.state) if visits else None
+    if node is None or call is None:
+        return
+    effect = (
+        "nan.here|in backward call {number}, {node} computes nan or inf here from finite gradients, also with private "
+        "copies of the saved tensors, so no in-place modification causes it."
+    )
+    change = "nan.stay_away|Keep its input away from values where its derivative is not finite, for example with clamp."
+    if visits[0].not_finite == "from zero":
+        effect = (
+            "nan.from_zero|in backward call {number}, {node} computes nan here, also with private copies of the saved "
+            "tensors: it receives 0, as behind torch.where or a mask, and 0 times an infinite derivative is nan."
+        )
+        change = "nan.replace_before|Replace these elements before this line, not after it."
+    place = evidence.state.graph.nodes[node].place
+    yield NOT_FINITE.at(place, effect, change, number=call + 1, node=visits[0].name)
+
+
+NOT_FINITE = FaultKind("nan or inf", _not_finite)
 KINDS = (
     LOST_LEAF, FREED_GRAPH, MISSING, EMPTY, LEFT_ON, NOT_RECORDED, UNUSED_TARGET, REFUSED_TENSOR, CUSTOM_BACKWARD,
-    GRAPH_CUT, STALE_CAST,
-    *OPTIMIZER_FAULTS,
+    GRAPH_CUT, STALE_CAST, NOT_FINITE, *OPTIMIZER_FAULTS,
 )  # fmt: skip
 
 
@@ -187,8 +211,13 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             "note.observer_stopped|The observer stopped early: {failure}. Please report it with this program.",
             failure=repr(evidence.runs.observer.failure),
         )
-    if (call := first_not_finite(evidence.true)) is not None:
-        yield _note_on_nan(evidence, call)
+    if (call := first_not_finite(evidence.true)) is not None and not any(_not_finite(evidence)):
+        yield Message(
+            "note.not_finite|Backward call number {number} computes nan or inf, also with private copies of the saved "
+            "tensors, so no in-place modification causes it. torch.autograd.set_detect_anomaly(True) names the operation "
+            "that computes nan.",
+            number=call + 1,
+        )
     if not plain.calls and plain.error is None:
         yield Message("note.no_backward|The program never called backward, so its gradients were not checked.")
     if is_out_of_time(evidence.runs.observed.error):
@@ -205,33 +234,6 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             "note.copies_in_time|The time limit was reached before the run with copies of every saved tensor finished; "
             "the right gradients are not known."
         )
-
-
-def _note_on_nan(evidence: Evidence, call: int) -> str:
-    """Return the note on a backward call that computes nan or inf, at the line of the first node that does, if it is known."""
-    visits = [visit for visit in evidence.runs.trace.visits if visit.call == call and visit.not_finite]
-    node = node_of_visit(visits[0], evidence.state) if visits else None
-    if node is None:
-        return Message(
-            "note.not_finite|Backward call number {number} computes nan or inf, also with private copies of the saved "
-            "tensors, so no in-place modification causes it. torch.autograd.set_detect_anomaly(True) names the operation "
-            "that computes nan.",
-            number=call + 1,
-        )
-    if visits[0].not_finite == "from zero":
-        sentence = Message(
-            "note.not_finite_from_zero|In backward call {number}, {node} computes nan here, also with private copies of the "
-            "saved tensors. It receives 0, as behind torch.where or a mask, and 0 times an infinite derivative is nan: "
-            "replace these elements before this line, not after it.",
-            number=call + 1, node=visits[0].name,
-        )  # fmt: skip
-    else:
-        sentence = Message(
-            "note.not_finite_here|In backward call {number}, {node} computes nan or inf here from finite gradients, also "
-            "with private copies of the saved tensors, so no in-place modification causes it.",
-            number=call + 1, node=visits[0].name,
-        )  # fmt: skip
-    return note_on_line(evidence.state.graph.nodes[node].place, evidence.file, sentence)
 
 
 def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[str]:

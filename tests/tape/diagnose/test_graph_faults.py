@@ -277,14 +277,14 @@ def test_a_checkpointed_block_that_reads_a_changed_attribute_is_named_without_a_
 
 
 @pytest.mark.parametrize(("loss", "told"), [
-    ("torch.where(w > 0, w.sqrt(), 0 * w).sum()", "nan here, also with private copies of the saved tensors. It receives 0,"),
+    ("torch.where(w > 0, w.sqrt(), 0 * w).sum()", "nan here, also with private copies of the saved tensors: it receives 0,"),
     ("(w * 0).sqrt().sum()", "nan or inf here from finite gradients, also"),
 ])  # fmt: skip
 def test_a_gradient_of_nan_is_reported_at_its_line_without_blaming_a_write(loss, told):
     """The derivative of sqrt at -1 is nan and at 0 infinite, and where() multiplies it by 0."""
     verdict = verdict_of(f"{HEAD}w = torch.tensor([-1.0, 4.0], requires_grad=True)\n{loss}.backward()\n")
     (note,) = verdict.notes
-    assert note.startswith(f"Line 4: In backward call 1, SqrtBackward0 computes {told}")
+    assert note.startswith(f"Line 4: in backward call 1, SqrtBackward0 computes {told}")
     assert "correct: no write broke backward; but a gradient is nan or inf" == title(verdict)
 
 
@@ -294,7 +294,7 @@ def test_the_first_backward_call_of_a_long_loop_that_computes_nan_is_recorded(mo
     loop = "w = torch.ones(2, requires_grad=True)\nfor i in range(40):\n    (w * (i != 30)).sqrt().sum().backward()\n"
     verdict = verdict_of(HEAD + loop)
     assert (31, 31) == (verdict.excerpt.first, verdict.excerpt.last)
-    assert verdict.notes[0].startswith("Line 5: In backward call 31, SqrtBackward0 computes nan or inf here")
+    assert verdict.notes[0].startswith("Line 5: in backward call 31, SqrtBackward0 computes nan or inf here")
 
 
 def test_a_detach_of_a_name_is_deleted_instead_of_replaced():
