@@ -304,7 +304,7 @@ RETURNED = re.compile(
     r"unction (\w+)Backward\w* returned an (?:incorrect number of gradients \(expected (\d+), got (\d+)\)"
     r"|invalid gradient at index (\d+) - got (\[[\d, ]*\]) but expected shape compatible with (\[[\d, ]*\]))"
 )
-"""PyTorch's messages on the gradients that a custom backward returns, 2.6 to 2.15."""
+"""PyTorch's messages on the gradients that a custom backward returns, 2.6 to 2.14."""
 
 
 def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:

@@ -28,7 +28,7 @@ from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
-NOT_REQUIRED = "One of the differentiated Tensors does not require grad"  # PyTorch 2.6 to 2.15
+NOT_REQUIRED = "One of the differentiated Tensors does not require grad"  # PyTorch 2.6 to 2.14
 UNUSED = re.compile(r"ifferentiated Tensors? .*appears? to not have been used in the graph")  # PyTorch 2.6 to 2.15
 
 
