@@ -10,7 +10,14 @@ import torch
 from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import RunState
 from autograder.tape.oracle.all_runs import TOLERANCE, TOLERANCE_IF_CHANGED, Runs
-from autograder.tape.oracle.gradient_comparison import Gradients, aligned, first_difference, gap, gradients_of
+from autograder.tape.oracle.gradient_comparison import (
+    Gradients,
+    aligned,
+    first_difference,
+    first_not_finite,
+    gap,
+    gradients_of,
+)
 from autograder.tape.oracle.untracked_writes import UntrackedEffect
 from autograder.tape.recording.verdict_types import Outcome
 
@@ -123,6 +130,11 @@ class Evidence:
             if any(self.differs(got[i], true.get(self.pairs[i])) for i in got if i in self.pairs):
                 return number
         return None
+
+    @cached_property
+    def not_finite_call(self) -> int | None:
+        """The index of the first backward with a right gradient that contains nan or inf, or None."""
+        return first_not_finite(self.true)
 
     def differs(self, got: object, true: object) -> bool:
         """Return whether two gradients differ."""

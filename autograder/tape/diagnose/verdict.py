@@ -27,7 +27,6 @@ from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import STEPS
 from autograder.tape.observe.tensors import values_text
-from autograder.tape.oracle.gradient_comparison import first_not_finite
 from autograder.tape.recording.verdict_types import (
     Excerpt,
     Gradient,
@@ -46,7 +45,7 @@ from autograder.tape.run.storages import CHECKSUMMED
 
 def _not_finite(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line of the first node that computes nan or inf from finite gradients."""
-    call = first_not_finite(evidence.true)
+    call = evidence.not_finite_call
     visits = [visit for visit in evidence.runs.trace.visits if visit.call == call and visit.not_finite]
     node = node_of_visit(visits[0], evidence.state) if visits else None
     if node is None or call is None:
@@ -211,7 +210,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             "note.observer_stopped|The observer stopped early: {failure}. Please report it with this program.",
             failure=repr(evidence.runs.observer.failure),
         )
-    if (call := first_not_finite(evidence.true)) is not None and not any(_not_finite(evidence)):
+    if (call := evidence.not_finite_call) is not None and not any(_not_finite(evidence)):
         yield Message(
             "note.not_finite|Backward call number {number} computes nan or inf, also with private copies of the saved "
             "tensors, so no in-place modification causes it. torch.autograd.set_detect_anomaly(True) names the operation "
