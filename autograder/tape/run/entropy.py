@@ -12,13 +12,15 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from importlib.machinery import ExtensionFileLoader
+from importlib.machinery import ExtensionFileLoader, SourceFileLoader
 from typing import Any
 from unittest.mock import patch
 
 import torch
 from torch import __future__ as future
 from torch.overrides import TorchFunctionMode
+
+from autograder.tape.run.programs.source_text import is_own_file
 
 Readings = dict[tuple[str, str, str], list[Any]]
 """Readings of each clock in the first run, by name of the clock, file and function of the caller.
@@ -103,6 +105,7 @@ def same_entropy(seed: int, readings: Readings) -> Iterator[None]:
     changed += [(time, clock, _clock(getattr(time, clock), readings)) for clock in CLOCKS]
     changed += [(datetime, calendar.__name__, _calendar(calendar, readings)) for calendar in CALENDARS]
     changed += [(ExtensionFileLoader, name, _with_dates(name)) for name in ("create_module", "exec_module")]
+    changed.append((SourceFileLoader, "exec_module", _without_draws()))
     with ExitStack() as put_back, OtherLeaves() if _shift else nullcontext():
         for holder, name, function in changed:
             put_back.enter_context(patch.object(holder, name, function))
@@ -123,6 +126,41 @@ def _with_dates(name: str) -> Callable[..., Any]:
             return load(loader, module)
 
     return loaded
+
+
+def _without_draws() -> Callable[..., Any]:
+    """Return a loader's method after which the global generators are as before, if it imports a library.
+
+    Later runs find the library imported, so they would not draw what it draws during its import (rich 15.0).
+    """
+    execute, is_inside = SourceFileLoader.exec_module, False
+
+    def executed(loader: SourceFileLoader, module: Any) -> None:
+        nonlocal is_inside
+        if is_inside or is_own_file(loader.path):
+            return execute(loader, module)
+        is_inside = True
+        try:
+            with _same_generators():
+                execute(loader, module)
+        finally:
+            is_inside = False
+
+    return executed
+
+
+@contextmanager
+def _same_generators() -> Iterator[None]:
+    """Put the global generators back to their states before the block."""
+    python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
+    numpy_state = numpy.random.get_state() if numpy else None
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        torch.set_rng_state(torch_state)
+        if numpy:
+            numpy.random.set_state(numpy_state)
 
 
 def _shifted(seed: Callable[..., Any]) -> Callable[..., Any]:
@@ -183,29 +221,19 @@ def isolated_globals(seeded: bool, readings: Readings) -> Iterator[Captured]:
     That is: generators (which are seeded before, if `seeded`), modes, dtype, arguments, directory, streams. `readings` are
     the clock readings of earlier runs.
     """
-    python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
-    numpy_state = numpy.random.get_state() if numpy else None
     threads, device, settings = torch.get_num_threads(), torch.get_default_device(), [read() for read, _ in SETTINGS]
     anomaly, checks_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     deterministic = torch.are_deterministic_algorithms_enabled()
     arguments, path, folder = sys.argv, list(sys.path), os.getcwd()
-    if seeded:
-        random.seed(seed := SEED + _shift)
-        # Without an accelerator, `torch.manual_seed` takes 1 ms, because it stores a callback with a traceback for each
-        # device type.
-        (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(seed)
-        if numpy:
-            numpy.random.seed(seed)
     sys.argv = sys.argv[:1]
     entropy = same_entropy(SEED + _shift, readings) if seeded else contextlib.nullcontext()
     try:
-        with entropy, _captured_output() as printed, torch.inference_mode(False), torch.enable_grad():
-            yield printed
+        with _same_generators():
+            if seeded:
+                _seed_generators(SEED + _shift)
+            with entropy, _captured_output() as printed, torch.inference_mode(False), torch.enable_grad():
+                yield printed
     finally:
-        random.setstate(python)
-        torch.set_rng_state(torch_state)
-        if numpy:
-            numpy.random.set_state(numpy_state)
         if torch.get_default_device() != device:
             torch.set_default_device(None if device.type == "cpu" else device)
         for (_, write), value in zip(SETTINGS, settings, strict=True):
@@ -217,6 +245,15 @@ def isolated_globals(seeded: bool, readings: Readings) -> Iterator[Captured]:
             torch.set_num_threads(threads)
         sys.argv, sys.path[:] = arguments, path
         os.chdir(folder)
+
+
+def _seed_generators(seed: int) -> None:
+    random.seed(seed)
+    # Without an accelerator, `torch.manual_seed` takes 1 ms, because it stores a callback with a traceback for each
+    # device type.
+    (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(seed)
 
 
 @contextmanager

@@ -74,6 +74,16 @@ def test_pandas_is_imported(tmp_path):
     assert 0 == autograder("explain", "p.py", cwd=tmp_path).returncode
 
 
+def test_a_library_that_draws_during_its_import_changes_no_run(tmp_path):
+    """Only the first run imports it, so its draws would make the later runs differ, as those of rich."""
+    library = tmp_path / "site-packages" / "draws_at_import.py"
+    library.parent.mkdir()
+    library.write_text("import random, numpy, torch\nrandom.random(), numpy.random.rand(), torch.rand(1)\n")
+    draw = f"import sys; sys.path.insert(0, {str(library.parent)!r}); import draws_at_import\n"
+
+    test_what_has_no_seed_repeats(draw + "k = random.random() + np.random.rand() + torch.rand(1).item()")
+
+
 def test_the_system_is_given_back():
     """After a run, the system gives random bytes, seeds and the time as before."""
 
