@@ -454,6 +454,15 @@ PROGRAMS = (
         net(torch.ones(3, 2)).pow(2).mean().backward()
         optimizer.step()
         """, (("[nn.Linear(2, 2) for _ in range(2)]", "nn.ModuleList(nn.Linear(2, 2) for _ in range(2))"),)),
+    FaultyProgram("own_parameter_of_the_module", "gradient that no optimizer uses", "correct", """
+        net = nn.ModuleDict({"layer": nn.Linear(2, 1)})
+        net.start = nn.Parameter(torch.randn(2))  # fault
+        optimizer = torch.optim.SGD(net["layer"].parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net["layer"](net.start).pow(2).mean().backward()
+            optimizer.step()
+        """, (('net["layer"].parameters()', "net.parameters()"),)),
     FaultyProgram("second_head_without_a_loss", "parameter that no loss depends on", "correct", """
         body, first, second = nn.Linear(2, 3), nn.Linear(3, 1), nn.Linear(3, 1)
         optimizer = torch.optim.SGD([*body.parameters(), *first.parameters(), *second.parameters()], lr=0.1)

@@ -195,6 +195,10 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
 def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that made parameters which get gradients and which no optimizer holds."""
     state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
+
+    def made_at(tracked: TrackedTensor) -> Place | None:
+        return state.made_at(steps.drawn.get(tracked.id, tracked))
+
     # A modification after the first backward may be a step by hand, unless it sets the values of a new parameter. Values
     # that were copied, as into a target network, are not random, whenever the program copied them.
     written = {
@@ -207,11 +211,11 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
         for number, one in steps.unoptimized.items()
         if number in steps.read
         or any(number == asked.id for call in flow.calls for asked in call.asked)
-        or any(memory is one.memory and place != state.made_at(one) for memory, place in by_hand)
+        or any(memory is one.memory and place != made_at(one) for memory, place in by_hand)
     }
     places: dict[Place, list[TrackedTensor]] = {}
     for tracked in steps.unoptimized.values():
-        if (made := state.made_at(tracked)) is not None:
+        if (made := made_at(tracked)) is not None:
             places.setdefault(made, []).append(tracked)
     for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
         if any(tensor.id in used or tensor.id in flow.optimized for tensor in tensors):

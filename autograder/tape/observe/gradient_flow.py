@@ -124,6 +124,7 @@ class GradientFlow:
             self.missing[here] = sources[0], inputs[0].requires_grad
         self._follow_gradients(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
+        self._remember([pair for pair in results if self.steps.is_random(pair[1])])
         if name in _NO_USE or name.endswith(_OF_SHAPE):
             return
         asking = [source for tensor, source in zip(inputs, sources, strict=True) if autograd_flags(tensor)[0]]
@@ -178,11 +179,15 @@ class GradientFlow:
                 self.constants.setdefault(earlier.call.place, (earlier, here))
 
     def add_new_leaf(self, leaf: TrackedTensor, here: Place) -> None:
-        """Process a tensor without a graph that no function returned. It may be in the storage of a value with a graph."""
+        """Process a tensor without a graph that no function returned. It may be in the storage of a known value."""
         storage, value = self._computed.get(leaf.storage, (None, None))
         if storage is None or value is None or storage.expired():
             return
+        if leaf.leaf and self.steps.is_random(value):
+            self.steps.draw(leaf, value)
         cut = self._of_value.get(value.id)
+        if cut is None and not value.requires_grad:
+            return
         if not leaf.leaf:
             if VARIABLE in here.text:  # autograd does not report its call
                 self._of_value[leaf.id] = cut or self._cut(VARIABLE, [value], here)

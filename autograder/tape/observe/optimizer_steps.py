@@ -6,6 +6,7 @@ import functools
 import gc
 import re
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -60,8 +61,9 @@ class OptimizerSteps:
         # a parameter with an unused gradient, and the parameter that replaced it in its optimizer
         self.thrown_away: list[tuple[TrackedTensor, TrackedTensor]] = []
         # parameters with random values, and other leaves of one value whose gradient is filled before several steps,
-        # that neither an optimizer nor a module with a held parameter contains
+        # that neither an optimizer contains nor, unless they alone are missing, a module with a held parameter
         self.unoptimized: dict[int, TrackedTensor] = {}
+        self.drawn: dict[int, TrackedTensor] = {}  # by id of a leaf that no function returned, the random tensor in it
         self.read: set[int] = set()  # ids of the tensors whose `.grad` a line of the user used
         # by line of a backward call, the call whose gradients it added to after their use, the step that used the sum,
         # and its parameters by id
@@ -103,6 +105,15 @@ class OptimizerSteps:
         change = self._random.add if is_random else self._random.discard
         for tensor in changed:
             change(tensor.memory)
+
+    def is_random(self, tracked: TrackedTensor) -> bool:
+        """Return whether a tensor's memory holds values that come from a random generator."""
+        return tracked.memory in self._random
+
+    def draw(self, leaf: TrackedTensor, value: TrackedTensor) -> None:
+        """Note a leaf of random values that no function returned, as `nn.Parameter(torch.randn(2))`."""
+        self._random.add(leaf.memory)
+        self.drawn[leaf.id] = value
 
     def use(self, sources: list[TrackedTensor], here: Place) -> None:
         """Note the parameters that a recorded computation combines with another tensor."""
@@ -210,7 +221,7 @@ class OptimizerSteps:
             id(tensor): tracked
             for tracked in self.filled.values()
             if tracked.id not in self._searched and (tensor := tracked.ref()) is not None
-            if (tracked.memory in self._random if tracked.parameter else self._is_setting(tracked, tensor))
+            if (self.is_random(tracked) if tracked.parameter else self._is_setting(tracked, tensor))
         }
         if not asked:
             return
@@ -218,12 +229,10 @@ class OptimizerSteps:
         kinds = torch.optim.Optimizer, torch.nn.Module
         living = [one for one in gc.get_objects() if issubclass(type(one), kinds)]
         groups = [group for one in living if isinstance(one, kinds[0]) for group in vars(one).get("param_groups", ())]
-        owned = {id(tensor) for group in groups for tensor in group["params"]}
-        for module in living:
-            if isinstance(module, kinds[1]) and "_parameters" in vars(module):
-                inside = {id(tensor) for tensor in module.parameters()}
-                if inside & owned:
-                    owned |= inside
+        held = frozenset(id(tensor) for group in groups for tensor in group["params"])
+        modules = [one for one in living if isinstance(one, kinds[1]) and "_parameters" in vars(one)]
+        owned = held.union(*(inside for module in modules if (inside := _ids(module.parameters())) & held))
+        owned -= {number for module in modules for number in _forgotten(module, held)}
         self._searched |= {tracked.id for tracked in asked.values()}
         self.unoptimized |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
 
@@ -236,6 +245,20 @@ class OptimizerSteps:
         values = elements_of(leaf)
         is_dense = values.layout == torch.strided
         return self.outlives(tracked) and is_dense and bool((values == values.flatten()[0]).all())
+
+
+def _ids(tensors: Iterable[torch.Tensor]) -> set[int]:
+    return {id(tensor) for tensor in tensors}
+
+
+def _forgotten(module: torch.nn.Module, held: frozenset[int]) -> set[int]:
+    """Return the ids of a module's own parameters that are not held, if all parameters of its children are.
+
+    If a child is not held either, the program may train a part of the module intentionally.
+    """
+    of_children = _ids(one for child in module.children() for one in child.parameters() if one.requires_grad)
+    is_whole = bool(of_children) and of_children <= held
+    return _ids(module.parameters(recurse=False)) - held if is_whole else set()
 
 
 @functools.cache
