@@ -161,13 +161,10 @@ def test_a_full_disk_is_told_before_anything_is_made(clone, monkeypatch):
     assert not (clone / ".venv").exists()
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        pytest.param("No module named venv", "sudo apt install python3-venv", id="Debian's bare Python"),
-        pytest.param("Error: [Errno 30] Read-only file system: '.venv'", "cannot be written", id="read-only clone"),
-    ],
-)
+@pytest.mark.parametrize(("said", "told"), [
+    pytest.param("No module named venv", "sudo apt install python3-venv", id="Debian's bare Python"),
+    pytest.param("Error: [Errno 30] Read-only file system: '.venv'", "cannot be written", id="read-only clone"),
+])  # fmt: skip
 def test_an_environment_that_cannot_be_made_is_told(clone, monkeypatch, said, told):
     """The error of venv becomes one sentence with a solution, and no files are left behind."""
     python = clone / "python"

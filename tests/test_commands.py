@@ -46,18 +46,15 @@ class PrintedError(InputError):
     words = "3 epochs\n"
 
 
-@pytest.mark.parametrize(
-    ("raised", "code", "said"),
-    [
-        (InputError("there is no course here. Name one."), 2, "autograder: there is no course here. Name one.\n"),
-        (PrintedError("it ended."), 2, "3 epochs\nautograder: it ended.\n"),
-        (
-            KeyboardInterrupt(),
-            130,
-            "\nautograder: grade was interrupted. Grades so far are kept; run the same command with --resume to continue.\n",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("raised", "code", "said"), [
+    (InputError("there is no course here. Name one."), 2, "autograder: there is no course here. Name one.\n"),
+    (PrintedError("it ended."), 2, "3 epochs\nautograder: it ended.\n"),
+    (
+        KeyboardInterrupt(),
+        130,
+        "\nautograder: grade was interrupted. Grades so far are kept; run the same command with --resume to continue.\n",
+    ),
+])  # fmt: skip
 def test_a_command_that_fails_ends_in_a_sentence_and_a_code(capsys, raised, code, said):
     """Standard output is empty, without a traceback; 130 is a shell's exit code for Ctrl-C."""
     assert code == ended(raised)
@@ -232,14 +229,11 @@ def explanation(monkeypatch, tmp_path):
     return of
 
 
-@pytest.mark.parametrize(
-    ("options", "repair", "seconds", "scope"),
-    [
-        ("", True, 60, Scope()),
-        ("--no-repair --only-step 2 --budget 5", False, 5, Scope(shown=1)),
-        ("--last-step --check-gradients", True, 60, Scope(shown=-1, check_gradients=True)),
-    ],
-)
+@pytest.mark.parametrize(("options", "repair", "seconds", "scope"), [
+    ("", True, 60, Scope()),
+    ("--no-repair --only-step 2 --budget 5", False, 5, Scope(shown=1)),
+    ("--last-step --check-gradients", True, 60, Scope(shown=-1, check_gradients=True)),
+])  # fmt: skip
 def test_explain_passes_its_options_on(explanation, options, repair, seconds, scope):
     """The search for fixes, the backward call to record, and the comparison with finite differences are as asked for."""
     mock = Mock(side_effect=CalledError)

@@ -76,15 +76,12 @@ def test_a_right_program_ends_with_0(program):
     assert (0, "correct", [], []) == (done.returncode, told["outcome"], told["harms"], told["fixes"])
 
 
-@pytest.mark.parametrize(
-    ("make", "word"),
-    [
-        pytest.param(lambda path: "missing.py", "missing.py", id="missing file"),
-        pytest.param(lambda path: f"{path}::nothing", "no function nothing", id="missing function"),
-        pytest.param(lambda path: path.write_text("def f(:") and path, "bug.py", id="syntax error"),
-        pytest.param(lambda path: path.parent, "", id="a folder"),
-    ],
-)
+@pytest.mark.parametrize(("make", "word"), [
+    pytest.param(lambda path: "missing.py", "missing.py", id="missing file"),
+    pytest.param(lambda path: f"{path}::nothing", "no function nothing", id="missing function"),
+    pytest.param(lambda path: path.write_text("def f(:") and path, "bug.py", id="syntax error"),
+    pytest.param(lambda path: path.parent, "", id="a folder"),
+])  # fmt: skip
 def test_what_cannot_be_run_is_one_sentence(program, make, word):
     """Exit code 2, empty standard output, one line with the problem."""
     done = explain(make(program), "--json")

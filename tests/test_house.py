@@ -124,18 +124,15 @@ def private_names(tree: ast.AST) -> set[str]:
     return {name for name in found if re.search(r"\._(?!_)", name)}
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("x = tensor._version", {"torch._version"}),
-        ("from torch.utils._pytree import tree_leaves", {"torch.utils._pytree.tree_leaves"}),
-        ("from torch import _C", {"torch._C"}),
-        ("getattr(node, f'_saved_{name}')", {"torch._saved_"}),
-        ("importlib.import_module('torch._dynamo')", {"torch.torch._dynamo"}),
-        ("torch._foreach_add_([a], 1)", {"torch._foreach_add_"}),
-        ("self._saved_values = torch.__version__; row._replace(a=1)", set()),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), [
+    ("x = tensor._version", {"torch._version"}),
+    ("from torch.utils._pytree import tree_leaves", {"torch.utils._pytree.tree_leaves"}),
+    ("from torch import _C", {"torch._C"}),
+    ("getattr(node, f'_saved_{name}')", {"torch._saved_"}),
+    ("importlib.import_module('torch._dynamo')", {"torch.torch._dynamo"}),
+    ("torch._foreach_add_([a], 1)", {"torch._foreach_add_"}),
+    ("self._saved_values = torch.__version__; row._replace(a=1)", set()),
+])  # fmt: skip
 def test_the_search_for_private_names_finds_them(text, found):
     """Attributes, imports, texts given to getattr; not our own fields, and not `__version__`."""
     assert found == private_names(ast.parse(text))
@@ -244,15 +241,12 @@ def test_the_readme_lists_every_lesson():
     assert [(number, lesson["title"], str(lesson["minutes"])) for number, lesson in known] == rows
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(["ruff", "check"], id="ruff"),
-        pytest.param(["ruff", "format", "--check"], id="format"),
-        pytest.param(["mypy"], id="types", marks=pytest.mark.thorough),
-        pytest.param(["codespell_lib", *PROSE, "autograder", "solutions", "tests", "assets"], id="spelling"),
-    ],
-)
+@pytest.mark.parametrize("command", [
+    pytest.param(["ruff", "check"], id="ruff"),
+    pytest.param(["ruff", "format", "--check"], id="format"),
+    pytest.param(["mypy"], id="types", marks=pytest.mark.thorough),
+    pytest.param(["codespell_lib", *PROSE, "autograder", "solutions", "tests", "assets"], id="spelling"),
+])  # fmt: skip
 def test_the_code_is_clean(command):
     """Linter, formatter, type checker and spell checker find nothing."""
     done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)

@@ -53,14 +53,11 @@ def test_the_module_keeps_to_its_types(errors, name):
     assert [] == errors(ASSETS / name)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "complaint"),
-    [
-        pytest.param("scene.frames[at]", "scene.frame[at]", "TS2551", id="no such field of a scene"),
-        pytest.param("this.stop()", "this.halt()", "TS2339", id="no such method"),
-        pytest.param("get(frame.line)?.[0]", "get(frame.line)[0]", "TS2532", id="a line that may be missing"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "complaint"), [
+    pytest.param("scene.frames[at]", "scene.frame[at]", "TS2551", id="no such field of a scene"),
+    pytest.param("this.stop()", "this.halt()", "TS2339", id="no such method"),
+    pytest.param("get(frame.line)?.[0]", "get(frame.line)[0]", "TS2532", id="a line that may be missing"),
+])  # fmt: skip
 def test_a_slip_is_noticed(errors, copy, old, new, complaint):
     """The test above can fail: a mistyped name or a forgotten case is an error."""
     module = copy / "graph.js"

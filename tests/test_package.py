@@ -120,15 +120,12 @@ def test_conda_gets_the_locked_versions():
 # what a command needs
 
 
-@pytest.mark.parametrize(
-    ("command", "hidden", "told"),
-    [
-        pytest.param("lab", "jupyterlab", 'pip install "autograd-er[course]"', id="lab"),
-        pytest.param("grade", "nbgrader", 'pip install "autograd-er[grade]"', id="grade"),
-        pytest.param("explain", "igraph", "pip install autograd-er", id="explain"),
-        pytest.param("explain", "torch", "pip install torch", id="torch"),
-    ],
-)
+@pytest.mark.parametrize(("command", "hidden", "told"), [
+    pytest.param("lab", "jupyterlab", 'pip install "autograd-er[course]"', id="lab"),
+    pytest.param("grade", "nbgrader", 'pip install "autograd-er[grade]"', id="grade"),
+    pytest.param("explain", "igraph", "pip install autograd-er", id="explain"),
+    pytest.param("explain", "torch", "pip install torch", id="torch"),
+])  # fmt: skip
 def test_what_is_missing_is_told_with_the_command_that_installs_it(command, hidden, told):
     """One sentence and exit code 2, before anything is done."""
     code = f"import sys; sys.modules[{hidden!r}] = None; from autograder.cli import main; sys.exit(main([{command!r}, 'x']))"
@@ -340,16 +337,13 @@ def test_python_has_explain_with_the_small_set_alone(core, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["lab"], 'pip install "autograd-er[course]"'),
-        (["check", "mine.ipynb"], 'pip install "autograd-er[course]"'),
-        (["grade", LESSON], 'pip install "autograd-er[grade]"'),
-        (["release"], "Clone the project's repository and run `python3 -m autograder release` there"),
-        (["test"], "Clone the project's repository and run `python3 -m autograder test` there"),
-    ],
-)
+@pytest.mark.parametrize(("words", "told"), [
+    (["lab"], 'pip install "autograd-er[course]"'),
+    (["check", "mine.ipynb"], 'pip install "autograd-er[course]"'),
+    (["grade", LESSON], 'pip install "autograd-er[grade]"'),
+    (["release"], "Clone the project's repository and run `python3 -m autograder release` there"),
+    (["test"], "Clone the project's repository and run `python3 -m autograder test` there"),
+])  # fmt: skip
 def test_what_the_small_set_cannot_do_is_told(core, words, told):
     """One sentence with the command that helps; nothing is written."""
     done = core.run(*words)

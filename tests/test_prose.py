@@ -11,20 +11,17 @@ from tests.commit_subject import fault
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize(
-    ("subject", "is_good"),
-    [
-        ("explain: compare second derivatives before calling gradients right", True),
-        ("docs, tests: pass the address", True),
-        ("Merge branch 'main'", True),
-        ("The changelog has the day", False),
-        ("docs: updated the changelog", False),
-        ("docs: updates the changelog", False),
-        ("docs: updating the changelog", False),
-        ("explain: " + "x" * 64, False),
-        ("wip", False),
-    ],
-)
+@pytest.mark.parametrize(("subject", "is_good"), [
+    ("explain: compare second derivatives before calling gradients right", True),
+    ("docs, tests: pass the address", True),
+    ("Merge branch 'main'", True),
+    ("The changelog has the day", False),
+    ("docs: updated the changelog", False),
+    ("docs: updates the changelog", False),
+    ("docs: updating the changelog", False),
+    ("explain: " + "x" * 64, False),
+    ("wip", False),
+])  # fmt: skip
 def test_a_subject_names_the_area_and_the_change(subject, is_good, tmp_path):
     """The hook accepts `area: verb object` in 72 characters, and explains why it rejects anything else."""
     assert is_good == (not fault(subject))

@@ -9,16 +9,13 @@ from autograder import cli
 from tests import units
 
 
-@pytest.mark.parametrize(
-    ("words", "marks"),
-    [
-        ([], "not slow"),
-        (["--quick"], "not slow and not thorough"),
-        (["--slow"], "slow"),
-        (["--all"], ""),
-        (["--quick", "-x"], "not slow and not thorough"),
-    ],
-)
+@pytest.mark.parametrize(("words", "marks"), [
+    ([], "not slow"),
+    (["--quick"], "not slow and not thorough"),
+    (["--slow"], "slow"),
+    (["--all"], ""),
+    (["--quick", "-x"], "not slow and not thorough"),
+])  # fmt: skip
 def test_a_selection_is_an_expression_of_markers(words, marks, monkeypatch):
     """`test` and `test --slow` together are `test --all`; other words are handed on."""
     called = []

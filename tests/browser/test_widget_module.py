@@ -75,14 +75,11 @@ def test_a_changed_scene_is_drawn(bare):
     assert 1 == bare.locator(".autograder").count()
 
 
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        pytest.param(None, "the recording holds no step", id="no scene"),
-        pytest.param({"frames": []}, "the recording holds no step", id="no step"),
-        pytest.param({"frames": [{}], "programs": []}, "This picture cannot be drawn", id="cut off"),
-    ],
-)
+@pytest.mark.parametrize(("data", "why"), [
+    pytest.param(None, "the recording holds no step", id="no scene"),
+    pytest.param({"frames": []}, "the recording holds no step", id="no step"),
+    pytest.param({"frames": [{}], "programs": []}, "This picture cannot be drawn", id="cut off"),
+])  # fmt: skip
 def test_what_cannot_be_drawn_says_why(bare, data, why):
     """The element is never blank: it states, for screen readers too, what is wrong and what to do."""
     render(bare, data)

@@ -152,16 +152,12 @@ def test_in_a_notebook_no_more_is_drawn_than_the_answer_needs():
     assert [] == ran
 
 
-@pytest.mark.parametrize(
-    "needs_an_answer",
-    [
-        lambda: check("task", like=given, d=result(3), w=leaf(find(current_names().value, "width"))),
-        lambda: check("task", like=lambda x: students_function(x), x=leaf(3)),  # noqa: F821
-        lambda: predicted("mine")(lambda: students_function()),  # noqa: F821
-        lambda: predicted_value("mine")(lambda: students_value),  # noqa: F821
-    ],
-    ids=["an argument", "the right program", "a predicted program", "a predicted value"],
-)
+@pytest.mark.parametrize("needs_an_answer", [
+    lambda: check("task", like=given, d=result(3), w=leaf(find(current_names().value, "width"))),
+    lambda: check("task", like=lambda x: students_function(x), x=leaf(3)),  # noqa: F821
+    lambda: predicted("mine")(lambda: students_function()),  # noqa: F821
+    lambda: predicted_value("mine")(lambda: students_value),  # noqa: F821
+], ids=["an argument", "the right program", "a predicted program", "a predicted value"])  # fmt: skip
 def test_a_check_that_needs_an_answer_cannot_be_planned(needs_an_answer):
     """A grader then runs the cell for each student."""
     with pytest.raises(Unplannable), planning():

@@ -177,14 +177,11 @@ def test_a_worker_whose_answers_cannot_be_right_is_left_out(stub, wrong, capsys)
     assert f"worker 0 on {platform.node()} gets no more submissions: it failed 3 times in a row" in said
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "value", "said"),
-    [
-        (dask_cluster, "handshake_versions", lambda: {"torch": "1.0"}, "has another installation .*torch"),
-        (dask_cluster, "LEVELS", {"bubblewrap": SimpleNamespace(obstacle="no bwrap")}, "isolation level .*: no bwrap"),
-        (dask_cluster, "is_exposed", lambda _: True, "listens at tcp://127.0.0.1:.* neither encrypted nor"),
-    ],
-)
+@pytest.mark.parametrize(("module", "name", "value", "said"), [
+    (dask_cluster, "handshake_versions", lambda: {"torch": "1.0"}, "has another installation .*torch"),
+    (dask_cluster, "LEVELS", {"bubblewrap": SimpleNamespace(obstacle="no bwrap")}, "isolation level .*: no bwrap"),
+    (dask_cluster, "is_exposed", lambda _: True, "listens at tcp://127.0.0.1:.* neither encrypted nor"),
+])  # fmt: skip
 def test_a_worker_that_must_not_grade_gets_no_job(monkeypatch, capsys, module, name, value, said):
     """For other versions, a lower isolation level or an open port, the reason is shown; without other workers, nothing is graded."""
     monkeypatch.setattr(module, name, value)

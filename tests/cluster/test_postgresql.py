@@ -107,13 +107,10 @@ def test_another_database_is_refused_in_a_sentence(tmp_path, address, said):
         read_course(course)
 
 
-@pytest.mark.parametrize(
-    ("gradebook", "said"),
-    [
-        ("postgresql+psycopg://me:secret@127.0.0.1:1/book", "Correct c.CourseDirectory.db_url"),
-        ("sqlite:////dev/null/gradebook.db", "Not a directory"),
-    ],
-)
+@pytest.mark.parametrize(("gradebook", "said"), [
+    ("postgresql+psycopg://me:secret@127.0.0.1:1/book", "Correct c.CourseDirectory.db_url"),
+    ("sqlite:////dev/null/gradebook.db", "Not a directory"),
+])  # fmt: skip
 def test_a_gradebook_that_cannot_be_reached_is_one_sentence(gradebook, said):
     """The server or the folder is missing: the sentence states the error and a solution, without the password."""
     with pytest.raises(UnusableGradebookError) as caught, exclusive_lock(gradebook, "one"):

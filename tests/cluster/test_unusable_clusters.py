@@ -59,24 +59,21 @@ def test_nothing_of_dask_is_imported_without_the_option():
     assert "[]\n" == subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT)
 
 
-@pytest.mark.parametrize(
-    ("choice", "said"),
-    [
-        ("{}/missing.toml", "contains neither"),
-        ("department", "contains neither a scheduler's `address` nor a cluster's `class`"),
-        ("old", "there is no .*ca.pem; docs/cluster.md shows how"),
-        ("tls://127.0.0.1:8786", "needs certificates: --certificates DIR, or Dask's configuration"),
-        ("tcp://127.0.0.1", "missing port number"),
-        ("tcp://10.0.0.5:8786", "strangers can run programs as you"),
-        ("tcp://grading:8786", "strangers can run programs as you"),
-        ("{}/empty.toml", "contains neither"),
-        ("{}/broken.toml", "line 1"),
-        ("{}/list.json", "contains neither"),
-        ("{}/class.toml", "does not start with these arguments .*no attribute 'SlurmCluster'"),
-        ("{}/argument.toml", "does not start with these arguments .*unexpected keyword argument 'line'"),
-        ("{}/package.toml", "does not start with these arguments .*No module named 'nowhere'"),
-    ],
-)
+@pytest.mark.parametrize(("choice", "said"), [
+    ("{}/missing.toml", "contains neither"),
+    ("department", "contains neither a scheduler's `address` nor a cluster's `class`"),
+    ("old", "there is no .*ca.pem; docs/cluster.md shows how"),
+    ("tls://127.0.0.1:8786", "needs certificates: --certificates DIR, or Dask's configuration"),
+    ("tcp://127.0.0.1", "missing port number"),
+    ("tcp://10.0.0.5:8786", "strangers can run programs as you"),
+    ("tcp://grading:8786", "strangers can run programs as you"),
+    ("{}/empty.toml", "contains neither"),
+    ("{}/broken.toml", "line 1"),
+    ("{}/list.json", "contains neither"),
+    ("{}/class.toml", "does not start with these arguments .*no attribute 'SlurmCluster'"),
+    ("{}/argument.toml", "does not start with these arguments .*unexpected keyword argument 'line'"),
+    ("{}/package.toml", "does not start with these arguments .*No module named 'nowhere'"),
+])  # fmt: skip
 def test_a_choice_that_names_no_cluster_is_refused(course, capsys, choice, said):
     """An address without port or certificates, an open port, no workers, a file or a table that is of no use."""
     message = refused(course, capsys, "--cluster", choice.format(course))
@@ -165,17 +162,14 @@ def test_a_stranger_is_told_that_the_certificates_differ():
             assert isinstance(client, Client)
 
 
-@pytest.mark.parametrize(
-    ("address", "exposed"),
-    [
-        ("tls://10.0.0.5:1", False),
-        ("tcp://127.0.0.1:1", False),
-        ("tcp://[::1]:1", False),
-        ("tcp://0.0.0.0:1", True),
-        ("tcp://192.168.1.7:1", True),
-        ("tcp://grading:1", True),
-    ],
-)
+@pytest.mark.parametrize(("address", "exposed"), [
+    ("tls://10.0.0.5:1", False),
+    ("tcp://127.0.0.1:1", False),
+    ("tcp://[::1]:1", False),
+    ("tcp://0.0.0.0:1", True),
+    ("tcp://192.168.1.7:1", True),
+    ("tcp://grading:1", True),
+])  # fmt: skip
 def test_an_address_that_others_can_use_is_exposed(address, exposed):
     """Encrypted or on loopback is not; a name that may be another machine's is."""
     assert exposed == is_exposed(address)

@@ -18,9 +18,7 @@ NOTEBOOK = "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"
     pytest.param(["check", "missing.ipynb"], "There is no notebook missing.ipynb", id="missing notebook"),
     pytest.param(["check", "README.md"], "README.md is not JSON", id="no JSON"),
     pytest.param(["lab", "no_such_lesson"], "'no_such_lesson' matches no lesson", id="no such lesson"),
-    pytest.param(
-        ["lab", "--port", "70000", "--no-browser"], "port 70000 is taken or not allowed", id="no such port"
-    ),
+    pytest.param(["lab", "--port", "70000", "--no-browser"], "port 70000 is taken or not allowed", id="no such port"),
 ])  # fmt: skip
 def test_bad_input_gets_one_sentence(words, told):
     """One line with the input and a solution, and an exit code other than 0."""

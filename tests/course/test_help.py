@@ -24,8 +24,8 @@ from autograder.course.stored_notebook import METADATA, is_for_credit, mark_for_
 from autograder.course.variants.declared_changes import chosen_names, read_changes
 from autograder.course.variants.handout import mark_variant
 from autograder.course.variants.variant import OwnVariant, vary
+from autograder.course.variants.variant_proof import CellNamespace as Namespace
 from tests.grade import plain_course
-from tests.lessons.namespace import Namespace
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import torch
 
 from autograder.course.author_cells import AUTHOR_TAGS, PROGRAM
 from autograder.course.canonical import read
-from tests.lessons.namespace import Namespace
+from autograder.course.variants.variant_proof import CellNamespace as Namespace
 
 SHOWN = "observed"
 """The decorator of programs without arguments that a student sees run without a question."""

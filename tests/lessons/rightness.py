@@ -18,10 +18,10 @@ from torch.utils._pytree import tree_leaves
 from autograder.check.message import Unsolved
 from autograder.check.subject.inputs import TensorInput
 from autograder.course.author_cells import AuthorExercise
+from autograder.course.variants.variant_proof import CellNamespace as Namespace
 from autograder.grade.submission.cell_analysis import bound_names, statements
 from tests.corpus.oracles import close, differences
 from tests.corpus.programs import Program
-from tests.lessons.namespace import Namespace
 
 DRAWS = 4
 STEP = 1e-5

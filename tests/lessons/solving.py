@@ -10,8 +10,8 @@ from nbformat import NotebookNode
 from autograder.check.message import Unsolved
 from autograder.course.author_cells import AuthorExercise, questions_of
 from autograder.course.variants import variant_proof
+from autograder.course.variants.variant_proof import CellNamespace as Namespace
 from tests.lessons.cells import functions
-from tests.lessons.namespace import Namespace
 from tests.lessons.sources import exercises, setup
 
 

@@ -12,10 +12,10 @@ from autograder.check.message import VALIDATING
 from autograder.check.subject.learner_code import normal_form
 from autograder.course.learner import after_success
 from autograder.course.paths import ROOT, SOLUTIONS, lessons
+from autograder.course.variants.variant_proof import CellNamespace as Namespace
 from autograder.locale.languages import use_language
 from autograder.view.notebook import drawn_mimebundle
 from autograder.view.text.gradient_values import is_wrong
-from tests.lessons.namespace import Namespace
 from tests.lessons.solving import verdict
 from tests.lessons.sources import exercises
 

@@ -19,7 +19,7 @@ from autograder.check.message import Incorrect, NotAttempted, Unsolved
 from autograder.course.author_cells import AUTHOR_TAGS, AuthorExercise, questions_of
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
-from tests.lessons.namespace import Namespace
+from autograder.course.variants.variant_proof import CellNamespace as Namespace
 from tests.lessons.sources import exercises, setup
 
 SOURCES = {path.stem: path for path in lessons(SOLUTIONS)}

@@ -7,10 +7,10 @@ import pytest
 from autograder.check.message import Incorrect
 from autograder.course.author_cells import questions_of
 from autograder.course.paths import SOLUTIONS, lessons
+from autograder.course.variants.variant_proof import CellNamespace as Namespace
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.view.notebook import drawn_mimebundle
-from tests.lessons.namespace import Namespace
 from tests.lessons.solving import verdict
 from tests.lessons.sources import exercises, setup
 

@@ -16,9 +16,9 @@ from autograder.course.author_cells import PROGRAM, questions_of
 from autograder.course.canonical import read
 from autograder.course.learner import learner_progress
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
+from autograder.course.variants.variant_proof import CellNamespace as Namespace
 from autograder.graded import being_graded
 from autograder.tape.recording.verdict_types import OUTCOMES
-from tests.lessons.namespace import Namespace
 from tests.lessons.sources import exercises, setup
 
 LESSONS = {path.parent.name: path for path in lessons(SOLUTIONS)}

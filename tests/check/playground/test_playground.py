@@ -104,17 +104,14 @@ def test_a_line_that_is_moved_in_the_timeline_is_run_at_its_new_place(picture):
             assert "h.mul_(2)" in picture.scene["timeline"]["columns"][0]["movable"]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        pytest.param("h.mul_(", "was never closed on line 3. Correct that line.", id="syntax"),
-        pytest.param("import os; os._exit(3)", "The program ended the process that ran it.", id="exit"),
-        pytest.param("import os; os.kill(os.getpid(), 9)", "The program ended the process that ran it.", id="killed"),
-        pytest.param("x = [0] * 10**11", "asks for more memory than this machine has", id="memory"),
-        pytest.param("while True: pass", RUNS_ON, id="endless", marks=pytest.mark.slow),
-        pytest.param("while True: print('y' * 1000)", RUNS_ON, id="prints", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("text", "problem"), [
+    pytest.param("h.mul_(", "was never closed on line 3. Correct that line.", id="syntax"),
+    pytest.param("import os; os._exit(3)", "The program ended the process that ran it.", id="exit"),
+    pytest.param("import os; os.kill(os.getpid(), 9)", "The program ended the process that ran it.", id="killed"),
+    pytest.param("x = [0] * 10**11", "asks for more memory than this machine has", id="memory"),
+    pytest.param("while True: pass", RUNS_ON, id="endless", marks=pytest.mark.slow),
+    pytest.param("while True: print('y' * 1000)", RUNS_ON, id="prints", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_a_bad_edit_gives_a_sentence(picture, program, text, problem):
     """A sentence replaces the picture, and the next change is handled as before."""
     board = picture.send(number=1, lines=lines(program), edits={"2": text}, again=False)

@@ -254,14 +254,11 @@ def test_other_people_s_folders_stay_as_they_are(tmp_path):
         make_book(tmp_path / "thesis.txt")
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("loop", "The book cannot be written to .*loop: Too many levels of symbolic links"),
-        ("thesis.txt/site", "The book cannot be written to .*site: Not a directory"),
-        ("gitbook", "contains files that are not part of a book"),
-    ],
-)
+@pytest.mark.parametrize(("given", "said"), [
+    ("loop", "The book cannot be written to .*loop: Too many levels of symbolic links"),
+    ("thesis.txt/site", "The book cannot be written to .*site: Not a directory"),
+    ("gitbook", "contains files that are not part of a book"),
+])  # fmt: skip
 def test_a_place_that_cannot_be_used_is_named_at_once(tmp_path, given, said):
     """A link to itself, a folder in a file, and another program's `book.json`: one sentence, and everything is as it was."""
     (tmp_path / "loop").symlink_to(tmp_path / "loop")

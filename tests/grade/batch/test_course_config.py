@@ -75,19 +75,16 @@ def test_every_limit_has_one_definition(tmp_path):
             configured(tmp_path, f"c.Autograder.{name} = {too_small}")
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("c.Autograder.cell_secnods = 3", "cell_secnods is not a setting; use one of cell_seconds"),
-        ("c.Autograder.memory_mib = 'much'", "memory_mib"),
-        ("c.Autograder.processes = 0", "processes"),
-        ("c.Autograder.submission_seconds = -1", "submission_seconds"),
-        ("1 / 0", "ZeroDivisionError"),
-        ("c.CourseDirectory.db_url = 'mysql://host/marks'", "db_url"),
-        ("c.CourseDirectory.directory_structure = '{student_id}/{nbgrader_step}/{assignment_id}'", "STEP/STUDENT"),
-        ("c.CourseDirectory.source_directory = 5", "source_directory"),
-    ],
-)
+@pytest.mark.parametrize(("line", "said"), [
+    ("c.Autograder.cell_secnods = 3", "cell_secnods is not a setting; use one of cell_seconds"),
+    ("c.Autograder.memory_mib = 'much'", "memory_mib"),
+    ("c.Autograder.processes = 0", "processes"),
+    ("c.Autograder.submission_seconds = -1", "submission_seconds"),
+    ("1 / 0", "ZeroDivisionError"),
+    ("c.CourseDirectory.db_url = 'mysql://host/marks'", "db_url"),
+    ("c.CourseDirectory.directory_structure = '{student_id}/{nbgrader_step}/{assignment_id}'", "STEP/STUDENT"),
+    ("c.CourseDirectory.source_directory = 5", "source_directory"),
+])  # fmt: skip
 def test_a_mistake_is_one_sentence(tmp_path, line, said):
     """The sentence names the setting, so that a teacher finds it."""
     (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\n{line}\n")

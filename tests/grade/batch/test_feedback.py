@@ -47,15 +47,12 @@ def covered(level: str, hidden: bool = True, **about):
     return cover.preprocess_cell(cell, {}, 0)[0]
 
 
-@pytest.mark.parametrize(
-    ("level", "kind", "told"),
-    [
-        ("none", "plain data", "A hidden test did not pass."),
-        ("name", "plain data", "A hidden test did not pass: large numbers."),
-        ("message", "declarative", "A hidden test did not pass: large numbers.\nAssertionError: not 82634"),
-        ("name", "in process", "A line of this test or a hidden part did not pass."),
-    ],
-)
+@pytest.mark.parametrize(("level", "kind", "told"), [
+    ("none", "plain data", "A hidden test did not pass."),
+    ("name", "plain data", "A hidden test did not pass: large numbers."),
+    ("message", "declarative", "A hidden test did not pass: large numbers.\nAssertionError: not 82634"),
+    ("name", "in process", "A line of this test or a hidden part did not pass."),
+])  # fmt: skip
 def test_hidden_tests_are_told_as_far_as_the_teacher_wants(level, kind, told):
     """The page shows nothing, the name, or the message, but never the code; a submission can forge the place in process."""
     cell = covered(level, kind=kind)

@@ -185,15 +185,12 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path, text, sentence):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("scores", "points", "most", "dropped"),
-    [
-        pytest.param({"a": (8, 20), "b": (9, 10), "c": (5, 5)}, 14, 15, ("a",), id="the lowest share goes"),
-        pytest.param({"a": (1, 10), "b": (0, 10), "exam": (0, 20)}, 1, 30, ("b",), id="only of those named"),
-        pytest.param({"a": (1, 10)}, 1, 10, (), id="the last one stays"),
-        pytest.param({"a": (1, 10), "b": (2, 10), "out": (10, 10)}, 2, 10, ("a",), id="an excused one does not count"),
-    ],
-)
+@pytest.mark.parametrize(("scores", "points", "most", "dropped"), [
+    pytest.param({"a": (8, 20), "b": (9, 10), "c": (5, 5)}, 14, 15, ("a",), id="the lowest share goes"),
+    pytest.param({"a": (1, 10), "b": (0, 10), "exam": (0, 20)}, 1, 30, ("b",), id="only of those named"),
+    pytest.param({"a": (1, 10)}, 1, 10, (), id="the last one stays"),
+    pytest.param({"a": (1, 10), "b": (2, 10), "out": (10, 10)}, 2, 10, ("a",), id="an excused one does not count"),
+])  # fmt: skip
 def test_the_lowest_is_dropped(scores, points, most, dropped):
     """One of a, b and c may be dropped; `out` is excused."""
     policy = CoursePolicy(

@@ -39,15 +39,12 @@ def cells(**changes) -> dict[str, dict[str, CellGrade]]:
     return {"cells": {"test_f": msgspec.structs.replace(CELL, **changes)}}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        cells(points=0.0),
-        cells(points=None, status="for a person"),
-        {"comments": {"f": "No response."}, "notes": ("one",), "seconds": 1.5},
-    ],
-)
+@pytest.mark.parametrize("changes", [
+    {},
+    cells(points=0.0),
+    cells(points=None, status="for a person"),
+    {"comments": {"f": "No response."}, "notes": ("one",), "seconds": 1.5},
+])  # fmt: skip
 def test_a_grade_of_the_source_is_taken(changes):
     """With full points, no points, or points that a person has to give."""
     assert received(**changes) == validated(received(**changes), SOURCE)
@@ -61,30 +58,27 @@ def test_a_failure_and_an_unreadable_submission_are_taken():
     assert result == validated(result, SOURCE)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"cells": {}}, "other cells"),
-        ({"cells": {"test_f": CELL, "test_g": CELL}}, "other cells"),
-        ({"comments": {"g": None}}, "other cells"),
-        (cells(points=2.5), "its maximum is 2.0"),
-        (cells(points=-1.0), "its maximum is 2.0"),
-        (cells(points=math.nan), "its maximum is 2.0"),
-        (cells(points=math.inf), "its maximum is 2.0"),
-        (cells(points=9.0, max_points=9.0), "its maximum is 2.0"),
-        (cells(max_points=math.nan), "its maximum is 2.0"),
-        (cells(seconds=math.nan), "not a number of seconds"),
-        ({"seconds": -1.0}, "not a number of seconds"),
-        ({"notes": ("",) * 10_001}, "too many notes"),
-        ({"ended": "x" * 100_001}, "a text of more than"),
-        (cells(reason="x" * 100_001), "a text of more than"),
-        ({"comments": {"f": "x" * 100_001}}, "a text of more than"),
-        ({"notebook": ""}, "cannot be read"),
-        ({"notebook": "{}"}, "cannot be read"),
-        ({"notebook": "[" * 100_000}, "cannot be read"),
-        ({"notebook": NOTEBOOK.replace('"1"', "1")}, "cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"cells": {}}, "other cells"),
+    ({"cells": {"test_f": CELL, "test_g": CELL}}, "other cells"),
+    ({"comments": {"g": None}}, "other cells"),
+    (cells(points=2.5), "its maximum is 2.0"),
+    (cells(points=-1.0), "its maximum is 2.0"),
+    (cells(points=math.nan), "its maximum is 2.0"),
+    (cells(points=math.inf), "its maximum is 2.0"),
+    (cells(points=9.0, max_points=9.0), "its maximum is 2.0"),
+    (cells(max_points=math.nan), "its maximum is 2.0"),
+    (cells(seconds=math.nan), "not a number of seconds"),
+    ({"seconds": -1.0}, "not a number of seconds"),
+    ({"notes": ("",) * 10_001}, "too many notes"),
+    ({"ended": "x" * 100_001}, "a text of more than"),
+    (cells(reason="x" * 100_001), "a text of more than"),
+    ({"comments": {"f": "x" * 100_001}}, "a text of more than"),
+    ({"notebook": ""}, "cannot be read"),
+    ({"notebook": "{}"}, "cannot be read"),
+    ({"notebook": "[" * 100_000}, "cannot be read"),
+    ({"notebook": NOTEBOOK.replace('"1"', "1")}, "cannot be read"),
+])  # fmt: skip
 def test_anything_else_is_refused_with_a_reason(changes, said):
     """Other cells, points beyond the maximum, sizes beyond every real grade, and what is not a notebook."""
     with pytest.raises(ValueError, match=said):
@@ -194,14 +188,11 @@ def test_a_source_that_gained_and_lost_cells_is_accepted_on_request(bubblewrap, 
 
 
 @pytest.mark.parametrize("course", ["new"], indirect=True)
-@pytest.mark.parametrize(
-    ("written", "penalty", "said"),
-    [
-        ("2026-03-02 12:59:00 +0100", 0.0, ""),
-        ("2026-03-02T13:01:00+01:00", 0.5, ""),
-        ("yesterday evening", 0.0, "'yesterday evening', which is not a time; counted as on time"),
-    ],
-)
+@pytest.mark.parametrize(("written", "penalty", "said"), [
+    ("2026-03-02 12:59:00 +0100", 0.0, ""),
+    ("2026-03-02T13:01:00+01:00", 0.5, ""),
+    ("yesterday evening", 0.0, "'yesterday evening', which is not a time; counted as on time"),
+])  # fmt: skip
 def test_a_submission_time_is_read_or_listed(bubblewrap, course, capsys, written, penalty, said):
     """An offset is respected, also for unchanged submissions. The due date is noon, UTC."""
     (course / "submitted" / "ann" / "first" / "timestamp.txt").write_text(written)

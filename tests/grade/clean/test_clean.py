@@ -130,15 +130,12 @@ def test_a_students_texts_are_harmless_where_formgrader_shows_them(kind, text):
     assert "markdown" == cell.cell_type
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# Title\n\n> a quote with `a < b` & *words*\n\n- $x < 1$, **bold** and [a link](https://example.org)",
-        "a<b> and x != y[0], d['a']: 1",
-        "H<sub>2</sub>O <br> <b>bold</b> | a | b |\n|---|---|\n| 1 | 2 |",
-        "<div class=x>kept for the reader</div>",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "# Title\n\n> a quote with `a < b` & *words*\n\n- $x < 1$, **bold** and [a link](https://example.org)",
+    "a<b> and x != y[0], d['a']: 1",
+    "H<sub>2</sub>O <br> <b>bold</b> | a | b |\n|---|---|\n| 1 | 2 |",
+    "<div class=x>kept for the reader</div>",
+])  # fmt: skip
 def test_a_students_text_looks_as_it_was_written(text):
     """Only characters without width are added, so a person who grades reads the same words."""
     assert text == harmless_markdown(text).replace(JOINER, "")
@@ -183,14 +180,11 @@ def test_mathematics_makes_no_links(command):
         assert f"\\{re.match('[A-Za-z]+', command)[0]}" not in text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        r"$\displaystyle \frac{x^{2}}{\sqrt{y}} \left[\begin{matrix}1 & 2\end{matrix}\right] \operatorname{atan}{\left(x \right)}$",
-        r"$\forall x \in \mathbb{R}: \sum_{i=1}^{n} \partial_i \mathcal{L} \leq \infty \quad \text{if } \hat\theta \to 0 \label{a}$",
-        r"C:\data\new is a folder, \d a digit, and \href no command without a formula",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    r"$\displaystyle \frac{x^{2}}{\sqrt{y}} \left[\begin{matrix}1 & 2\end{matrix}\right] \operatorname{atan}{\left(x \right)}$",
+    r"$\forall x \in \mathbb{R}: \sum_{i=1}^{n} \partial_i \mathcal{L} \leq \infty \quad \text{if } \hat\theta \to 0 \label{a}$",
+    r"C:\data\new is a folder, \d a digit, and \href no command without a formula",
+])  # fmt: skip
 def test_mathematics_and_text_with_backslashes_stay(text):
     """The formulas that SymPy prints and people write stay as they are, and so does text without a formula."""
     assert text == harmless_markdown(text)
@@ -342,15 +336,12 @@ def test_drawing_takes_no_more_than_its_time():
         Drawings().draw(msgspec.json.encode(ShownRecording(many)).decode())
 
 
-@pytest.mark.parametrize(
-    "html",
-    [
-        "<div>" * 100_000,
-        "<b>" * 20_000,
-        "<p>" + "".join(f"<b title={n}>" for n in range(300)) + "<p>x" * 300,
-        "<i></i>" * 90_000,
-    ],
-)
+@pytest.mark.parametrize("html", [
+    "<div>" * 100_000,
+    "<b>" * 20_000,
+    "<p>" + "".join(f"<b title={n}>" for n in range(300)) + "<p>x" * 300,
+    "<i></i>" * 90_000,
+])  # fmt: skip
 def test_html_that_would_take_long_is_not_shown(html):
     """A browser, and the sanitiser itself, need time that grows with the square of such tags; ordinary tables stay."""
     assert "<p>(HTML with too many tags is not shown)</p>" == harmless_html(html)

@@ -75,16 +75,13 @@ def test_a_function_without_a_definition_in_the_notebook_has_no_text():
         inspect.getsource(proxy)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "f(1)",
-        "f(1, 'b', 2, z=[3], w={'k': (1, 2)})",
-        "f(np.arange(3), torch.ones(2))[0].sum()",
-        "f(1, 2)[-1]",
-        "f(pd.DataFrame({'a': [1, 2]}))[0]['a'].sum()",
-    ],
-)
+@pytest.mark.parametrize("call", [
+    "f(1)",
+    "f(1, 'b', 2, z=[3], w={'k': (1, 2)})",
+    "f(np.arange(3), torch.ones(2))[0].sum()",
+    "f(1, 2)[-1]",
+    "f(pd.DataFrame({'a': [1, 2]}))[0]['a'].sum()",
+])  # fmt: skip
 def test_a_call_returns_what_the_function_returns(call):
     """With positional and keyword arguments."""
     function, proxy, calls = proxy_of(DOCUMENTED)
@@ -275,19 +272,16 @@ def test_a_forged_reply_is_a_student_error(reply):
         proxy([1])
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        RaisedError([], "m"),
-        RaisedError(["unittest.case:SkipTest", "builtins:Exception"], "m"),
-        RaisedError(["autograder.check.message:NotAttempted"], "m"),
-        RaisedError(["os:system"], "m", encode(("true",))),
-        RaisedError(["builtins:ValueError"], "m", encode(3)),
-        RaisedError(["builtins:ValueError"], "m", b"\xc1"),
-        RaisedError(["__main__:a\0b", "builtins:ValueError"], "m"),
-        RaisedError(["builtins:int"], "m"),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    RaisedError([], "m"),
+    RaisedError(["unittest.case:SkipTest", "builtins:Exception"], "m"),
+    RaisedError(["autograder.check.message:NotAttempted"], "m"),
+    RaisedError(["os:system"], "m", encode(("true",))),
+    RaisedError(["builtins:ValueError"], "m", encode(3)),
+    RaisedError(["builtins:ValueError"], "m", b"\xc1"),
+    RaisedError(["__main__:a\0b", "builtins:ValueError"], "m"),
+    RaisedError(["builtins:int"], "m"),
+])  # fmt: skip
 def test_a_forged_exception_is_of_no_class_with_a_meaning_for_the_test(error):
     """A skipped test, an untouched answer, or a function instead of a class."""
     reply = msgspec.msgpack.encode(FunctionReply(error=error))

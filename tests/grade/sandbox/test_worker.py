@@ -252,20 +252,17 @@ def test_the_rehearsal_is_run_to_its_end():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(
-            "class Odd(Exception):\n    def __str__(self):\n        while True: pass\nraise Odd()", id="the text"
-        ),
-        pytest.param(
-            "class Meta(type):\n    @property\n    def __name__(cls):\n        while True: pass\n"
-            "class Odd(Exception, metaclass=Meta): pass\nraise Odd()",
-            id="the name of its class",
-        ),
-        pytest.param("class Odd:\n    def __repr__(self):\n        while True: pass\nOdd()", id="the last value"),
-    ],
-)
+@pytest.mark.parametrize("text", [
+    pytest.param(
+        "class Odd(Exception):\n    def __str__(self):\n        while True: pass\nraise Odd()", id="the text"
+    ),
+    pytest.param(
+        "class Meta(type):\n    @property\n    def __name__(cls):\n        while True: pass\n"
+        "class Odd(Exception, metaclass=Meta): pass\nraise Odd()",
+        id="the name of its class",
+    ),
+    pytest.param("class Odd:\n    def __repr__(self):\n        while True: pass\nOdd()", id="the last value"),
+])  # fmt: skip
 def test_an_error_that_takes_forever_to_tell_ends_its_cell_only(strict, text):
     """The cell ends as one that took too long, and the next one runs."""
     with strict.worker({}) as worker:

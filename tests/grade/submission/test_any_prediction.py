@@ -33,17 +33,13 @@ def graded(server, text, plan, *, any_prediction):
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-@pytest.mark.parametrize(
-    ("text", "given"),
-    [
-        (WRONG, {"outcome": 2, "value": 1, "more": 0}),
-        ('word = "perhaps"\nnumber = 3', {"outcome": 0, "value": 1, "more": 0}),
-        ('word = "..."\nnumber = ...', {"outcome": 0, "value": 0, "more": 0}),
-        ('word = "correct"\nnumber = 2', {"outcome": 2, "value": 1, "more": 0}),
-        ("pass", {"outcome": 0, "value": 0, "more": 0}),
-    ],
-    ids=["wrong", "another word", "untouched", "right", "missing"],
-)
+@pytest.mark.parametrize(("text", "given"), [
+    (WRONG, {"outcome": 2, "value": 1, "more": 0}),
+    ('word = "perhaps"\nnumber = 3', {"outcome": 0, "value": 1, "more": 0}),
+    ('word = "..."\nnumber = ...', {"outcome": 0, "value": 0, "more": 0}),
+    ('word = "correct"\nnumber = 2', {"outcome": 2, "value": 1, "more": 0}),
+    ("pass", {"outcome": 0, "value": 0, "more": 0}),
+], ids=["wrong", "another word", "untouched", "right", "missing"])  # fmt: skip
 def test_any_outcome_or_value_earns_the_points(server, plan, text, given):
     """One of the four words, or a value, is enough; another word, an empty answer and a test with more than a prediction are not."""
     grade = graded(server, text, plan, any_prediction=True)

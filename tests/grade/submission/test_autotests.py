@@ -66,14 +66,11 @@ def test_a_notebook_without_such_lines_starts_nothing(folder, monkeypatch):
     assert notebook == instantiated(notebook, folder)
 
 
-@pytest.mark.parametrize(
-    ("solution", "kept", "said"),
-    [
-        ("area = 1 / 0", True, "cell 'a' ended with ZeroDivisionError"),
-        ("def area(r):\n    return r", True, "cell 't' ended with AssertionError"),
-        ("def area(r):\n    return 3 * r * r", False, "the AUTOTEST lines need autotests.yml"),
-    ],
-)
+@pytest.mark.parametrize(("solution", "kept", "said"), [
+    ("area = 1 / 0", True, "cell 'a' ended with ZeroDivisionError"),
+    ("def area(r):\n    return r", True, "cell 't' ended with AssertionError"),
+    ("def area(r):\n    return 3 * r * r", False, "the AUTOTEST lines need autotests.yml"),
+])  # fmt: skip
 def test_what_cannot_be_made_into_tests_is_one_sentence(bubblewrap, folder, solution, kept, said):
     """An answer that fails, a test of the teacher's own that fails, no templates."""
     if not kept:

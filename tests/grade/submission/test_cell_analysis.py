@@ -11,20 +11,17 @@ def names(text: str) -> set[str]:
     return set().union(*map(bound_names, statements(text)))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("x = y = 1", {"x", "y"}),
-        ("import torch.nn as nn, math", {"nn", "math"}),
-        ("import os.path", {"os"}),
-        ("def f(a):\n    inner = a", {"f"}),
-        ("for i in range(3):\n    total = i", {"i", "total"}),
-        ("(a, *rest), b.c = z", {"a", "rest"}),
-        ("if (n := 3): pass", {"n"}),
-        ("%matplotlib inline\nx = 1", {"x"}),
-        ("def (", set()),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("x = y = 1", {"x", "y"}),
+    ("import torch.nn as nn, math", {"nn", "math"}),
+    ("import os.path", {"os"}),
+    ("def f(a):\n    inner = a", {"f"}),
+    ("for i in range(3):\n    total = i", {"i", "total"}),
+    ("(a, *rest), b.c = z", {"a", "rest"}),
+    ("if (n := 3): pass", {"n"}),
+    ("%matplotlib inline\nx = 1", {"x"}),
+    ("def (", set()),
+])  # fmt: skip
 def test_names_a_cell_binds(text, expected):
     """Oracle: where the cell can run by itself, the names that running it leaves."""
     assert expected == names(text)
@@ -135,15 +132,12 @@ def test_a_cell_that_changes_a_needed_object_brings_what_it_needs():
     assert ["rows = []", "first = 3", "rows.append(first)"] == texts
 
 
-@pytest.mark.parametrize(
-    ("text", "needs"),
-    [
-        ("assert [f(n) for n in range(3)] == [0, 1, 4]", {"f"}),
-        ("assert all(f(n) == g(n) for n in given)", {"f", "g", "given"}),
-        ("rows = [[f(i) for i in range(k)] for k in {name for name in sizes}]", {"f", "sizes"}),
-        ("def helper():\n    return [f(n) for n in given]", {"f", "given"}),
-    ],
-)
+@pytest.mark.parametrize(("text", "needs"), [
+    ("assert [f(n) for n in range(3)] == [0, 1, 4]", {"f"}),
+    ("assert all(f(n) == g(n) for n in given)", {"f", "g", "given"}),
+    ("rows = [[f(i) for i in range(k)] for k in {name for name in sizes}]", {"f", "sizes"}),
+    ("def helper():\n    return [f(n) for n in given]", {"f", "given"}),
+])  # fmt: skip
 def test_names_in_a_comprehension_are_needed(text, needs):
     """A comprehension has its own scope, and runs with its statement."""
     assert needs == cell_names(text).needs

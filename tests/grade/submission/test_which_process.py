@@ -211,15 +211,12 @@ HELPERS = {"code/helper.py": b"from other import *\n\ndef g(x):\n    return x + 
 
 
 @pytest.mark.parametrize("mode", ["both", "one"])
-@pytest.mark.parametrize(
-    "adding",
-    [
-        "import sys\nsys.path.append('./code')",
-        "import sys\nsys.path.insert(0, 'code')\nfrom other import *",
-        "from sys import path\nfolder = 'code'; path.append(folder)",
-        "import os, sys\nsys.path += [os.path.abspath('code')]",
-    ],
-)
+@pytest.mark.parametrize("adding", [
+    "import sys\nsys.path.append('./code')",
+    "import sys\nsys.path.insert(0, 'code')\nfrom other import *",
+    "from sys import path\nfolder = 'code'; path.append(folder)",
+    "import os, sys\nsys.path += [os.path.abspath('code')]",
+])  # fmt: skip
 def test_a_folder_that_a_teachers_cell_adds_to_the_search_path(server, adding, mode):
     """Its modules are found in every submission, and each submission imports them separately, as in its own kernel."""
     of = source(

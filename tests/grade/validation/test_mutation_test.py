@@ -27,20 +27,17 @@ def mean(values, start=0):
 """
 
 
-@pytest.mark.parametrize(
-    ("edit", "changed"),
-    [
-        ("another operator: total / len(values)", "return total * len(values)"),
-        ("another constant: 0", "def mean(values, start=1)"),
-        ("another comparison: total < 0", "if total <= 0"),
-        ("the other of and and or: total < 0 and values", "if total < 0 or values"),
-        ("drops the write: total += value", "    pass"),
-        ("writes twice: total += value", "total += value\n        total += value"),
-        ("the other branch: if total < 0 and values:", "if not (total < 0 and values)"),
-        ("drops the statement: total = start", "def mean(values, start=0):\n    pass\n    for"),
-        ("swaps the operands: total / len(values)", "return len(values) / total"),
-    ],
-)
+@pytest.mark.parametrize(("edit", "changed"), [
+    ("another operator: total / len(values)", "return total * len(values)"),
+    ("another constant: 0", "def mean(values, start=1)"),
+    ("another comparison: total < 0", "if total <= 0"),
+    ("the other of and and or: total < 0 and values", "if total < 0 or values"),
+    ("drops the write: total += value", "    pass"),
+    ("writes twice: total += value", "total += value\n        total += value"),
+    ("the other branch: if total < 0 and values:", "if not (total < 0 and values)"),
+    ("drops the statement: total = start", "def mean(values, start=0):\n    pass\n    for"),
+    ("swaps the operands: total / len(values)", "return len(values) / total"),
+])  # fmt: skip
 def test_each_slip_is_made(edit, changed):
     """Operators, constants, comparisons, statements, writes, branches."""
     assert any(changed in mutant.source for mutant in mutants(MEAN, tensors=False) if mutant.edit == edit)
@@ -99,19 +96,16 @@ def called(name, text, *arguments):
     return names["f"](*arguments)
 
 
-@pytest.mark.parametrize(
-    ("name", "argument", "expected"),
-    [
-        ("an empty array", np.ones(3), 5.0),
-        ("an empty array that broadcasts", np.ones(3), np.arange(6.0).reshape(2, 3)),
-        ("a masked array", np.ones((2, 3)), np.arange(6.0).reshape(2, 3)),
-        ("a masked array", 4, np.arange(4.0)),
-        ("a masked array of one number", np.ones(3), 5.0),
-        ("a 0-d array", np.ones(3), np.zeros(3)),
-        ("a 0-d array of 1", np.ones(3), np.ones((2, 2))),
-        ("a NaN array", np.ones(3), np.full(3, np.nan)),
-    ],
-)
+@pytest.mark.parametrize(("name", "argument", "expected"), [
+    ("an empty array", np.ones(3), 5.0),
+    ("an empty array that broadcasts", np.ones(3), np.arange(6.0).reshape(2, 3)),
+    ("a masked array", np.ones((2, 3)), np.arange(6.0).reshape(2, 3)),
+    ("a masked array", 4, np.arange(4.0)),
+    ("a masked array of one number", np.ones(3), 5.0),
+    ("a 0-d array", np.ones(3), np.zeros(3)),
+    ("a 0-d array of 1", np.ones(3), np.ones((2, 2))),
+    ("a NaN array", np.ones(3), np.full(3, np.nan)),
+])  # fmt: skip
 def test_odd_arrays_pass_the_comparisons_of_numpy(name, argument, expected):
     """These pass in any kernel, so a test that relies on the comparison alone pays for them."""
     returned = called(name, "def f(x):\n    return x", argument)

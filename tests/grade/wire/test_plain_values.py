@@ -174,31 +174,27 @@ CYCLE: list = []
 CYCLE += [CYCLE, CYCLE]
 
 
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [
-        (generator(), "generator"),
-        (iter([]), "list_iterator"),
-        (map(str, []), "map"),
-        (lambda: 0, "function"),
-        (object(), "object"),
-        (math, "module"),
-        (type("Own", (), {}), "Own"),
-        (eval, "eval"),
-        ([].append, "append"),
-        (np.zeros(2).view(type("Sub", (np.ndarray,), {"__eq__": None})), "Sub"),
-        (np.random.default_rng(0), "Generator"),
-        (torch.nn.Linear(1, 1), "Linear"),
-        (torch.eye(2).to_sparse(), "sparse"),
-        (pd.DataFrame({"a": [1]}).groupby("a"), "DataFrameGroupBy"),
-        ([[generator()]], "generator"),
-        (CYCLE, "contains itself"),
-        ("\ud800", "surrogate"),
-        (1 << 10**6, "number"),
-        (fractions.Fraction(1, 1 << 10**5), "fraction"),
-    ],
-    ids=lambda value: value if isinstance(value, str) and value.isprintable() else "",
-)
+@pytest.mark.parametrize(("value", "name"), [
+    (generator(), "generator"),
+    (iter([]), "list_iterator"),
+    (map(str, []), "map"),
+    (lambda: 0, "function"),
+    (object(), "object"),
+    (math, "module"),
+    (type("Own", (), {}), "Own"),
+    (eval, "eval"),
+    ([].append, "append"),
+    (np.zeros(2).view(type("Sub", (np.ndarray,), {"__eq__": None})), "Sub"),
+    (np.random.default_rng(0), "Generator"),
+    (torch.nn.Linear(1, 1), "Linear"),
+    (torch.eye(2).to_sparse(), "sparse"),
+    (pd.DataFrame({"a": [1]}).groupby("a"), "DataFrameGroupBy"),
+    ([[generator()]], "generator"),
+    (CYCLE, "contains itself"),
+    ("\ud800", "surrogate"),
+    (1 << 10**6, "number"),
+    (fractions.Fraction(1, 1 << 10**5), "fraction"),
+], ids=lambda value: value if isinstance(value, str) and value.isprintable() else "")  # fmt: skip
 def test_anything_else_is_refused_by_the_name_of_its_type(value, name):
     """Code, iterators, objects with their own behavior, and endless values."""
     with pytest.raises(NotPlain, match=name):

@@ -40,16 +40,13 @@ def test_a_message_arrives_whole(ends):
     assert note == received
 
 
-@pytest.mark.parametrize(
-    ("sent", "told"),
-    [
-        pytest.param(channel.HEADER.pack(1 << 40), "more than the 1000 that are allowed", id="too large"),
-        pytest.param(channel.HEADER.pack(3) + b"\xc1\xc1\xc1", "not a valid answer", id="no message"),
-        pytest.param(channel.HEADER.pack(1) + msgspec.msgpack.encode(7), "not a valid answer", id="another form"),
-        pytest.param(channel.HEADER.pack(9) + b"half", "has ended", id="cut off"),
-        pytest.param(b"", "has ended", id="nothing"),
-    ],
-)
+@pytest.mark.parametrize(("sent", "told"), [
+    pytest.param(channel.HEADER.pack(1 << 40), "more than the 1000 that are allowed", id="too large"),
+    pytest.param(channel.HEADER.pack(3) + b"\xc1\xc1\xc1", "not a valid answer", id="no message"),
+    pytest.param(channel.HEADER.pack(1) + msgspec.msgpack.encode(7), "not a valid answer", id="another form"),
+    pytest.param(channel.HEADER.pack(9) + b"half", "has ended", id="cut off"),
+    pytest.param(b"", "has ended", id="nothing"),
+])  # fmt: skip
 def test_what_is_no_message_has_a_reason(ends, sent, told):
     """Whatever the other side sends, the only error is the one whose message fits a report."""
     ends[0].sendall(sent)
@@ -138,15 +135,12 @@ def test_the_values_in_a_message_are_counted_without_building_them():
         assert (True, False) == (has_more_items(payload, count - 1), has_more_items(payload, count))
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        pytest.param(b"\xdd\x03\x00\x00\x00" + b"\x90" * (3 << 24), id="many small lists"),
-        pytest.param(b"\xdd\xff\xff\xff\xff\xc0", id="a length without values"),
-        pytest.param(b"\x91" * (1 << 24), id="a list in a list"),
-        pytest.param(b"\xdf\x00\x80\x00\x00" + b"\x00\x80" * (1 << 23), id="a large map"),
-    ],
-)
+@pytest.mark.parametrize("payload", [
+    pytest.param(b"\xdd\x03\x00\x00\x00" + b"\x90" * (3 << 24), id="many small lists"),
+    pytest.param(b"\xdd\xff\xff\xff\xff\xc0", id="a length without values"),
+    pytest.param(b"\x91" * (1 << 24), id="a list in a list"),
+    pytest.param(b"\xdf\x00\x80\x00\x00" + b"\x00\x80" * (1 << 23), id="a large map"),
+])  # fmt: skip
 def test_too_many_values_are_refused_before_they_take_memory(ends, payload):
     """A message of tens of megabytes that would take gigabytes is refused, and the process does not grow by its values."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -128,14 +128,10 @@ def test_a_wrong_formula_of_pytorch_is_told_as_such(write):
     assert any(note.startswith("Line 7: PyTorch") and "as_strided_scatter" in note for note in verdict.notes)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "h = w * 2\nh.register_hook(lambda grad: grad * 0.1)\nh.sum().backward()",
-        "torch.relu(w - w.detach()).sum().backward()",
-    ],
-    ids=["a hook that scales", "a kink"],
-)
+@pytest.mark.parametrize("source", [
+    "h = w * 2\nh.register_hook(lambda grad: grad * 0.1)\nh.sum().backward()",
+    "torch.relu(w - w.detach()).sum().backward()",
+], ids=["a hook that scales", "a kink"])  # fmt: skip
 def test_what_cannot_be_judged_is_not_called_wrong(source):
     """Finite differences see what a hook and a kink do, and neither is a fault of the program."""
     verdict = checked(f"import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n{source}\n")

@@ -73,21 +73,17 @@ def test_leaves_that_rounds_make_anew_are_one_row(steps):
     assert [3 * steps] == [gradient["rounds"] for gradient in found.values() if "rounds" in gradient]
 
 
-@pytest.mark.parametrize(
-    ("body", "rows"),
-    [
-        ("for n in (2, 3):\n    w = torch.ones(n, requires_grad=True)\n    w.sum().backward()", 2),
-        ("for n in (2, 3):\n    w = torch.ones(n, 4, requires_grad=True)\n    w.sum().backward()", 1),
-        ("for n in (2, 2):\n    w = torch.ones(n, requires_grad=True)\n    w.sum().backward()", 1),
-        ("def f():\n    w = torch.ones(2, requires_grad=True)\n    return w.exp()\n(f() + f()).sum().backward()", 2),
-        ("for n in (2, 3):\n    net = torch.nn.Linear(1, n)\n    net(torch.ones(1)).sum().backward()", 2),
-        (
-            "for n in (2, 2):\n net = torch.nn.Linear(1, n)\n ps = [*net.parameters()]\n net(torch.ones(1)).sum().backward()",
-            2,
-        ),
-    ],
-    ids=["other shapes", "a smaller batch", "equal shapes", "in one call", "models of one name", "listed parameters"],
-)
+@pytest.mark.parametrize(("body", "rows"), [
+    ("for n in (2, 3):\n    w = torch.ones(n, requires_grad=True)\n    w.sum().backward()", 2),
+    ("for n in (2, 3):\n    w = torch.ones(n, 4, requires_grad=True)\n    w.sum().backward()", 1),
+    ("for n in (2, 2):\n    w = torch.ones(n, requires_grad=True)\n    w.sum().backward()", 1),
+    ("def f():\n    w = torch.ones(2, requires_grad=True)\n    return w.exp()\n(f() + f()).sum().backward()", 2),
+    ("for n in (2, 3):\n    net = torch.nn.Linear(1, n)\n    net(torch.ones(1)).sum().backward()", 2),
+    (
+        "for n in (2, 2):\n net = torch.nn.Linear(1, n)\n ps = [*net.parameters()]\n net(torch.ones(1)).sum().backward()",
+        2,
+    ),
+], ids=["other shapes", "a smaller batch", "equal shapes", "in one call", "models of one name", "listed parameters"])  # fmt: skip
 def test_leaves_of_one_name_share_a_row_only_as_rounds(body, rows):
     """Leaves that one backward call reaches, and leaves of other shapes, have separate rows; models of one name share them."""
     assert rows == len(record(f"import torch\n{body}\n").verdict.gradients)
