@@ -13,12 +13,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from autograder.classroom.policy_names import checked_policy
-from autograder.classroom.report.grading_records import (
-    ClassRecords,
-    GradedNotebook,
-    TestedCell,
-    read_records,
-)
+from autograder.classroom.report.grading_records import ClassRecords, GradedNotebook, TestedCell, read_records
 from autograder.classroom.report.wrong_answers import (
     GivenAnswer,
     WrongAnswers,

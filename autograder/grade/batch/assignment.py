@@ -36,13 +36,7 @@ from autograder.grade.batch.gradebook import (
     StoppedError,
     exclusive_lock,
 )
-from autograder.grade.batch.student_rows import (
-    StudentRow,
-    row_of,
-    unchanged_row,
-    with_problem,
-    with_score,
-)
+from autograder.grade.batch.student_rows import StudentRow, row_of, unchanged_row, with_problem, with_score
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.policy import read_policy
 from autograder.grade.sandbox.isolation import STRONGEST, known_level, require_level
