@@ -429,6 +429,29 @@ def test_a_carried_state_is_detached_before_the_time_is_up():
     exec(apply_fix(CARRIED, first), {})
 
 
+STATEFUL = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.hidden = torch.nn.LSTM(1, 2), None
+    def forward(self, x):
+        y, self.hidden = self.rnn(x, self.hidden)
+        return y
+net = Net()
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = net(torch.ones(1, 1)).sum()
+    sgd.zero_grad(); loss.backward(); sgd.step()
+"""
+
+
+def test_no_fix_clears_the_gradients_between_backward_and_step():
+    """`zero_grad()` on the line of a suspect is not moved after `backward()`; the state of the LSTM is detached."""
+    (first, *_) = explain_program(factory_of_text(STATEFUL)).verdict.fixes
+    assert "self.hidden = tuple(part.detach() for part in self.hidden)" in first.after
+
+
 GIVEN = """
 import torch
 torch.manual_seed(0)

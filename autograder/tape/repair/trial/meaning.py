@@ -162,7 +162,10 @@ def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
 
 def changed_loss(number: int, meant: Tensor, now: Tensor) -> str:
     """Return a sentence on a backward call (1-based) that starts from another loss."""
-    known = {"now": text(now), "meant": text(meant)}
+    for digits in (4, 8, 17):
+        known = {"now": text(now, digits), "meant": text(meant, digits)}
+        if known["now"] != known["meant"]:
+            break
     if number == 1:
         return Message("trial.other_loss|backward starts from {now}, not {meant}.", **known)
     return Message(
@@ -229,14 +232,14 @@ def is_gradient(name: str, trial: TrialRun) -> bool:
     return name.endswith(".grad") or any(same(value, gradient) for call in trial.calls for gradient in call.gradients)
 
 
-def text(value: Tensor) -> str:
+def text(value: Tensor, digits: int = 4) -> str:
     """Return a short text of a tensor's values."""
-    return short(value.flatten().tolist() if value.dim() else value.item())
+    return short(value.flatten().tolist() if value.dim() else value.item(), digits)
 
 
-def short(value: object) -> str:
+def short(value: object, digits: int = 4) -> str:
     """Return a number, or nested lists of numbers, as a rounded and shortened text."""
     if isinstance(value, list):
-        inside = ", ".join(short(item) for item in value[:4])
+        inside = ", ".join(short(item, digits) for item in value[:4])
         return f"[{inside}{', …' if len(value) > 4 else ''}]"
-    return f"{value:.4g}" if isinstance(value, int | float | complex) else "none at all"
+    return f"{value:.{digits}g}" if isinstance(value, int | float | complex) else "none at all"
