@@ -208,6 +208,14 @@ PROGRAMS = (
         (critic(torch.ones(2)) - policy.log_prob(action)).sum().backward()
         optimizer.step()
         """, ((".data", ""),)),
+    FaultyProgram("a code that is detached in place", "graph cut", "correct", """
+        coder, net = nn.Linear(2, 2), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*coder.parameters(), *net.parameters()], lr=0.1)
+        code = coder(torch.ones(3, 2))
+        code.detach_()  # fault
+        net(code).sum().backward()
+        optimizer.step()
+        """, (("code.detach_()  # fault\n", ""),)),
     FaultyProgram("penalties_without_a_graph", "graph cut", "correct", """
         net, multiplier = nn.Linear(2, 1), nn.Parameter(torch.ones(2))
         optimizer = torch.optim.SGD([*net.parameters(), multiplier], lr=0.1)

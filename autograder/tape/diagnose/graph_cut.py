@@ -127,10 +127,11 @@ def _empty(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _why_empty(state: RunState, leaf: TrackedTensor, cut_at: str, *, is_required: bool) -> tuple[str, str]:
     """Return the reason why the `.grad` of a leaf is None, and the change. `cut_at` is the line of a cut below the leaf."""
+    require = "empty.require|Call {name}.requires_grad_() before the computation of the loss, or skip it."
     if not is_required:
         return (
             "empty.not_required|{name}.grad is None: {name} does not require grad, so backward computes no gradient for it.",
-            "empty.require|Call {name}.requires_grad_() before the computation of the loss, or skip it.",
+            require,
         )
     if not state.flow.calls:
         return (
@@ -142,6 +143,12 @@ def _why_empty(state: RunState, leaf: TrackedTensor, cut_at: str, *, is_required
             "empty.cleared|{name}.grad is None: backward filled it, and it was set to None before this line, "
             "as zero_grad() does.",
             "empty.read_earlier|Read it after backward and before zero_grad().",
+        )
+    if leaf.id in state.flow.constant:
+        return (
+            "empty.required_late|{name}.grad is None: the backward call of {place} did not reach {name}. Its loss does not "
+            "depend on {name}, or only through operations that used {name} before it required grad.",
+            require,
         )
     if cut_at:
         return (

@@ -31,7 +31,7 @@ _NO_USE = {
 }  # fmt: skip
 _OF_SHAPE = "_like"  # the end of the names of functions such as `randn_like`
 _SUMS = {"add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__"}
-_TAKES_VALUES = {"data", "detach", "item", "tolist", "numpy", "__array__", "__float__"}
+_TAKES_VALUES = {"data", "detach", "detach_", "item", "tolist", "numpy", "__array__", "__float__"}
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
 _UPDATE = re.compile(r"step|grad|update")
 
@@ -94,6 +94,9 @@ class GradientFlow:
         # The last value with a graph in each storage, or the last value that left it.
         self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
         self.new_leaves: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
+        self.constant: set[int] = (
+            set()
+        )  # ids of tensors that did not require grad when an operation of the graph used them
         self.steps = OptimizerSteps()
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         # The last function call that began: its name, its tensor arguments, and its line.
@@ -105,6 +108,12 @@ class GradientFlow:
         self._earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
         self._spent: dict[int, Place | None] = {}
         self._writes = 0
+
+    def begin_call(self, name: str, inputs: list[TrackedTensor], here: Place) -> None:
+        """Process the begin of a function call. After `detach_`, the tensor has no node from which its sources are known."""
+        self.last_call = name, inputs, here
+        if name == "detach_" and inputs[0].node is not None:
+            self._of_value[inputs[0].id] = self._cut(name, inputs, here)
 
     def on_operation(
         self,
@@ -135,6 +144,8 @@ class GradientFlow:
                 self._add(inputs, sources, computed[0][1].node, here)
             self._remember(computed)
             self._join(sources, numbers, here)
+            if len(self.constant) < COMPUTED:
+                self.constant |= {source.id for source in sources if not source.requires_grad}
         elif asking and (results or _returns_python_values(result)):
             self._mark_detached(self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here), results, result)
         else:

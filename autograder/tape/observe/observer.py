@@ -213,7 +213,7 @@ class Observer(Listener):
             return  # our reads would become a part of the traced graph
         self.apart.note_writes(self.writes)
         tracked_inputs = [self.links.track(tensor) for tensor in inputs]
-        self.state.flow.last_call = name, tracked_inputs, self.state.here()
+        self.state.flow.begin_call(name, tracked_inputs, self.state.here())
         if self.statements.threads:
             self.state.under_way[threading.get_ident()] = [tracked.memory for tracked in tracked_inputs]
         if name == "backward" and inputs and inputs[0].numel() != 1 and len(inputs) == 1:

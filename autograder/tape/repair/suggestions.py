@@ -25,7 +25,7 @@ from autograder.tape.repair.edits import (
     replace,
 )
 from autograder.tape.repair.inplace_finder import called, calls, calls_of
-from autograder.tape.repair.kinds.aliases import remove_alias
+from autograder.tape.repair.kinds.aliases import is_detached_in_place, remove_alias
 from autograder.tape.repair.kinds.clones import bindings
 from autograder.tape.repair.kinds.order import calls_backward
 from autograder.tape.repair.repairs import can_be_imported, compared_part
@@ -110,8 +110,9 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
     below = [one for one in source.statements() if one.lineno > at.lineno or source.scope(one) is not source.scope(at)]
     leaves = tuple(edit for statement in below for edit in _no_leaf(source, statement))
     here = _uncuts(source, at)
-    if isinstance(at, ast.Assign) and here and source.apply_to(at.value, here) == source.of(at.targets[0]):
-        here = (delete(source, at),)  # else it would be `h = h`
+    is_same = isinstance(at, ast.Assign) and here and source.apply_to(at.value, here) == source.of(at.targets[0])
+    if is_same or is_detached_in_place(at):
+        here = (delete(source, at),)  # else it would be `h = h` or `h`
     for edits in (*([(*here[:1], *leaves), (*here, *leaves)] if leaves else []), *((edit,) for edit in here), here):
         yield tuple(edits)
     for call in calls_of(at, "tensor", "as_tensor"):

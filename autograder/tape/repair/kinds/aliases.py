@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
 from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, delete, insert, remove_header, replace
@@ -105,7 +105,9 @@ def remove_aliases(source: EditableSource, within: ast.AST) -> Edits:
 
 def remove_alias(source: EditableSource, node: Any) -> Edit | None:
     """Return the edit that removes `.data`, `.detach()` or `.numpy()`, or None for other expressions."""
-    attribute: Any = node.func if isinstance(node, ast.Call) and called(node) in ("detach", "numpy") else node
+    attribute: Any = (
+        node.func if isinstance(node, ast.Call) and called(node) in ("detach", "detach_", "numpy") else node
+    )
     if is_alias(node) or (attribute is not node and isinstance(attribute, ast.Attribute)):
         return Edit(source.dot(attribute), source.span(node)[1], "")
     return None
@@ -116,10 +118,15 @@ def keep_attached(program: BrokenProgram) -> Iterator[Candidate]:
     if "does not require grad" not in program.verdict.error_message:
         return
     for node in ast.walk(program.source.tree):
-        if edit := remove_alias(program.source, node):
-            yield Candidate("keep the graph", (edit,))
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node.value) == "detach_":
+        if is_detached_in_place(node):
             yield Candidate("keep the graph", (delete(program.source, node),))
+        elif edit := remove_alias(program.source, node):
+            yield Candidate("keep the graph", (edit,))
+
+
+def is_detached_in_place(node: ast.AST) -> TypeGuard[ast.Expr]:
+    """Return whether a node is the statement `….detach_()`."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node.value) == "detach_"
 
 
 def require_grad_earlier(program: BrokenProgram) -> Iterator[Candidate]:
