@@ -91,13 +91,15 @@ def test_one_function_of_a_file(tmp_path):
 
 
 def test_time_is_reserved_for_a_change_of_another_file(monkeypatch):
-    """A search in the program's own file does not use the time in which a change of an imported file is proven."""
+    """A search does not use the time in which a change of an imported file is proven, or a change for a fault is run."""
     monkeypatch.setattr(search, "current_budget", lambda: SimpleNamespace(left=20, is_spent=False))
     group: list[search.Search] = []
     group += [search.Search(factory_of_text(BROKEN), Verdict("correct"), prove, time=100, others=group) for _ in "ab"]
     assert not group[0].is_almost_late()
     group[1].changing.append(None)
     assert group[0].is_almost_late()
+    faulty = Verdict("correct", graph_faults=(None,))
+    assert search.Search(factory_of_text(BROKEN), faulty, prove, time=100).is_almost_late()
 
 
 def test_text_that_needs_names():

@@ -40,7 +40,7 @@ MEANT = 0.15  # share of the remaining time for the run as intended; each trial 
 DEEPER = 6  # number of sources with one fault less that are searched for a second change
 # Ratio of the durations of a proof and a trial, and the share of the remaining time that a proof may take.
 PROOF, ROOM = 8, 1 / 3
-RESERVE = 0.25  # share of the time that is reserved for proving changes of the computation
+RESERVE = 0.25  # share of the time that is reserved for proving changes of the computation and suggestions for faults
 RUNAWAY_SECONDS = 5  # seconds, and times the longest run, after which a changed program is ended
 KEPT = 5  # maximum number of fixes that are offered
 CHANGING = 3  # maximum number of changes of the computation that are offered, if there is no fix
@@ -274,9 +274,10 @@ class Search:
         return left < self.time / 2 or PROOF * self.longest > ROOM * left
 
     def is_almost_late(self) -> bool:
-        """Return whether the remaining time is reserved for proving changes of the computation."""
-        is_any_to_prove = bool(self.changing) or any(other.changing for other in self.others)
-        return current_budget().is_spent or (is_any_to_prove and current_budget().left < RESERVE * self.time)
+        """Return whether the remaining time is reserved for proving changes of the computation, or suggestions for faults."""
+        first = self.others[0] if self.others else self
+        is_any_to_prove = any(one.changing for one in (self, *self.others)) or bool(first.verdict.graph_faults)
+        return current_budget().is_spent or (is_any_to_prove and current_budget().left < RESERVE * first.time)
 
 
 def derivatives_answer(verdict: Verdict) -> str:
