@@ -12,7 +12,7 @@ from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
 from autograder.tape.explain import prove, record, record_program
 from autograder.tape.recording.verdict_types import Check, Gradient, Harm, Place, Verdict
 from autograder.tape.repair import candidates, search, suggestions
-from autograder.tape.repair.edits import apply_fix
+from autograder.tape.repair.edits import EditableSource, apply_fix
 from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
 from autograder.tape.run import budget
@@ -549,3 +549,12 @@ def test_a_change_that_is_right_for_the_drawn_numbers_only_comes_later(change, w
     changed = SimpleNamespace(text=source.replace("h.mul_(2)", change))
     assert plain(changed.text).losses == plain(source.replace("h.mul_(2)", "h = h * 2")).losses
     assert works == found.works_for_other_data(changed)
+
+
+def test_an_optimizer_may_be_an_argument():
+    """A step without arguments beside backward is that of an optimizer, unless a scheduler takes it."""
+    source = EditableSource(
+        "def train(o, sched, env):\n    loss().backward()\n    o.step(), sched.step(), env.step(1)\n"
+    )
+
+    assert ["o"] == suggestions._names_of_optimizers(source, source.statements_at(2)[0])

@@ -11,7 +11,7 @@ from msgspec.structs import replace as with_values
 
 from autograder.tape.oracle.excerpt import Scope
 from autograder.tape.recording.verdict_types import GraphFault, Verdict
-from autograder.tape.repair.candidates import is_python, unbound_names
+from autograder.tape.repair.candidates import FUNCTIONS, is_python, unbound_names
 from autograder.tape.repair.edits import (
     Edit,
     EditableSource,
@@ -326,15 +326,29 @@ def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
 
 
 def _names_of_optimizers(source: EditableSource, at: ast.stmt) -> list[str]:
-    """Return the names whose `step()` is called and that are made as an optimizer; first the one whose step comes next after a line."""
+    """Return the names of optimizers whose `step()` is called; first the one whose step comes next after a line.
+
+    An optimizer is made in this file, or its step without arguments is in the function of the line.
+    """
     # A scheduler has the method, too.
     bound = [one for one in source.nodes(ast.Assign) if "scheduler" not in ast.unparse(one.value).lower()]
     texts = [ast.unparse(one) for one in bound if "optim" in ast.unparse(one.value)]
     targets = {name for text in texts for name in text.partition(" = ")[0].strip("()").split(", ")}
     made = {ast.unparse(one.targets[0]) for one, _ in _optimizers(source) if one in bound}
     steps = sorted(calls_of(source.tree, "step"), key=lambda call: (call.lineno < at.lineno, call.lineno))
-    owners = [source.of(step.func.value) for step in steps if isinstance(step.func, ast.Attribute)]
-    return [name for name in dict.fromkeys(owners) if name in made | targets]
+    known = made | targets | {_owner(source, step) for step in _steps_beside(source, at)}
+    return [name for name in dict.fromkeys(_owner(source, step) for step in steps) if name in known]
+
+
+def _owner(source: EditableSource, call: ast.Call) -> str:
+    return source.of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+
+
+def _steps_beside(source: EditableSource, at: ast.stmt) -> list[ast.Call]:
+    """Return the calls of `step()` in the function of a statement, without those of schedulers and of environments."""
+    function = next((one for one in source.ancestors(at) if isinstance(one, FUNCTIONS)), None)
+    steps = calls_of(function, "step") if function else ()
+    return [one for one in steps if not one.args and "sched" not in _owner(source, one).lower()]
 
 
 def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
