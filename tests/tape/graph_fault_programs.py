@@ -471,6 +471,24 @@ PROGRAMS = (
             net["layer"](net.start).pow(2).mean().backward()
             optimizer.step()
         """, (('net["layer"].parameters()', "net.parameters()"),)),
+    FaultyProgram("two modules made on one line", "gradient that no optimizer uses", "correct", """
+        body, head = nn.Linear(2, 2), nn.Linear(2, 1)  # fault
+        optimizer = torch.optim.SGD(body.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            head(body(torch.ones(3, 2))).pow(2).mean().backward()
+            optimizer.step()
+        """, (("body.parameters()", "[*body.parameters(), *head.parameters()]"),)),
+    FaultyProgram("an average that is bound to the loop's name", "leaf lost", "correct", """
+        net, mean = nn.Linear(2, 1), nn.Linear(2, 1).requires_grad_(False)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (net(torch.ones(3, 2)) - mean(torch.ones(3, 2))).pow(2).mean().backward()
+            optimizer.step()
+            for old, new in zip(mean.parameters(), net.parameters()):
+                old = 0.9 * old + 0.1 * new  # fault
+        """, (("old = 0.9 * old + 0.1 * new", "old.data.copy_(0.9 * old + 0.1 * new)"),)),
     FaultyProgram("second_head_without_a_loss", "parameter that no loss depends on", "correct", """
         body, first, second = nn.Linear(2, 3), nn.Linear(3, 1), nn.Linear(3, 1)
         optimizer = torch.optim.SGD([*body.parameters(), *first.parameters(), *second.parameters()], lr=0.1)
@@ -577,6 +595,13 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "a loop binds its name to a value that it reads": """
+        net, total = nn.Linear(2, 1), 0
+        for p in net.parameters():
+            p = p * 2
+            total = total + p.sum()
+        total.backward()
+    """,
     "two losses of a round share a graph, and several losses before one step do": """
         def update(optimizer, losses):
             optimizer.zero_grad()

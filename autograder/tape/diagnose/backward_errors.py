@@ -143,13 +143,19 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place, effect: str) -
     name = _name_of_node(state, carried)
     known = variables_at(state, carried.place.file, carried.place.line)
     change = "backward.compute_in_round|Compute it again in each round, or detach it before the next one."
-    if effect == STALE and sum(step.place == carried.place for step in state.finished_steps) == 1:
+    rounds = sum(step.place == carried.place for step in state.finished_steps)
+    if effect == STALE and rounds == 1:
         change = "backward.compute_before_each|Compute it again before each backward."
     elif name.replace(".", "_").isidentifier() and name.partition(".")[0] in known:
         change = (
             "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
             "`{name} = {name}.detach()`."
         )
+        if rounds < len(state.backward_calls):
+            change = (
+                "backward.compute_or_detach_before|Compute it again in each round, or cut its history before the first one: "
+                "`{name} = {name}.detach()`."
+            )
     return FREED_GRAPH.at(carried.place, effect, change, name=name, place=line_of(at, carried.place.file))
 
 

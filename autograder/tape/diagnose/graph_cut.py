@@ -39,13 +39,20 @@ def trees_of(evidence: Evidence) -> dict[str, ast.Module]:
     return {file: tree for file, tree in trees.items() if tree is not None}
 
 
+LOOP_NAME = "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values."
+COPY = "leaf.copy_in_place|Modify the leaf in place, under torch.no_grad(): `{name}.copy_({new})`."
+
+
 def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad."""
+    """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad or is not used."""
     trees = trees_of(evidence)
     for name, place, regained in _rebound(evidence.state):
         statement = statement_at(trees, place)
         if not regained and _is_step(statement, name):
             yield _lost_leaf_fault(trees, name, place, statement)
+        elif _is_unused_update(trees.get(place.file), statement, name):
+            new = ast.unparse(statement.value)  # type: ignore[union-attr]
+            yield LOST_LEAF.at(place, LOOP_NAME, COPY, name=name, new=new)
 
 
 def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
@@ -71,6 +78,19 @@ def _is_step(statement: ast.stmt | None, name: str) -> bool:
     return descends and "detach" not in text and ast.unparse(statement.value.left) in (name, f"{name}.data")
 
 
+def _is_unused_update(tree: ast.Module | None, statement: ast.stmt | None, name: str) -> bool:
+    """Return whether a statement is `p = … p …` in a loop over p that does not read p below it."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
+        return False
+    if [ast.unparse(target) for target in statement.targets] != [name] or tree is None:
+        return False
+    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
+    reads = [use.lineno for use in uses if isinstance(use.ctx, ast.Load)]
+    loops = _loops_over(tree, name, statement.lineno)
+    end = max((loop.end_lineno or 0 for loop in loops), default=0)
+    return statement.lineno in reads and bool(loops) and not any(statement.lineno < line <= end for line in reads)
+
+
 def _lost_leaf_fault(trees: dict[str, ast.Module], name: str, place: Place, statement: ast.stmt | None) -> GraphFault:
     value = statement.value if isinstance(statement, ast.Assign) else None
     step = ast.unparse(value.right) if isinstance(value, ast.BinOp) else "…"
@@ -78,18 +98,18 @@ def _lost_leaf_fault(trees: dict[str, ast.Module], name: str, place: Place, stat
         "leaf.becomes_other|{name} is then another tensor, which is not a leaf that requires grad: the next backward "
         "call computes no gradient for it."
     )
-    if _is_loop_variable(trees.get(place.file), name, place.line):
-        effect = (
-            "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values."
-        )
+    tree = trees.get(place.file)
+    if tree is not None and _loops_over(tree, name, place.line):
+        effect = LOOP_NAME
     change = "leaf.modify_in_place|Modify the leaf in place, under torch.no_grad(): `{name} -= {step}`."
     return LOST_LEAF.at(place, effect, change, name=name, step=step)
 
 
-def _is_loop_variable(tree: ast.Module | None, name: str, line: int) -> bool:
-    loops = [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.For)]
+def _loops_over(tree: ast.Module, name: str, line: int) -> list[ast.For]:
+    """Return the loops around a line that bind a name in each round."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For)]
     inside = [loop for loop in loops if loop.lineno <= line <= (loop.end_lineno or loop.lineno)]
-    return any(isinstance(node, ast.Name) and node.id == name for loop in inside for node in ast.walk(loop.target))
+    return [loop for loop in inside if name in {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}]
 
 
 def _missing(evidence: Evidence) -> Iterator[GraphFault]:

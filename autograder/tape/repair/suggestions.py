@@ -289,9 +289,10 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     container = {ast.List: "ModuleList", ast.ListComp: "ModuleList", ast.Dict: "ModuleDict", ast.DictComp: "ModuleDict"}
     if (kind := container.get(type(value))) is not None:
         yield (insert(source, value, f"torch.nn.{kind}("), insert(source, value, ")", after=True))
-    name = source.of(at.targets[0])
+    targets = at.targets[0].elts if isinstance(at.targets[0], ast.Tuple) else at.targets[:1]
+    names = [source.of(target) for target in targets]
     for made, given in _optimizers(source):
-        for held in (f"*{name}.parameters()", name):
+        for held in (text for name in names for text in (f"*{name}.parameters()", name)):
             edit = replace(source, given, f"[*{source.of(given)}, {held}]")
             yield (edit,)
             if source.stands_alone(at):
@@ -359,9 +360,12 @@ def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
 
 
 def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Cut the history of a carried value at the start of the loop or after backward, as the change says."""
+    """Cut the history of a value, as the change says: before the loop that uses it, or after backward."""
     code = _CODE.search(fault.change)
     for statement in _backwards(source, at) if code and "detach" in code[1] else ():
+        loop = next((one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While)), at)
+        if loop not in (at, *source.ancestors(at)):
+            yield (after(source, at, code[1]),)  # type: ignore[index]
         yield (after(source, statement, code[1]),)  # type: ignore[index]
     if isinstance(at, ast.Assign) and len(at.targets) == 1 and not isinstance(at.targets[0], ast.Tuple | ast.List):
         yield (replace(source, at.value, f"{source.operand(at.value)}.detach()"),)
