@@ -94,9 +94,8 @@ class GradientFlow:
         # The last value with a graph in each storage, or the last value that left it.
         self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
         self.new_leaves: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
-        self.constant: set[int] = (
-            set()
-        )  # ids of tensors that did not require grad when an operation of the graph used them
+        # ids of tensors that did not require grad when an operation of the graph used them
+        self.constant: set[int] = set()
         self.steps = OptimizerSteps()
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         # The last function call that began: its name, its tensor arguments, and its line.

@@ -105,9 +105,8 @@ def remove_aliases(source: EditableSource, within: ast.AST) -> Edits:
 
 def remove_alias(source: EditableSource, node: Any) -> Edit | None:
     """Return the edit that removes `.data`, `.detach()` or `.numpy()`, or None for other expressions."""
-    attribute: Any = (
-        node.func if isinstance(node, ast.Call) and called(node) in ("detach", "detach_", "numpy") else node
-    )
+    is_call = isinstance(node, ast.Call) and called(node) in ("detach", "detach_", "numpy")
+    attribute: Any = node.func if is_call else node
     if is_alias(node) or (attribute is not node and isinstance(attribute, ast.Attribute)):
         return Edit(source.dot(attribute), source.span(node)[1], "")
     return None
