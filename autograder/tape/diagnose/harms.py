@@ -249,10 +249,17 @@ WRITE_DURING_BACKWARD = HarmKind(
 
 
 def writes_before_recomputation(evidence: Evidence) -> Iterator[Harm]:
-    """Yield the modifications of tensors that the recomputation read and that are not arguments of the block."""
-    state = evidence.state
-    blocks = [save.writes_before for save in state.graph.saves if save.checkpointed]
-    for write in state.writes[min(blocks) :] if blocks else ():
+    """Yield the modifications of tensors that the recomputation read and that are not arguments of the block.
+
+    They happened between the forward pass of a block and the backward call that computes it again.
+    """
+    state, count = evidence.state, len(evidence.state.writes)
+    calls = reversed(list(zip(reversed(state.visited), reversed(state.flow.calls), strict=False)))
+    read_at = {node: call.writes for visited, call in calls for node in visited}
+    blocks = [save for save in state.graph.saves if save.checkpointed]
+    spans = {(save.writes_before, read_at.get(save.node.id, count)) for save in blocks}
+    for number in sorted(set().union(*(range(*span) for span in spans))):
+        write = state.writes[number]
         place = state.read_again.get(write.memory)
         if place is not None and write.changed and not write.in_backward and write.tracked is not None:
             name = state.name_of(write.tracked) or "a tensor of the block"

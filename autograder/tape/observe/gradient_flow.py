@@ -63,6 +63,7 @@ class StartedBackward:
     asked: list[TrackedTensor]  # the tensors whose gradients `autograd.grad` was to return
     creates_graph: bool  # whether the gradients have a graph
     of: EarlierGradient | None  # a gradient that the roots were computed from, or None
+    writes: int  # number of modifications in the run before it
 
 
 @dataclass(frozen=True)
@@ -284,7 +285,9 @@ class GradientFlow:
         recording, nodes = torch.is_grad_enabled(), [root.node for root in roots]
         if not recording and all(node is None for node in nodes):
             self.steps.go_on_without_recording()
-        self.calls.append(StartedBackward(here, roots, nodes, recording, cut, asked, call.creates_graph, of))
+        self.calls.append(
+            StartedBackward(here, roots, nodes, recording, cut, asked, call.creates_graph, of, len(writes))
+        )
         self.reached |= {target.id: target for target in targets}
         self.spend(writes)
         if call.returns:

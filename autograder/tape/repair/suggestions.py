@@ -27,7 +27,7 @@ from autograder.tape.repair.edits import (
 from autograder.tape.repair.inplace_finder import called, calls, calls_of
 from autograder.tape.repair.kinds.aliases import is_detached_in_place, remove_alias
 from autograder.tape.repair.kinds.clones import bindings
-from autograder.tape.repair.kinds.order import calls_backward
+from autograder.tape.repair.kinds.order import calls_backward, names_bound
 from autograder.tape.repair.repairs import can_be_imported, compared_part
 from autograder.tape.repair.search import Prove
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
@@ -197,12 +197,17 @@ def _make_leaf(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Itera
 
 def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Skip the parameters without a gradient, or let a tensor require grad before its first use in the function."""
-    loops = [node.target for node in source.ancestors(at) if isinstance(node, ast.For)]
-    iterated = {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
-    for owner in [source.of(node.value) for node in source.nodes(ast.Attribute, at) if node.attr == "grad"]:
-        if "skip each" in fault.change or ("or skip" in fault.change and owner in iterated):
-            condition = f"if {owner}.grad is not None:{source.newline}{source.indent(at)}{source.unit}"
-            yield (insert(source, at, condition),)
+    loops = [node for node in source.ancestors(at) if isinstance(node, ast.For)]
+    for attribute in [node for node in source.nodes(ast.Attribute, at) if node.attr == "grad"]:
+        owner = source.of(attribute.value)
+        inside = [part for node in source.ancestors(attribute) for part in getattr(node, "generators", ())]
+        iterated = [part for part in (*inside, *loops) if owner in names_bound(part.target)]
+        if "skip each" in fault.change or ("or skip" in fault.change and iterated):
+            condition = f"if {owner}.grad is not None"
+            if iterated and isinstance(iterated[0], ast.comprehension):
+                yield (insert(source, iterated[0].iter, f" {condition}", after=True),)
+            else:
+                yield (insert(source, at, f"{condition}:{source.newline}{source.indent(at)}{source.unit}"),)
         yield from _require(source, at, fault, owner)
 
 

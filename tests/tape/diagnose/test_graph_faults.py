@@ -53,6 +53,7 @@ def test_the_repaired_program_is_left_in_peace(program: FaultyProgram):
     ("x = w\n(u * w.detach()).sum().backward()", "x.grad.abs()", "only through line 5", ""),
     ("w.sum().backward()\nw.grad = None", "step = 2 * w.grad", "it was set to None before this line", ""),
     ("", "step = 2 * w.grad", "no backward call was made before", ""),
+    ("u.sum().backward()", "step = sum(p.grad for p in (w, u))", "its loss does not depend on it", "u) if p.grad is not None)"),
     ("x = w.detach()\n(x * u).sum().backward()\nfor p in [x]:", "  p.grad.abs()", "not require grad", "if p.grad is"),
 ])  # fmt: skip
 def test_a_line_that_uses_a_gradient_that_is_none(before, line, effect, fix):
@@ -263,9 +264,10 @@ def test_a_reentrant_checkpoint_without_gradients_is_no_wrong_gradient():
 
 
 def test_a_checkpointed_block_that_reads_a_changed_attribute_is_named_without_a_write():
-    """The sum that the engine adds to `.grad` is not the cause."""
+    """Neither the sum that the engine adds to `.grad` nor the optimizer's step after backward is the cause."""
     block = "first.k = 0\ndef block(x):\n    first.k += 1\n    return first(x).tanh() * first.k\n"
-    calls = "for step in range(3):\n    second(checkpoint(block, x, use_reentrant=False)).sum().backward()\n"
+    calls = "for step in range(3):\n    optimizer.zero_grad()\n    loss = second(checkpoint(block, x, use_reentrant=False)).sum()\n"
+    calls += "    loss.backward()\n    optimizer.step()\n"
     verdict = record(TWO_LAYERS + block + calls).verdict
     assert ("silently-wrong", ()) == (verdict.outcome, verdict.harms)
     assert ["Line 11: This checkpointed block is computed again"] == [note[:50] for note in verdict.notes]
