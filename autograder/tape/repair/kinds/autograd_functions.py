@@ -8,7 +8,7 @@ from typing import Any
 
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, replace
+from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, before, insert, replace
 from autograder.tape.repair.inplace_finder import called, calls_of, find_writes
 from autograder.tape.repair.kinds.aliases import remove_aliases
 
@@ -89,13 +89,18 @@ def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
     found = [call for call in program.source.nodes(ast.Call) if call.args]
     names = {ast.unparse(call.args[0]).split(".")[-1]: called(call) for call in found if "register_" in called(call)}
     for node in program.source.nodes(ast.FunctionDef):
-        if node.name in names:
-            last = node.body[-1]
-            if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and called(last.value).endswith("_"):
-                end = program.source.span(last.value.func)[1]
-                edits = (Edit(end - 1, end, ""), insert(program.source, last, "return "))
-                if "forward" in names[node.name]:
-                    output = (*edits, *remove_aliases(program.source, last))
-                    yield Candidate("return a new output", output)
-                else:
-                    yield Candidate("return a new gradient", edits, ONLY_HERE)
+        if node.name not in names:
+            continue
+        last, effect = node.body[-1], None if "forward" in names[node.name] else ONLY_HERE
+        kind = "return a new gradient" if effect else "return a new output"
+        if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and called(last.value).endswith("_"):
+            end = program.source.span(last.value.func)[1]
+            edits = (Edit(end - 1, end, ""), insert(program.source, last, "return "))
+            yield Candidate(kind, edits if effect else (*edits, *remove_aliases(program.source, last)), effect)
+        elif not program.source.nodes(ast.Return, node):
+            given = {argument.arg for argument in node.args.args}
+            written = [write for write in program.writes if program.source.scope(write.statement) is node]
+            for name in dict.fromkeys(program.source.of(write.root) for write in written):
+                copied = before(program.source, node.body[0], f"{name} = {name}.clone()")
+                if name in given:
+                    yield Candidate(kind, (copied, after(program.source, last, f"return {name}")), effect)
