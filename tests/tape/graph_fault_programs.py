@@ -471,6 +471,17 @@ PROGRAMS = (
             net["layer"](net.start).pow(2).mean().backward()
             optimizer.step()
         """, (('net["layer"].parameters()', "net.parameters()"),)),
+    FaultyProgram("gradients that are clipped before they exist", "gradients clipped before backward", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            loss = net(torch.ones(3, 2)).pow(2).mean()
+            optimizer.zero_grad()
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # fault
+            loss.backward()
+            optimizer.step()
+        """, (("    nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # fault\n", ""),
+               ("loss.backward()", "loss.backward()\n    nn.utils.clip_grad_norm_(net.parameters(), 1.0)"))),
     FaultyProgram("two modules made on one line", "gradient that no optimizer uses", "correct", """
         body, head = nn.Linear(2, 2), nn.Linear(2, 1)  # fault
         optimizer = torch.optim.SGD(body.parameters(), lr=0.1)

@@ -291,6 +291,18 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
         )  # fmt: skip
 
 
+def _clipped_early(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that clip gradients where each is None, before a backward that fills them."""
+    flow = evidence.state.flow
+    for place, (leaf, _) in flow.missing.items():
+        if "clip_grad_" in place.text and place not in flow.present and leaf.id in flow.optimized.keys() & flow.reached:
+            yield CLIPPED.at(
+                place,
+                "optimizer.clipped_early|each gradient is None here, so nothing is clipped; backward fills them later.",
+                "optimizer.clip_later|Clip gradients between backward and the step.",
+            )
+
+
 def _spent(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that add to gradients of an earlier update, if a later update uses the sum."""
     state, flow = evidence.state, evidence.state.flow
@@ -392,8 +404,9 @@ UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unheld, after_error=
 # An optimizer is known from its first step: after an error, another step may have been next.
 FOREIGN = FaultKind("optimizer of other parameters", _foreign, after_error=False)
 CLEARED = FaultKind("gradient cleared before the step", _cleared)
+CLIPPED = FaultKind("gradients clipped before backward", _clipped_early, after_error=False)
 SPENT = FaultKind("gradient not cleared", _spent)
 LEFT = FaultKind("gradient of another loss", _left, after_error=False)
 NO_EFFECT = FaultKind("step without effect", _without_effect, after_error=False)
 UNUSED_TARGET = FaultKind("target not in the graph", _unused_target)
-OPTIMIZER_FAULTS = (FLAT_DERIVATIVE, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, NO_EFFECT, SPENT, LEFT)
+OPTIMIZER_FAULTS = (FLAT_DERIVATIVE, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, CLIPPED, NO_EFFECT, SPENT, LEFT)

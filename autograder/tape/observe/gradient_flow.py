@@ -88,6 +88,7 @@ class GradientFlow:
         self.first_held: dict[int, tuple[int, int]] = {}  # by id, the number of calls and the position in the optimizer
         # By line, the last tensor whose `.grad` was None there, and whether it required grad.
         self.missing: dict[Place, tuple[TrackedTensor, bool]] = {}
+        self.present: set[Place] = set()  # the lines that read a `.grad` which was not None
         self.used_twice: list[tuple[Place, TrackedTensor]] = []
         self._of_value: dict[int, Cut] = {}
         self._of_number: dict[float, Cut] = {}
@@ -131,6 +132,8 @@ class GradientFlow:
         """
         if name == "grad" and result is None and len(inputs) == 1 and not inputs[0].retains_grad:
             self.missing[here] = sources[0], inputs[0].requires_grad
+        elif name == "grad" and isinstance(result, torch.Tensor):
+            self.present.add(here)
         self._follow_gradients(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
         self._remember([pair for pair in results if self.steps.is_random(pair[1])])

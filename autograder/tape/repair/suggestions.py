@@ -318,6 +318,13 @@ def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
                 yield (delete(source, step), before(source, outer, source.of(step)))
 
 
+def _clip_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Move the call that clips gradients below the backward that fills them."""
+    for last in _backwards(source, at):
+        if source.block(last) is source.block(at) and last.lineno >= at.lineno and isinstance(at, ast.Expr):
+            yield (delete(source, at), after(source, last, source.of(at)))
+
+
 def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Clear the gradients before backward, or after the update that uses them."""
     code = _CODE.search(fault.change)
@@ -390,6 +397,7 @@ CHANGES: dict[str, Change] = {
     "optimizer of other parameters": _make_optimizer_later,
     "gradient that no optimizer uses": _hold,
     "gradient cleared before the step": _step_first,
+    "gradients clipped before backward": _clip_later,
     "gradient not cleared": _clear,
     "gradient of another loss": _clear,
     "step without effect": _write,
