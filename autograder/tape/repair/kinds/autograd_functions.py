@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.locale.messages import Message
+from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, before, insert, replace
 from autograder.tape.repair.inplace_finder import called, calls_of, find_writes
@@ -92,7 +93,7 @@ def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
         if node.name not in names:
             continue
         last, effect = node.body[-1], None if "forward" in names[node.name] else ONLY_HERE
-        kind = "return a new gradient" if effect else "return a new output"
+        kind = translatable("return a new gradient") if effect else translatable("return a new output")
         if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and called(last.value).endswith("_"):
             end = program.source.span(last.value.func)[1]
             edits = (Edit(end - 1, end, ""), insert(program.source, last, "return "))
