@@ -552,7 +552,7 @@ def test_a_change_that_is_right_for_the_drawn_numbers_only_comes_later(change, w
 
 
 def test_an_optimizer_may_be_an_argument():
-    """A step without arguments beside backward is that of an optimizer, unless a scheduler takes it."""
+    """A `step()` without arguments in the function that calls backward belongs to an optimizer, unless it is a scheduler's."""
     source = EditableSource(
         "def train(o, sched, env):\n    loss().backward()\n    o.step(), sched.step(), env.step(1)\n"
     )

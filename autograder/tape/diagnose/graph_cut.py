@@ -50,9 +50,8 @@ def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
         statement = statement_at(trees, place)
         if not regained and _is_step(statement, name):
             yield _lost_leaf_fault(trees, name, place, statement)
-        elif _is_unused_update(trees.get(place.file), statement, name):
-            new = ast.unparse(statement.value)  # type: ignore[union-attr]
-            yield LOST_LEAF.at(place, LOOP_NAME, COPY, name=name, new=new)
+        elif (new := _assigned(statement, name)) and _is_unused(trees[place.file], name, new.lineno):
+            yield LOST_LEAF.at(place, LOOP_NAME, COPY, name=name, new=ast.unparse(new))
 
 
 def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
@@ -68,27 +67,28 @@ def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
                 yield change.name, step.place, state.tensors.all[new].leaf
 
 
+def _assigned(statement: ast.stmt | None, name: str) -> ast.BinOp | None:
+    """Return the value of a statement `name = … + …`, with any operator, or None for another statement."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
+        return None
+    return statement.value if [ast.unparse(target) for target in statement.targets] == [name] else None
+
+
 def _is_step(statement: ast.stmt | None, name: str) -> bool:
     """Return whether a statement is `w = w - … w.grad …` without a `detach`."""
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
+    value = _assigned(statement, name)
+    if value is None or not isinstance(value.op, ast.Sub):
         return False
-    text = ast.unparse(statement.value)
-    is_bound = [ast.unparse(target) for target in statement.targets] == [name]
-    descends = is_bound and isinstance(statement.value.op, ast.Sub) and f"{name}.grad" in text
-    return descends and "detach" not in text and ast.unparse(statement.value.left) in (name, f"{name}.data")
+    text = ast.unparse(value)
+    return f"{name}.grad" in text and "detach" not in text and ast.unparse(value.left) in (name, f"{name}.data")
 
 
-def _is_unused_update(tree: ast.Module | None, statement: ast.stmt | None, name: str) -> bool:
-    """Return whether a statement is `p = … p …` in a loop over p that does not read p below it."""
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
-        return False
-    if [ast.unparse(target) for target in statement.targets] != [name] or tree is None:
-        return False
+def _is_unused(tree: ast.Module, name: str, line: int) -> bool:
+    """Return whether a line reads the name of a loop around it, and no line of the loop below it does."""
     uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
     reads = [use.lineno for use in uses if isinstance(use.ctx, ast.Load)]
-    loops = _loops_over(tree, name, statement.lineno)
-    end = max((loop.end_lineno or 0 for loop in loops), default=0)
-    return statement.lineno in reads and bool(loops) and not any(statement.lineno < line <= end for line in reads)
+    end = max((loop.end_lineno or 0 for loop in _loops_over(tree, name, line)), default=0)
+    return line in reads and line <= end and not any(line < other <= end for other in reads)
 
 
 def _lost_leaf_fault(trees: dict[str, ast.Module], name: str, place: Place, statement: ast.stmt | None) -> GraphFault:

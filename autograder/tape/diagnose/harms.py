@@ -254,8 +254,8 @@ def writes_before_recomputation(evidence: Evidence) -> Iterator[Harm]:
     They happened between the forward pass of a block and the backward call that computes it again.
     """
     state, count = evidence.state, len(evidence.state.writes)
-    calls = reversed(list(zip(reversed(state.visited), reversed(state.flow.calls), strict=False)))
-    read_at = {node: call.writes for visited, call in calls for node in visited}
+    calls = state.flow.calls[-len(state.visited) :]
+    read_at = {node: call.writes for visited, call in zip(state.visited, calls, strict=False) for node in visited}
     blocks = [save for save in state.graph.saves if save.checkpointed]
     spans = {(save.writes_before, read_at.get(save.node.id, count)) for save in blocks}
     for number in sorted(set().union(*(range(*span) for span in spans))):

@@ -111,7 +111,7 @@ class GradientFlow:
         self._writes = 0
 
     def begin_call(self, name: str, inputs: list[TrackedTensor], here: Place) -> None:
-        """Process the begin of a function call. After `detach_`, the tensor has no node from which its sources are known."""
+        """Process the start of a function call. `detach_` removes the node from which the sources of the tensor are known."""
         self.last_call = name, inputs, here
         if name == "detach_" and inputs[0].node is not None:
             self._of_value[inputs[0].id] = self._cut(name, inputs, here)
