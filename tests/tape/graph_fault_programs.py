@@ -462,6 +462,15 @@ PROGRAMS = (
         net(torch.ones(3, 2)).pow(2).mean().backward()
         optimizer.step()
         """, (("[nn.Linear(2, 2) for _ in range(2)]", "nn.ModuleList(nn.Linear(2, 2) for _ in range(2))"),)),
+    FaultyProgram("parameters_in_a_python_list", "gradient that no optimizer uses", "correct", """
+        net = nn.Linear(2, 1)
+        net.scales = [nn.Parameter(torch.ones(2)) for _ in range(2)]  # fault
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (net(torch.ones(3, 2)) * net.scales[0] * net.scales[1]).pow(2).mean().backward()
+            optimizer.step()
+        """, (("[nn.Parameter(torch.ones(2)) for _ in range(2)]", "nn.ParameterList(torch.ones(2) for _ in range(2))"),)),
     FaultyProgram("own_parameter_of_the_module", "gradient that no optimizer uses", "correct", """
         net = nn.ModuleDict({"layer": nn.Linear(2, 1)})
         net.start = nn.Parameter(torch.randn(2))  # fault

@@ -197,7 +197,7 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
     state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
 
     def made_at(tracked: TrackedTensor) -> Place | None:
-        return state.made_at(steps.drawn.get(tracked.id, tracked))
+        return state.made_at(steps.wrapped.get(tracked.id, tracked))
 
     # A modification after the first backward may be a step by hand, unless it sets the values of a new parameter. Values
     # that were copied, as into a target network, are not random, whenever the program copied them.
@@ -230,11 +230,12 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
                 "optimizer.pass_or_freeze|Pass the parameters to the optimizer, or call requires_grad_(False) on them "
                 "if they should keep these values."
             )
-        if not tensors[0].parameter:
+        if not (tensors[0].parameter and steps.is_random(tensors[0])):
             effect = (
                 "optimizer.unheld_leaf|no optimizer updates {names}, although each backward adds to the gradient: the "
                 "value from this line stays."
             )
+        if not tensors[0].parameter:
             change = "optimizer.pass_it|Pass it to the optimizer, too."
         names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
         yield UNOPTIMIZED.at(made, effect, change, tensors_of(state, tensors), names=names)

@@ -136,7 +136,7 @@ class GradientFlow:
             self.present.add(here)
         self._follow_gradients(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
-        self._remember([pair for pair in results if self.steps.is_random(pair[1])])
+        self._remember([pair for pair in results if not sources or self.steps.is_random(pair[1])])
         if name in _NO_USE or name.endswith(_OF_SHAPE):
             return
         asking = [source for tensor, source in zip(inputs, sources, strict=True) if autograd_flags(tensor)[0]]
@@ -197,8 +197,8 @@ class GradientFlow:
         storage, value = self._computed.get(leaf.storage, (None, None))
         if storage is None or value is None or storage.expired():
             return
-        if leaf.leaf and self.steps.is_random(value):
-            self.steps.draw(leaf, value)
+        if leaf.leaf:
+            self.steps.wrap(leaf, value)
         cut = self._of_value.get(value.id)
         if cut is None and not value.requires_grad:
             return

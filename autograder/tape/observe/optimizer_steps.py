@@ -60,10 +60,10 @@ class OptimizerSteps:
         self.used: dict[int, tuple[Place, TrackedTensor]] = {}
         # a parameter with an unused gradient, and the parameter that replaced it in its optimizer
         self.thrown_away: list[tuple[TrackedTensor, TrackedTensor]] = []
-        # parameters with random values, and other leaves of one value whose gradient is filled before several steps,
-        # that neither an optimizer contains nor, unless they alone are missing, a module with a held parameter
+        # parameters with random values, and leaves of one value whose gradient is filled before several steps: those that
+        # neither an optimizer contains nor, unless they alone are missing, a module with a held parameter
         self.unoptimized: dict[int, TrackedTensor] = {}
-        self.drawn: dict[int, TrackedTensor] = {}  # by id of a leaf that no function returned, the random tensor in it
+        self.wrapped: dict[int, TrackedTensor] = {}  # by id of a leaf that no function returned, the tensor in it
         self.read: set[int] = set()  # ids of the tensors whose `.grad` a line of the user used
         # by line of a backward call, the call whose gradients it added to after their use, the step that used the sum,
         # and its parameters by id
@@ -110,10 +110,11 @@ class OptimizerSteps:
         """Return whether a tensor's memory holds values that come from a random generator."""
         return tracked.memory in self._random
 
-    def draw(self, leaf: TrackedTensor, value: TrackedTensor) -> None:
-        """Note a leaf of random values that no function returned, as `nn.Parameter(torch.randn(2))`."""
-        self._random.add(leaf.memory)
-        self.drawn[leaf.id] = value
+    def wrap(self, leaf: TrackedTensor, value: TrackedTensor) -> None:
+        """Note a leaf that no function returned and that has the values of a tensor, as `nn.Parameter(torch.randn(2))`."""
+        if self.is_random(value):
+            self._random.add(leaf.memory)
+        self.wrapped[leaf.id] = value
 
     def use(self, sources: list[TrackedTensor], here: Place) -> None:
         """Note the parameters that a recorded computation combines with another tensor."""
@@ -221,7 +222,7 @@ class OptimizerSteps:
             id(tensor): tracked
             for tracked in self.filled.values()
             if tracked.id not in self._searched and (tensor := tracked.ref()) is not None
-            if (self.is_random(tracked) if tracked.parameter else self._is_setting(tracked, tensor))
+            if (tracked.parameter and self.is_random(tracked)) or self._is_setting(tracked, tensor)
         }
         if not asked:
             return

@@ -284,16 +284,20 @@ def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFaul
 
 
 def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Register layers of a list in their module, or make a module before the optimizer and pass it its parameters."""
+    """Register layers or parameters of a list in their module, or make a module before the optimizer and pass it its parameters."""
     value = getattr(at, "value", None)
+    kind = "Parameter" if value is not None and "Parameter(" in source.of(value) else "Module"
     if isinstance(value, ast.Call) and called(value) == "append" and isinstance(value.func, ast.Attribute):
         lists = [one for one in bindings(source, source.of(value.func.value)) if isinstance(one.value, ast.List)]
-        yield from ((replace(source, made.value, "torch.nn.ModuleList()"),) for made in lists)
+        yield from ((replace(source, made.value, f"torch.nn.{kind}List()"),) for made in lists)
     if not isinstance(at, ast.Assign) or value is None:
         return
-    container = {ast.List: "ModuleList", ast.ListComp: "ModuleList", ast.Dict: "ModuleDict", ast.DictComp: "ModuleDict"}
-    if (kind := container.get(type(value))) is not None:
-        yield (insert(source, value, f"torch.nn.{kind}("), insert(source, value, ")", after=True))
+    container = {ast.List: "List", ast.ListComp: "List", ast.Dict: "Dict", ast.DictComp: "Dict"}
+    if type(value) in container:
+        yield (
+            insert(source, value, f"torch.nn.{kind}{container[type(value)]}("),
+            insert(source, value, ")", after=True),
+        )
     targets = at.targets[0].elts if isinstance(at.targets[0], ast.Tuple) else at.targets[:1]
     names = [source.of(target) for target in targets]
     for made, given in _optimizers(source):

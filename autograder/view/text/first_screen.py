@@ -268,8 +268,8 @@ def _repair_title(verdict: Verdict) -> list[str]:
     kind = localized(kind_of_fix(best))
     if not best.proven:
         none = translated(
-            "No change that was tried keeps every loss and gradient. This one at {place}, {kind}, computes something "
-            "else, with correct gradients: {changes}",
+            "No change that was tried is known to keep every loss and gradient. This one at {place}, {kind}, runs with "
+            "correct gradients, but: {changes}",
             place=localized(place_of_fix(best)), kind=kind, changes=localized(best.changes, verdict.messages),
         )  # fmt: skip
         return _wrapped(none, 3)
