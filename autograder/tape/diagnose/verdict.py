@@ -245,7 +245,7 @@ def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[st
     if evidence.outcome == "silently-wrong" and blocks and not harms:
         text = Message(
             "note.recomputed|This checkpointed block is computed again in backward. If it reads a value that changed in "
-            "between, such as an attribute, the gradients are wrong."
+            "between, such as an attribute, or draws other random numbers, the gradients are wrong."
         )
         yield note_on_line(blocks[0], evidence.file, text)
     yield from unrecorded_write_notes(evidence)

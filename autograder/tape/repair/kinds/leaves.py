@@ -108,6 +108,13 @@ def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)
 
 
+def restore_random_state(program: BrokenProgram) -> Iterator[Candidate]:
+    """Set `preserve_rng_state=True`: without it, a checkpointed block draws other random numbers in backward."""
+    for call in program.source.nodes(ast.Call):
+        for given in (word for word in call.keywords if word.arg == "preserve_rng_state"):
+            yield Candidate("restore the random state", (replace(program.source, given.value, "True"),))
+
+
 def with_retain(source: EditableSource, call: ast.Call) -> Edit:
     """Return the edit that sets `retain_graph=True` in a call of backward."""
     stop = source.span(call)[1]
