@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from typing import Any
 
@@ -32,7 +33,7 @@ from autograder.tape.internals.tensor_fields import is_checkpoint
 from autograder.tape.observe.backward_watcher import BackwardTrace
 from autograder.tape.observe.left_gradients import LeftGradients
 from autograder.tape.observe.names import LeafNames
-from autograder.tape.oracle.gradient_comparison import clone_on_save, copy_of
+from autograder.tape.oracle.gradient_comparison import copy_of
 from autograder.tape.run.child_processes import in_new_threads
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import tensors
@@ -52,6 +53,7 @@ class ClonedSavesRun(Listener):
         self.names, self.keeps_graph, self.keeps_leaves = names, keeps_graph, keeps_leaves
         self.trace, self.left = BackwardTrace(), LeftGradients()
         self.buffers = _Buffers()
+        self._has_custom = False  # whether the program has called a custom Function
         self._lock = threading.Lock()
         self._filling: dict[int, set[int]] = {}  # by thread, the ids of the leaves of its running backward
 
@@ -59,7 +61,7 @@ class ClonedSavesRun(Listener):
     def around(self, program: Program) -> Iterator[None]:
         """Return the context that makes the copies."""
         with (
-            self.left.around(program), around_transforms(without_hooks), clone_on_save(), replaced_hooks(_packing_copies),
+            self.left.around(program), around_transforms(without_hooks), self._saves(), replaced_hooks(_packing_copies),
             # Each saved tensor already has the hooks of this run, and PyTorch allows only one pair.
             replaced(torch.autograd.SavedTensor, "register_hooks", lambda *_: None),
             replaced_apply(self._with_copies), replaced(torch.Tensor, "register_hook", _register_with_copy),
@@ -68,12 +70,25 @@ class ClonedSavesRun(Listener):
             yield
 
     def _with_copies(self, apply: Callable[..., Any]) -> Callable[..., Any]:
-        return functools.partial(_apply_with_copies, apply, functools.partial(_copy, keeps_leaves=self.keeps_leaves))
+        copied = functools.partial(_copy, keeps_leaves=self.keeps_leaves)
+
+        def apply_with_copies(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            self._has_custom = True
+            return _apply_with_copies(apply, copied, cls, *args, **kwargs)
+
+        return apply_with_copies
 
     @contextmanager
     def _thread(self) -> Iterator[None]:
-        with clone_on_save(), self.buffers:
+        with self._saves(), self.buffers:
             yield
+
+    def _saves(self) -> AbstractContextManager[None]:
+        return torch.autograd.graph.saved_tensors_hooks(copy_of, self._unpacked)
+
+    def _unpacked(self, saved: torch.Tensor) -> torch.Tensor:
+        # A custom backward may modify it, and run again with `retain_graph=True`.
+        return copy_of(saved) if self._has_custom else saved
 
     def before_backward(self, call: Backward) -> None:
         """Give each leaf its own gradient buffer before backward accumulates into it.
@@ -240,11 +255,20 @@ def _apply_with_copies(apply: Any, copied: Callable[..., Any], cls: Any, *args: 
             with torch.enable_grad():
                 if _has_only_tensors(value, list, dict):
                     _Container(node, name, copied)
-                else:
-                    setattr(node, name, value.detach().clone() if is_result else copied(value))
+                    continue
+                kept = value.detach().clone() if is_result else copied(value)
+                setattr(node, name, kept)
+                if isinstance(value, torch.Tensor) and kept is not value:
+                    node.register_prehook(functools.partial(_renew, weakref.ref(node), name, kept, copied(kept)))
         node.register_prehook(_copies)
         node.register_hook(lambda outgoing, _incoming: _copies(outgoing))
     return result
+
+
+def _renew(node: weakref.ref[Any], name: str, given: torch.Tensor, kept: torch.Tensor, *_: object) -> None:
+    """Restore the values of a tensor on ctx, which an earlier run of the backward may have modified."""
+    if getattr(node(), name, None) is given:
+        given.detach().copy_(kept)
 
 
 def _register_with_copy(tensor: torch.Tensor, hook: Any) -> Any:

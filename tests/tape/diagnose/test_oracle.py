@@ -196,3 +196,19 @@ def test_functions_can_share_a_stack_of_outputs():
     verdict = record(HEAD + STACK).verdict
     assert ("correct", ()) == (verdict.outcome, verdict.notes)
     assert pytest.approx([4, 32]) == verdict.gradients["w"].got
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept", "outcome"),
+    [
+        ("ctx.out = x.exp()", "ctx.out", "silently-wrong"),
+        ("ctx.save_for_backward(x.exp())", "ctx.saved_tensors[0]", "raises-backward"),
+    ],
+)
+def test_a_backward_that_overwrites_its_values_is_right_only_once(keep, kept, outcome):
+    """Its second call, through a kept graph, reads what the first one wrote. Two right calls add up to 2·exp(w)."""
+    body = f"class E(torch.autograd.Function):\n @staticmethod\n def forward(ctx, x):\n  {keep}\n  return x.exp()\n"
+    body += f" @staticmethod\n def backward(ctx, grad):\n  return grad * {kept}.mul_(2) / 2\n"
+    verdict = record(f"{HEAD}{body}y = E.apply(w).sum()\ny.backward(retain_graph=True)\ny.backward()\n").verdict
+    assert (outcome, 10) == (verdict.outcome, verdict.harms[0].mutated_at[0].line)
+    assert pytest.approx([2 * math.exp(1), 2 * math.exp(2)]) == verdict.gradients["w"].true
