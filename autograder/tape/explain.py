@@ -111,13 +111,10 @@ def explain_cell(source: str, space: dict[Any, Any], *, repair: bool = True) -> 
         verdict, value = recording.verdict, runs.plain.returned
         if not repair or (verdict.outcome == "correct" and not verdict.graph_faults):
             return recording, value
-        after = Snapshot((*program.roots, *from_cell(source, space).roots), space)
-        before.restore()
-        try:
+        with Snapshot((*program.roots, *from_cell(source, space).roots), space):
+            before.restore()
             factory = factory_of_cell(source, space)
             return _with_fixes(recording, factory, WHOLE, has_repairs=verdict.outcome != "correct"), value
-        finally:
-            after.restore()
 
 
 def record_program(program: Program, seconds: float = RUN_SECONDS, scope: Scope = WHOLE) -> Recording:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import io
 import os
@@ -11,7 +10,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from functools import partial
 from importlib.machinery import ExtensionFileLoader, SourceFileLoader
 from typing import Any
 from unittest.mock import patch
@@ -36,8 +36,6 @@ CALENDARS = {datetime.datetime: ("now", "utcnow", "today"), datetime.date: ("tod
 READINGS = 10_000
 _seed = random.Random.seed
 _MAKERS = {"tensor", "ones", "zeros", "full", "arange", "linspace", "eye", "ones_like", "zeros_like", "requires_grad_"}
-
-
 _shift = 0
 
 
@@ -149,18 +147,24 @@ def _without_draws() -> Callable[..., Any]:
     return executed
 
 
+def generator_states() -> list[Callable[[], object]]:
+    """Return functions that put the global generators back to their present states."""
+    states: list[tuple[Callable[[Any], object], Any]] = [(random.setstate, random.getstate())]
+    states.append((torch.set_rng_state, torch.get_rng_state()))
+    if numpy := sys.modules.get("numpy"):
+        states.append((numpy.random.set_state, numpy.random.get_state()))
+    return [partial(restore, state) for restore, state in states]
+
+
 @contextmanager
 def _same_generators() -> Iterator[None]:
     """Put the global generators back to their states before the block."""
-    python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
-    numpy_state = numpy.random.get_state() if numpy else None
+    states = generator_states()
     try:
         yield
     finally:
-        random.setstate(python)
-        torch.set_rng_state(torch_state)
-        if numpy:
-            numpy.random.set_state(numpy_state)
+        for restore in states:
+            restore()
 
 
 def _shifted(seed: Callable[..., Any]) -> Callable[..., Any]:
@@ -226,7 +230,7 @@ def isolated_globals(seeded: bool, readings: Readings) -> Iterator[Captured]:
     deterministic = torch.are_deterministic_algorithms_enabled()
     arguments, path, folder = sys.argv, list(sys.path), os.getcwd()
     sys.argv = sys.argv[:1]
-    entropy = same_entropy(SEED + _shift, readings) if seeded else contextlib.nullcontext()
+    entropy = same_entropy(SEED + _shift, readings) if seeded else nullcontext()
     try:
         with _same_generators():
             if seeded:
@@ -260,8 +264,8 @@ def _seed_generators(seed: int) -> None:
 def _captured_output() -> Iterator[Captured]:
     """Capture the output of the block, yield it, and give the block an empty input."""
     with (
-        contextlib.redirect_stdout(io.StringIO()) as output,
-        contextlib.redirect_stderr(io.StringIO()) as errors,
+        redirect_stdout(io.StringIO()) as output,
+        redirect_stderr(io.StringIO()) as errors,
         patch.object(sys, "stdin", io.StringIO("")),
         warnings.catch_warnings(action="ignore"),
     ):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-import random
-import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -14,14 +12,15 @@ from typing import Any
 import torch
 
 from autograder.tape.internals.tensor_fields import mode_paused, set_version, version_of
+from autograder.tape.run.entropy import generator_states
 
 MOST = 50_000  # maximum number of visited objects; a program that shares more cannot be restored completely
 
 
-class Snapshot:
+class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
     """The tensors, containers and objects that are reachable from some roots, and the random generators.
 
-    `restore` restores them.
+    `restore` restores them, and so does the end of a `with` block.
 
     Tensors keep their identity: bytes, `.grad`, `requires_grad` and versions are restored in the same objects
     (`tensors`). State outside of Python objects (files, sockets, the position of an iterator) is not restored.
@@ -29,15 +28,10 @@ class Snapshot:
 
     def __init__(self, roots: tuple[Any, ...], space: dict[Any, Any] | None = None):
         self.tensors: list[torch.Tensor] = []
-        self._undo: list[Callable[[], object]] = []
+        self._undo = generator_states()
         self._kept: list[object] = []
         self._seen: set[int] = set()
         self._storages: set[int] = set()
-        self._undo.append(functools.partial(random.setstate, random.getstate()))
-        self._undo.append(functools.partial(torch.set_rng_state, torch.get_rng_state()))
-        numpy = sys.modules.get("numpy")
-        if numpy is not None:
-            self._undo.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
         if space is not None:  # only the bindings of the namespace, without the internal objects of the notebook
             self._container(space, dict(space), dict.update, [])
         waiting = list(roots)
@@ -48,6 +42,9 @@ class Snapshot:
                     self._seen.add(id(value))
                     self._kept.append(value)
                     waiting.extend(self._keep(value))
+
+    def __exit__(self, *_raised: object) -> None:
+        self.restore()
 
     def restore(self) -> None:
         """Restore the saved state."""
