@@ -110,8 +110,8 @@ class Runner:
         compiling = compiled_calls() if compiles else eager_calls()
         world = isolated_globals(program.seeded, budget.readings)
         with (
-            process_groups_kept(), garbage_collected(), _restored(program), world as printed, compiling as compiled,
-            _gradient_warnings(program) as warned,
+            process_groups_kept(), garbage_collected(), Snapshot(program.roots, program.space), world as printed,
+            compiling as compiled, _gradient_warnings(program) as warned,
         ):  # fmt: skip
             run = self.run_live(listener, limit, waits)
             run.warned = warned
@@ -147,9 +147,11 @@ class Runner:
                 # The limit is the inner context, so that it raises in the program only, and not in the code that cleans up.
                 clock = _until_backward(calls, seconds or 0.0, patience)
                 limit = time_limit(seconds, repeat_seconds=REPEAT_SECONDS, clock=clock) if seconds else nullcontext()
-                with listener.around(program), limit, _ended_early(run), children.ended_here():
+                with listener.around(program), limit, children.ended_here():
                     run.returned = program.call(lambda: len(calls))
                     children.join()
+            except LastCall:
+                run.is_truncated = True
             except ProgramError as error:
                 error.args = tuple(
                     text.without(run.root) if isinstance(text, Message) else str(text).replace(run.root, "")
@@ -190,16 +192,6 @@ def _gradient_warnings(program: Program) -> Iterator[dict[str, Place]]:
         yield warned
 
 
-@contextmanager
-def _restored(program: Program) -> Iterator[None]:
-    """Restore the objects of this process that the program can reach."""
-    world = Snapshot(program.roots, program.space)
-    try:
-        yield
-    finally:
-        world.restore()
-
-
 def _behind_exit(error: BaseException, calls: list[Backward]) -> BaseException:
     """Return the error because of which a program exited, as in `except RuntimeError: sys.exit(3)`, or the error itself."""
     if not isinstance(error, SystemExit):
@@ -236,15 +228,6 @@ def _let_go(error: BaseException | None) -> None:
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
-
-
-@contextmanager
-def _ended_early(run: Run) -> Iterator[None]:
-    """End the program as if it were complete if its next backward is not needed."""
-    try:
-        yield
-    except LastCall:
-        run.is_truncated = True
 
 
 def _keep_complete(run: Run) -> None:
