@@ -181,10 +181,6 @@ class SilentShell:
         return lambda *_words, **_options: None
 
 
-def display(*_values: object, **_options: object) -> None:
-    """Do nothing."""
-
-
 def _words_of(line: str) -> list[str]:
     """Return the words after a magic, with the values of `{expression}` and `$name`, or as they are if one has no value."""
     space = vars(sys.modules["__main__"])
@@ -240,9 +236,7 @@ def _started(module: ModuleType, path: str, arguments: list[str], *, ignores_exi
             sys.path.remove(added)
 
 
-NOTEBOOK_NAMES: dict[str, object] = {"get_ipython": SilentShell, "display": display}
-
-
+NOTEBOOK_NAMES: dict[str, object] = {"get_ipython": SilentShell, "display": lambda *_values, **_options: None}
 HEADER = "# In ["  # start of the line above each cell's code; the cell's number and "]" follow
 
 
