@@ -123,8 +123,9 @@ def _recorded(
     budget = current_budget()
     is_part = is_long(plain, scope) or meant.has_diverged
     excerpt = excerpt_of(plain, meant, scope, copies.left.without_gradient) if is_part else None
-    first, last = (excerpt.first - 1, _end(excerpt, plain)) if excerpt else (0, None)
-    runner = replace(runner, calls=last)
+    first = excerpt.first - 1 if excerpt else 0
+    if excerpt and (excerpt.last != excerpt.calls or plain.is_truncated):  # else to the end of the run
+        runner = replace(runner, calls=excerpt.last)
     budget.stage = "recording"
     observer, observed = _observe(runner, first, None if observer is None or excerpt else (observer, plain))
     trace = copies.trace
@@ -193,11 +194,6 @@ def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Ru
     return run(whole)
 
 
-def _end(excerpt: Excerpt, plain: Run) -> int | None:
-    """Return the number of backward calls after which the recording ends, or None for the end of the run."""
-    return None if excerpt.last == excerpt.calls and not plain.is_truncated else excerpt.last
-
-
 def beginning_of(runner: Runner) -> tuple[Observer, Run]:
     """Return the observed first seconds of a program that does not end."""
     observer = Observer(runner.program)
@@ -219,8 +215,7 @@ def cell_runs(runner: Runner, before: Snapshot) -> Runs:
         raise live.error
     effect = UntrackedEffect()
     if live.error is None and observer.state.untracked.used_writes:
-        after = Snapshot(runner.program.roots, runner.program.space)
-        before.restore()
-        effect = effect_of_untracked_writes(runner, observer)
-        after.restore()
+        with Snapshot(runner.program.roots, runner.program.space):
+            before.restore()
+            effect = effect_of_untracked_writes(runner, observer)
     return Runs(live, live, meant, observer, effect, trace, copies.trace, copies.left)
