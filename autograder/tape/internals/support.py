@@ -61,13 +61,8 @@ def distinguishes_storages() -> bool:
 
 def checkpoints_by_hooks() -> bool:
     """Return whether `torch.utils.checkpoint` uses saved-tensor hooks, with which a recording prevents recomputation."""
-    waiting = [torch.autograd.graph.saved_tensors_hooks]
-    while waiting:
-        kind = waiting.pop()
-        if kind.__module__ == "torch.utils.checkpoint":
-            return True
-        waiting.extend(kind.__subclasses__())
-    return False
+    kinds = torch.autograd.graph.saved_tensors_hooks.__subclasses__()
+    return any(kind.__module__ == "torch.utils.checkpoint" for kind in kinds)
 
 
 SHORTCOMINGS: dict[Callable[[], bool], str] = {

@@ -58,9 +58,8 @@ def has_values(tensor: torch.Tensor) -> bool:
 
 
 def is_transformed(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is a wrapper of `vmap` or `torch.func.grad`, which is invalid outside of them, if this release knows."""
-    is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", None)
-    return is_wrapped is not None and is_wrapped(tensor)
+    """Return whether a tensor is a wrapper of `vmap` or `torch.func.grad`, which is invalid outside of them."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
