@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -97,6 +98,15 @@ class Gradients:
     final: list[torch.Tensor | None] = field(default_factory=list)  # `.grad` of each target at the end
     names: dict[int, str] = field(default_factory=dict)
 
+    @cached_property
+    def of_target(self) -> dict[int, dict[int, torch.Tensor | None]]:
+        """The gradients by target and call. A call has few, but a program that differentiates through its training has thousands."""
+        given: dict[int, dict[int, torch.Tensor | None]] = {}
+        for number, call in enumerate(self.calls):
+            for target, gradient in call.items():
+                given.setdefault(target, {})[number] = gradient
+        return given
+
 
 def gradients_of(run: Run) -> Gradients:
     """Return the gradients of a run. Targets are in order of first appearance."""
@@ -141,11 +151,10 @@ def aligned(left: Gradients, right: Gradients) -> dict[int, int]:
     run are left out; `torch.utils.checkpoint` computes with copies of its inputs as leaves.
     """
     found: dict[int, int] = {}
-    both = _ByTarget(left), _ByTarget(right)
     places, others = _places(left.keys), _places(right.keys)
     for key, lefts in places.items():
         if rights := others.get(key):
-            found |= _paired(*both, lefts, rights)
+            found |= _paired(left, right, lefts, rights)
         elif len(left.keys) == len(right.keys):
             found |= {index: index for index in lefts if right.keys[index][0] == key[0]}
     return found
@@ -159,19 +168,7 @@ def _places(keys: list[tuple[Any, ...]]) -> dict[tuple[Any, ...], list[int]]:
     return places
 
 
-class _ByTarget:
-    """The gradients of a run by target: each call has few, but a program that differentiates through its training has thousands."""
-
-    def __init__(self, gradients: Gradients):
-        self.final = gradients.final
-        self.calls = len(gradients.calls)
-        self.given: dict[int, dict[int, torch.Tensor | None]] = {}
-        for number, call in enumerate(gradients.calls):
-            for target, gradient in call.items():
-                self.given.setdefault(target, {})[number] = gradient
-
-
-def _paired(left: _ByTarget, right: _ByTarget, lefts: list[int], rights: list[int]) -> dict[int, int]:
+def _paired(left: Gradients, right: Gradients, lefts: list[int], rights: list[int]) -> dict[int, int]:
     """Return pairs in order, or another pairing if it makes the gradients equal.
 
     Leaves of equal shape and values are otherwise indistinguishable, and the backward of a checkpoint fills them in
@@ -189,9 +186,9 @@ def _paired(left: _ByTarget, right: _ByTarget, lefts: list[int], rights: list[in
     return pairs
 
 
-def _alike(left: _ByTarget, right: _ByTarget, left_key: int, right_key: int) -> bool:
-    ours, theirs = left.given.get(left_key, {}), right.given.get(right_key, {})
-    calls = [number for number in ours.keys() | theirs.keys() if number < min(left.calls, right.calls)]
+def _alike(left: Gradients, right: Gradients, left_key: int, right_key: int) -> bool:
+    ours, theirs = left.of_target.get(left_key, {}), right.of_target.get(right_key, {})
+    calls = [number for number in ours.keys() | theirs.keys() if number < min(len(left.calls), len(right.calls))]
     return gap(left.final[left_key], right.final[right_key]) <= SAME and all(
         gap(ours.get(number), theirs.get(number)) <= SAME for number in calls
     )
