@@ -18,7 +18,7 @@ import torch
 
 from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import function_name, own_hooks, replaced_apply
-from autograder.tape.internals.tensor_fields import mode_paused
+from autograder.tape.internals.tensor_fields import map_only, mode_paused
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import CallMode, input_tensors, tensors
@@ -88,7 +88,6 @@ class NominalReplay(CallMode, Listener):
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Return the context for the program's code."""
-
         with ExitStack() as stack:
             stack.enter_context(ClonedSavesRun().around(program))
             stack.enter_context(own_hooks(_unrecorded_copy, lambda copy: copy))
@@ -202,7 +201,7 @@ class NominalReplay(CallMode, Listener):
                 return tensor
             return tensor.detach().double().requires_grad_() if tensor.is_leaf else tensor.double()
 
-        return _mapped(result, one)
+        return map_only(torch.Tensor, one, result)
 
     def _leaves(self, event: int, met: list[torch.Tensor]) -> None:
         """Store the value of each leaf that a call uses in the first run. In later runs, set it to that value, plus its shift."""
@@ -294,13 +293,3 @@ def _in_double(value: object) -> object:
     if value is torch.float32:
         return torch.float64
     return type(value)(map(_in_double, value)) if type(value) in (list, tuple) else value  # type: ignore[call-arg,call-overload]
-
-
-def _mapped(result: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> object:
-    if isinstance(result, torch.Tensor):
-        return change(result)
-    if type(result) in (list, tuple):
-        return type(result)(_mapped(item, change) for item in result)
-    if isinstance(result, tuple):  # a named tuple, such as torch.return_types.max
-        return type(result)([_mapped(item, change) for item in result])
-    return result
