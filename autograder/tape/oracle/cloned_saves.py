@@ -137,7 +137,8 @@ class _Buffers(TorchFunctionMode):
             # A buffer that the program assigned (such as a slice of a flat buffer) may share memory, but not with
             # another leaf's buffer.
             if leaf.grad is not None and not leaf.grad.requires_grad:
-                first, last = _addresses(leaf.grad)
+                base, (first, last) = leaf.grad.untyped_storage().data_ptr(), extent_of(leaf.grad)
+                first, last = base + first, base + last
                 if id(leaf.grad) not in self.given or any(first < end and begin < last for begin, end in taken):
                     leaf.grad = leaf.grad.detach().clone()
                 taken.append((first, last))
@@ -166,12 +167,6 @@ class _Buffers(TorchFunctionMode):
             if tensor.data_ptr() == buffer.data_ptr() and tensor.shape == buffer.shape and buffer.numel():
                 return leaf
         return None
-
-
-def _addresses(tensor: torch.Tensor) -> tuple[int, int]:
-    start, stop = extent_of(tensor)
-    base = tensor.untyped_storage().data_ptr()
-    return base + start, base + stop
 
 
 def _copy(value: Any, keeps_leaves: bool) -> object:
