@@ -26,6 +26,7 @@ from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.graph_walk import node_of, nodes_below
 
 MOST = 2_000  # maximum number of nodes in a trace, because each needs two hooks and longer traces are not readable
+NotFinite = Literal["", "here", "from zero"]  # whether a node computes nan or inf from finite gradients, or from zeros
 
 
 @dataclass
@@ -38,9 +39,7 @@ class Visit:
     got: str = ""
     passed: bool = False
     message: str | None = None
-    not_finite: Literal["", "here", "from zero"] = (
-        ""  # whether it computes nan or inf from finite gradients, or from zeros
-    )
+    not_finite: NotFinite = ""
 
 
 class BackwardTrace(Listener):
@@ -102,7 +101,7 @@ def _text(gradients: tuple[Any, ...]) -> str:
         return ", ".join(values_text(gradient) for gradient in gradients if gradient is not None)
 
 
-def _source_of_nan(outgoing: tuple[Any, ...], incoming: tuple[Any, ...]) -> Literal["", "here", "from zero"]:
+def _source_of_nan(outgoing: tuple[Any, ...], incoming: tuple[Any, ...]) -> NotFinite:
     """Return whether a node computes nan or inf from finite gradients, and whether those of the same elements are zero."""
     with mode_paused():
         bad = [gradient for gradient in outgoing if not _is_finite(gradient)]

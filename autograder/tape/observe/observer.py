@@ -137,7 +137,7 @@ class Observer(Listener):
         self.state.graph.close()
         self.state.untracked.close()
         self.state.thread.packed.clear()
-        self.variables.close()
+        self.state.thread.frames.clear()
         for memory in self.state.memories.all:
             memory.content = None
 
@@ -340,7 +340,8 @@ class Observer(Listener):
         self._seen = NEVER_CHECKED
         self._resume_tracing()
         if not self._only_counts:
-            self._backward_begins(call)
+            self._isolated(self.apart.note_writes, self.writes)
+            self._isolated(self.backwards.begin, call)
 
     def after_backward(self, call: Backward) -> None:
         """Record the effects of backward, or start to observe if the recorded part of the run begins here."""
@@ -352,11 +353,6 @@ class Observer(Listener):
         if self.state.calls == self._first:
             self._only_counts = self.state.thread.functions.only_counts = False
             self.statements.resume(sys._getframe())
-
-    @isolated_from_program
-    def _backward_begins(self, call: Backward) -> None:
-        self.apart.note_writes(self.writes)
-        self.backwards.begin(call)
 
     def _optimizer_steps(self, optimizer: torch.optim.Optimizer) -> None:
         if not self._only_counts:

@@ -15,7 +15,8 @@ from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.storages import Memory, elements_of, fingerprint
 
-_RANDOM = re.compile(r"rand|normal|uniform|orthogonal|kaiming|xavier")
+# Finds functions that draw random numbers. It is called after each function of the program.
+_is_random = functools.cache(re.compile(r"rand|normal|uniform|orthogonal|kaiming|xavier").search)
 _ATTRIBUTES = ("grad", "data", "detach", "zeros_like", "clone")
 _OVERWRITES = ("copy_", "data =", "set_")
 # These methods read gradients without a use of their values.
@@ -92,14 +93,15 @@ class OptimizerSteps:
         if name == "grad" and len(sources) == 1 and not _NO_USE.search(here.text):
             if sources[0].id in self._filled_before:  # not the empty gradients that `.to(device)` reads
                 self.read.add(sources[0].id)
-            self._use_gradient(sources[0], here)
+            if not sources[0].parameter and (inside := self._inside.get(sources[0].id)) and inside[-1].leaf is None:
+                inside[-1].leaf, inside[-1].used_at, inside[-1].used_after = sources[0], here, self._begun
         if self._step is not None and here != self._step[0] and name not in _ATTRIBUTES and len(results) == 1:
             self._computed_at = here
         if name in _OVERWRITES and len(sources) > 1:
             changed, given = [sources[0]], sources[1:]
         else:
             changed, given = results, sources
-        is_random = _is_random(name)
+        is_random = _is_random(name) is not None
         for tensor in () if is_random else given:
             is_random = is_random or tensor.memory in self._random
         change = self._random.add if is_random else self._random.discard
@@ -120,10 +122,6 @@ class OptimizerSteps:
         """Note the parameters that a recorded computation combines with another tensor."""
         if any(not source.parameter for source in sources):
             self.used |= {source.id: (here, source) for source in sources if source.parameter}
-
-    def _use_gradient(self, leaf: TrackedTensor, here: Place) -> None:
-        if not leaf.parameter and (inside := self._inside.get(leaf.id)) and inside[-1].leaf is None:
-            inside[-1].leaf, inside[-1].used_at, inside[-1].used_after = leaf, here, self._begun
 
     def begin(self, call: Filling, leaf: TrackedTensor, *, is_first: bool) -> None:
         """Process a leaf to whose gradient a backward call will add. `is_first` means that the gradient is empty."""
@@ -260,12 +258,6 @@ def _forgotten(module: torch.nn.Module, held: frozenset[int]) -> set[int]:
     of_children = _ids(one for child in module.children() for one in child.parameters() if one.requires_grad)
     is_whole = bool(of_children) and of_children <= held
     return _ids(module.parameters(recurse=False)) - held if is_whole else set()
-
-
-@functools.cache
-def _is_random(name: str) -> bool:
-    """Return whether a function draws random numbers. It is called after each function of the program."""
-    return _RANDOM.search(name) is not None
 
 
 def _is_rounded(parameter: torch.Tensor, rate: float) -> bool:

@@ -100,7 +100,9 @@ class RunState:
         """End the current step and begin the next."""
         step, self.thread.step = self.thread.step, StepBuilder()
         step.place, step.function, step.depth = place, function, depth
-        step.state_all()
+        for tracked in step.touched.values():
+            if (tensor := tracked.ref()) is not None and (state := tracked.state(tensor)) is not None:
+                step.states.append(state)
         step.forecast = step.forecast or forecast(self.roots.current())
         self.steps += 1
         if self.steps <= STEPS:

@@ -71,14 +71,6 @@ class StepBuilder:
         """Mark a tensor whose state is read again after the statement."""
         self.touched[tracked.id] = tracked
 
-    def state_all(self) -> None:
-        """Add the new state of every marked tensor that still exists."""
-        for tracked in self.touched.values():
-            tensor = tracked.ref()
-            state = None if tensor is None else tracked.state(tensor)
-            if state is not None:
-                self.states.append(state)
-
     def record(self, index: int) -> Step:
         """Return the Step record of this statement."""
         assert self.place is not None

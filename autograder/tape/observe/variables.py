@@ -6,7 +6,6 @@ import dis
 import functools
 import re
 import weakref
-from types import CodeType
 
 import torch
 
@@ -40,9 +39,12 @@ class Variables:
 
     def leave_out_of_date(self, active_call: ActiveCall) -> None:
         """Note the values of names from an earlier run of a cell that binds them before it reads them. No step reports these."""
-        space, bound = active_call.frame.f_locals, names_bound_first(active_call.frame.f_code)
-        found = {name: space[name] for name in bound if isinstance(space.get(name), torch.Tensor)}
-        self._out_of_date = {name: weakref.ref(tensor) for name, tensor in found.items()}
+        space, first = active_call.frame.f_locals, dict[str, str]()
+        for step in dis.get_instructions(active_call.frame.f_code):
+            if step.opname.endswith("_NAME"):
+                first.setdefault(step.argval, step.opname)
+        found = {name: space.get(name) for name, does in first.items() if does == "STORE_NAME"}
+        self._out_of_date = {name: weakref.ref(one) for name, one in found.items() if isinstance(one, torch.Tensor)}
 
     def read(self, active_call: ActiveCall) -> None:
         """Record the changes in a frame: variables, and tensors that were modified or linked without a function call."""
@@ -94,10 +96,6 @@ class Variables:
         frames.append((active_call, names))
         return names
 
-    def close(self) -> None:
-        """Drop the frames of the module that ran."""
-        self.state.thread.frames.clear()
-
     def forget_innermost(self) -> None:
         """Drop the variables of a call and list those of the caller that they hid; those of the program's module stay."""
         frames = self.state.thread.frames
@@ -120,25 +118,12 @@ def is_inside_variable(name: str) -> bool:
     return bool(dot) and root.isidentifier()
 
 
-def names_bound_first(code: CodeType) -> set[str]:
-    """Return the names that a module's code binds before it reads them."""
-    first: dict[str, str] = {}
-    for step in dis.get_instructions(code):
-        if step.opname.endswith("_NAME"):
-            first.setdefault(step.argval, step.opname)
-    return {name for name, does in first.items() if does == "STORE_NAME"}
-
-
 ROUNDS = 100  # number of rounds that are recorded before the calls of a line are ignored
 
-
-# Functions that modify an argument (two of them without a version counter), or read a gradient.
-_CHANGING = re.compile(r"[^_]_$| =$|^__(set|i(?!nt__|ndex__|nvert__))|^(batch|instance)_norm$|^_?grad$")
-
-
-@functools.cache
-def _changes(name: str) -> bool:
-    return _CHANGING.search(name) is not None
+# Finds functions that modify an argument (two of them without a version counter), or read a gradient.
+_changes = functools.cache(
+    re.compile(r"[^_]_$| =$|^__(set|i(?!nt__|ndex__|nvert__))|^(batch|instance)_norm$|^_?grad$").search
+)
 
 
 class LinesApart:
