@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from xml.sax.saxutils import escape
 
@@ -67,23 +66,10 @@ def _fill(rules: str, colours: dict[str, str]) -> str:
 
 def write_svg(tree: Shape) -> str:
     """Return a shape as SVG text, with all text and attribute values escaped."""
-    return "".join(_write(tree))
-
-
-def _write(tree: Shape) -> Iterator[str]:
-    """Yield a shape's SVG text in pieces."""
     tag, attributes, *children = tree
     pairs = "".join(f" {name}={quote_value(value)}" for name, value in attributes.items())
-    if not children:
-        yield f"<{tag}{pairs}/>"
-        return
-    yield f"<{tag}{pairs}>"
-    for child in children:
-        if isinstance(child, str):
-            yield escape(replace_invalid(child))
-        else:
-            yield from _write(child)
-    yield f"</{tag}>"
+    inside = (escape(replace_invalid(child)) if isinstance(child, str) else write_svg(child) for child in children)
+    return f"<{tag}{pairs}>{''.join(inside)}</{tag}>" if children else f"<{tag}{pairs}/>"
 
 
 @lru_cache(maxsize=10_000, typed=True)  # most values of a picture are repeated
