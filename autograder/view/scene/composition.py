@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from dataclasses import dataclass
 
 import msgspec
 
@@ -41,12 +40,7 @@ NUMBER, BARS, ROW, HEAD, LONGEST = 94, 130, 24, 34, 30
 """In pixels, the width of a column of numbers, the width of the bars, the height of a row and of the heading; columns of a name."""
 
 
-@dataclass(frozen=True)
-class Axis:
-    """The axis of one leaf's bars: the x of zero in pixels, and pixels per unit of the gradient."""
-
-    zero: float
-    unit: float
+Axis = tuple[float, float]  # the x of zero in pixels, and pixels per unit of the gradient
 
 
 def draw_gradients(recording: Recording) -> Drawing | None:
@@ -99,7 +93,7 @@ def _axis(elements: list[GradientElement], right: float) -> Axis:
     lengths = [bar_length(number) for element in elements for number in (element.got, element.true)]
     scale = max(map(abs, lengths), default=0) or 1.0
     signed = min(lengths, default=0) < 0
-    return Axis(right + 2 * NUMBER + 18 + (BARS / 2 if signed else 0), BARS / scale / (2 if signed else 1))
+    return right + 2 * NUMBER + 18 + (BARS / 2 if signed else 0), BARS / scale / (2 if signed else 1)
 
 
 def _heading(right: float) -> Shape:
@@ -122,16 +116,15 @@ def _row(name: str, element: GradientElement, axis: Axis, right: float, top: flo
         text(right + 2 * NUMBER, top + 14, right_number, kind="right end"),
         *_bar(axis, top + 3, bar_length(got), "got"),
         *_bar(axis, top + 11, bar_length(true), "right"),
-        box(axis.zero - 0.5, top + 1, 1, 18, kind="zero"),
+        box(axis[0] - 0.5, top + 1, 1, 18, kind="zero"),
         kind="row wrong" if element.is_wrong else "row",
     )
 
 
 def _bar(axis: Axis, top: float, value: float, kind: str) -> list[Shape]:
     """Return the bar of a value, to the left of zero if it is negative; an empty list if it is too short to be visible."""
-    width = value * axis.unit
-    left = min(axis.zero, axis.zero + width)
-    return [box(left, top, abs(width), 6, 1.5, kind=f"bar {kind}")] if abs(width) > 0.2 else []
+    zero, width = axis[0], value * axis[1]
+    return [box(min(zero, zero + width), top, abs(width), 6, 1.5, kind=f"bar {kind}")] if abs(width) > 0.2 else []
 
 
 def lines_shown(recording: Recording, program: SourceFile) -> range:
