@@ -32,11 +32,6 @@ class ChangeSet:
     storages: set[int] = field(default_factory=set)
 
 
-def has_changes(step: Step) -> bool:
-    """Return whether a step changed a tensor, a name or the graph; an import or a `def` does not."""
-    return bool(step.names or step.tensors or step.states or step.nodes or step.saved or step.writes or step.freed)
-
-
 def find_backward(recording: Recording) -> int | None:
     """Return the index of the step that first called backward, or None."""
     if not recording.backward or not recording.steps:
@@ -56,7 +51,9 @@ def list_frames(recording: Recording) -> list[Frame]:
     frames: list[Frame] = []
     caller, refused = find_backward(recording), lines_named_by_check(recording)
     for step in recording.steps:
-        if has_changes(step) or step is recording.steps[-1] or step.index == caller or step.place in refused:
+        # An import or a `def` changes no tensor, no name and not the graph.
+        changes = step.names or step.tensors or step.states or step.nodes or step.saved or step.writes or step.freed
+        if changes or step is recording.steps[-1] or step.index == caller or step.place in refused:
             frames.append(Frame(len(frames) + 1, "step", step.place, step))
         for visit in recording.backward:
             if step.index == (caller if visit.step is None else visit.step):
@@ -69,7 +66,6 @@ class Playback:
     """The state of the program after the last played frame."""
 
     def __init__(self, recording: Recording):
-        """Start before the first statement."""
         self.recording = recording
         self.tensors = {tensor.id: tensor for tensor in recording.tensors}
         self.nodes = {node.id: node for node in recording.nodes}
@@ -179,10 +175,6 @@ class Playback:
     def _counter(self, edge: SavedEdge) -> int:
         """Return the version counter of a saved tensor; -1 if the tensor never had a name."""
         return self.tensors[edge.tensor].counter if edge.tensor in self.tensors else -1
-
-    def has_variable(self, tensor: int) -> bool:
-        """Return whether a variable currently refers to the tensor."""
-        return tensor in self.names.values()
 
     def version_of(self, edge: SavedEdge) -> int | None:
         """Return the current version of a saved tensor, or the one at which backward freed it."""

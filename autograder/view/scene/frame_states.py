@@ -24,7 +24,6 @@ class StateTracker:
     """Follows a playback, and returns the new states after each frame."""
 
     def __init__(self, recording: Recording, index: RecordingIndex, graph: NodeGraph):
-        """Start before the first frame."""
         self.playback, self.index, self.graph = Playback(recording), index, graph
         self.sentences = Sentences(self.playback)
         self.versions: dict[Key, int | None] = {}  # key of a version's text → its count; None without a counter
@@ -65,7 +64,9 @@ class StateTracker:
             return {}
         alias, block = Key("alias", tensor), Key("tensor", tensor)
         name = self.sentences.names.label(tensor)
-        alive = "on" if self.playback.has_variable(tensor) or not self.playback.last_names.get(tensor) else "on gone"
+        alive = (
+            "on" if tensor in self.playback.names.values() or not self.playback.last_names.get(tensor) else "on gone"
+        )
         short = clip(name, LONGEST_ALIAS)
         new = {alias: alive, alias.text("name"): short}
         new |= {alias.text("values"): clip(state.values, value_columns(short))} | self._version(alias, tensor)

@@ -104,7 +104,6 @@ class NodeGraph:
     """All views of a recording's graph."""
 
     def __init__(self, index: RecordingIndex):
-        """Choose the folds, and draw each view."""
         self.index = index
         self.rows: dict[int, list[SavedEdge]] = {}
         for edge in index.recording.saved:

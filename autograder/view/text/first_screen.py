@@ -71,8 +71,10 @@ def as_screen(recording: Recording, more: str = MORE) -> str:
     screen: Screen = {
         "outcome": _outcome(recording), "harm": _harm(recording), "code": _code(recording), "kept": kept,
         "gradients": _gradients(recording), "notes": [], "repair": _repair(recording),
-        "closing": [*words_on_runs(recording), _how_to_learn_more(more, bool(recording.verdict.fixes))],
+        "closing": [*words_on_runs(recording), translated(more)],
     }  # fmt: skip
+    if more == MORE and recording.verdict.fixes:
+        screen["closing"][-1] += translated(MORE_OF_REPAIR)
     lines_left = -_over(screen) - 1  # an empty line precedes the notes
     screen["notes"] = _notes(recording, max(lines_left, 4))
     if len(screen["notes"]) > lines_left:
@@ -107,10 +109,6 @@ def _shorten(screen: Screen, recording: Recording) -> None:
         screen["repair"] = _repair(recording, max(DIFF - over, LEAST))
     if _over(screen) > 0:
         screen["kept"] = _others(recording)
-
-
-def _how_to_learn_more(more: str, has_repair: bool) -> str:
-    return translated(more) + (translated(MORE_OF_REPAIR) if more == MORE and has_repair else "")
 
 
 def _wrapped(text: str, most: int | None = None, indent: str = "") -> list[str]:

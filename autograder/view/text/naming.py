@@ -98,7 +98,6 @@ class TensorNames:
     """The names of tensors after the last played frame."""
 
     def __init__(self, playback: Playback):
-        """Read the variables from `playback`."""
         self.playback = playback
 
     def name(self, tensor: int | None) -> str:
@@ -162,7 +161,10 @@ class TensorNames:
             root = change.name.partition(".")[0]
             holders.setdefault(root if root != change.name else f"{root}.", []).append(change)
         sentences = [
-            self._holds(root, held) if len(held) > 1 else self._value(held[0], step) for root, held in holders.items()
+            self._value(held[0], step)
+            if len(held) == 1
+            else translated("{root} now contains {names}.", root=root, names=join_few([change.name for change in held]))
+            for root, held in holders.items()
         ]
         return [*sentences, *([self._unbound(unbound)] if unbound else [])]
 
@@ -175,10 +177,6 @@ class TensorNames:
         return translated(
             "{names} no longer refer to tensors; the graph keeps its saved tensors.", names=join_few(unbound)
         )
-
-    def _holds(self, root: str, held: list[NameChange]) -> str:
-        """Return the sentence about several attributes of one object."""
-        return translated("{root} now contains {names}.", root=root, names=join_few([change.name for change in held]))
 
     def _value(self, change: NameChange, step: Step) -> str:
         """Return the sentence about one variable: its values and, for a new tensor, the shared memory and counter."""

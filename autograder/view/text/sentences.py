@@ -12,7 +12,7 @@ from autograder.tape.recording.verdict_types import Outcome
 from autograder.view.playback import Frame, Playback, lines_named_by_check
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_name, is_wrong, short_values
-from autograder.view.text.headline import about_refused, headline, is_refused
+from autograder.view.text.headline import about_refused, headline, is_refused, short_message
 from autograder.view.text.naming import MAX_NAMES, NAMELESS, TensorNames, count_noun, join_few
 
 Kind = Literal["counted", "unchanged", "uncounted", "miscounted"]
@@ -43,7 +43,6 @@ class WriteSentences:
     """The sentences about the writes of a statement."""
 
     def __init__(self, names: TensorNames):
-        """Read names and counters from the playback of `names`."""
         self.names = names
         self.playback = names.playback
 
@@ -167,16 +166,15 @@ class Sentences:
     """The sentences about the last played frame."""
 
     def __init__(self, playback: Playback):
-        """Read names, versions and the graph from `playback`."""
         self.playback = playback
         self.names = TensorNames(playback)
         self._writes = WriteSentences(self.names)
         self._refused = {visit.step for visit in self.playback.recording.backward if visit.status == "raised"}
 
     def _error(self, most: int) -> str:
-        """Return PyTorch's message without its hint at anomaly mode, cut to `most` characters at the end of a sentence."""
+        """Return PyTorch's message, cut to `most` characters at the end of a sentence."""
         error = self.playback.recording.verdict.error
-        message = " ".join(error.message.split(" Hint: ")[0].split()) if error else ""
+        message = short_message(error.message) if error else ""
         whole = message[:most].rpartition(". ")[0] if len(message) > most else ""
         return f"{whole}." if whole else clip(message, most)
 
