@@ -15,19 +15,11 @@ from msgspec import structs
 
 from autograder.errors import message_of
 from autograder.locale.messages import CLAUSES, Message, join_messages
+from autograder.tape.diagnose import unknown_outcome
 from autograder.tape.diagnose.assembly import assemble, recording_of_beginning
 from autograder.tape.diagnose.backward_errors import CUSTOM_BACKWARD
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
 from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
-from autograder.tape.diagnose.unknown_outcome import (
-    is_foreign_error,
-    is_unexplained,
-    recording_of_error,
-    refuse_inherited,
-    refuse_uncompared,
-    refuse_unfollowed,
-    refuse_unrepeated,
-)
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.all_runs import Runs, all_runs, beginning_of, cell_runs, compiled_again, first_run, repeated
 from autograder.tape.oracle.excerpt import WHOLE, Scope
@@ -106,7 +98,7 @@ def explain_cell(source: str, space: dict[Any, Any], *, repair: bool = True) -> 
         before = Snapshot(program.roots, program.space)
         runs = cell_runs(Runner(program), before)
         evidence = Evidence(runs)
-        refuse_inherited(evidence)
+        unknown_outcome.refuse_inherited(evidence)
         recording = assemble(program, evidence)
         verdict, value = recording.verdict, runs.plain.returned
         if not repair or (verdict.outcome == "correct" and not verdict.graph_faults):
@@ -134,13 +126,13 @@ def record_program(program: Program, seconds: float = RUN_SECONDS, scope: Scope 
             if is_out_of_time(error):
                 error.recording = recording_of_beginning(program, *beginning_of(runner))
             raise
-        if not scope.has_steps and (alone := recording_of_error(program, plain)) is not None:
+        if not scope.has_steps and (alone := unknown_outcome.recording_of_error(program, plain)) is not None:
             return alone
         evidence = _evidence(runner, all_runs(runner, plain, scope, observer))
-        refuse_unfollowed(evidence)
-        refuse_uncompared(evidence)
-        if is_unexplained(evidence):
-            refuse_unrepeated(evidence, repeated(runner, plain, compiles=plain.compiled))
+        unknown_outcome.refuse_unfollowed(evidence)
+        unknown_outcome.refuse_uncompared(evidence)
+        if unknown_outcome.is_unexplained(evidence):
+            unknown_outcome.refuse_unrepeated(evidence, repeated(runner, plain, compiles=plain.compiled))
         budget.stage = "finding the cause"
         return assemble(program, evidence)
 
@@ -215,7 +207,7 @@ def _is_beyond_search(recording: Recording) -> bool:
         fault.kind in (UNUSED_TARGET.name, CUSTOM_BACKWARD.name) for fault in verdict.graph_faults
     )
     is_of_a_formula = verdict.outcome == "silently-wrong" and derivatives_answer(verdict) == "no" and not verdict.harms
-    return is_unused or is_of_a_formula or is_foreign_error(recording)
+    return is_unused or is_of_a_formula or unknown_outcome.is_foreign_error(recording)
 
 
 def _with_fixes(
