@@ -9,7 +9,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import wraps
 from inspect import getattr_static
 from types import FrameType
 from typing import Any
@@ -145,11 +144,6 @@ def around_transforms(around: Callable[[], AbstractContextManager[Any]]) -> Abst
     return replaced(torch.autograd.graph, "disable_saved_tensors_hooks", forbidden)
 
 
-def replaced_set(replacement: Callable[[Callable[..., Any]], Callable[..., Any]]) -> AbstractContextManager[Any]:
-    """Make `tensor.set_(...)` call `replacement(original)`. No function mode receives this in-place operation (2.13)."""
-    return replaced(torch.Tensor, "set_", replacement(torch.Tensor.set_))
-
-
 # These functions expose memory that can then be modified without a function call or a version counter.
 EXPOSING = {
     "numpy", "__array__", "__dlpack__", "untyped_storage", "storage", "_typed_storage", "data_ptr", "share_memory_",
@@ -205,17 +199,3 @@ def around_optimizer_steps(
     finally:
         for handle in handles:
             handle.remove()
-
-
-def around_zero_grad(around: Callable[[Callable[[], None]], None]) -> AbstractContextManager[Any]:
-    """Replace an optimizer's `zero_grad()` with `around(call)` in the block, unless it writes zeros to the gradients."""
-    original = torch.optim.Optimizer.zero_grad
-
-    @wraps(original)
-    def zero_grad(optimizer: Any, set_to_none: Any = True) -> None:
-        if set_to_none and not torch.compiler.is_compiling():
-            around(lambda: original(optimizer, set_to_none))
-        else:
-            original(optimizer, set_to_none)
-
-    return replaced(torch.optim.Optimizer, "zero_grad", zero_grad)

@@ -15,13 +15,7 @@ import torch
 
 from autograder.errors import InputError, message_of
 from autograder.tape.diagnose.harms import UNCOUNTED_WRITE
-from autograder.tape.internals.entry_points import (
-    around_optimizer_steps,
-    around_zero_grad,
-    replaced_apply,
-    replaced_engine,
-    replaced_set,
-)
+from autograder.tape.internals.entry_points import around_optimizer_steps, replaced, replaced_apply, replaced_engine
 from autograder.tape.internals.mode_stack import (
     FIRST,
     dispatch_modes,
@@ -214,11 +208,11 @@ class WatchSession:
         enter, here = self._installed.enter_context, self._for_this_thread
         enter(readable_saved_tensors())
         enter(replaced_apply(self._applied))
-        enter(replaced_set(self._set))
+        enter(replaced(torch.Tensor, "set_", self._set(torch.Tensor.set_)))
         enter(replaced_engine(self._engine))
         enter(on_compiled_calls(here(CallListener.hide), here(CallListener.show)))
         enter(around_optimizer_steps(here(CallListener.step_begins), here(CallListener.step_ends), with_closures=False))
-        enter(around_zero_grad(self._paused_zero_grad))
+        enter(replaced(torch.optim.Optimizer, "zero_grad", self._zero_grad(torch.optim.Optimizer.zero_grad)))
         enter(in_new_threads(self._new_thread))
 
     def remove(self) -> None:
@@ -257,15 +251,21 @@ class WatchSession:
 
         return tell
 
-    def _paused_zero_grad(self, call: Callable[[], None]) -> None:
-        listener = self.listeners.get(threading.get_ident())
-        if listener is None or listener.absent():
-            return call()
-        listener.hide("zero_grad")
-        try:
-            return call()
-        finally:
-            listener.show("zero_grad")
+    def _zero_grad(self, original: Callable[..., None]) -> Callable[..., None]:
+        """Return a `zero_grad` that pauses the listener, unless it writes zeros to the gradients."""
+
+        @wraps(original)
+        def zero_grad(optimizer: Any, set_to_none: Any = True) -> None:
+            listener = None if torch.compiler.is_compiling() else self.listeners.get(threading.get_ident())
+            if listener is None or not set_to_none or listener.absent():
+                return original(optimizer, set_to_none)
+            listener.hide("zero_grad")
+            try:
+                return original(optimizer, set_to_none)
+            finally:
+                listener.show("zero_grad")
+
+        return zero_grad
 
     def _applied(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -274,6 +274,8 @@ class WatchSession:
         return apply
 
     def _set(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a `set_` that logs its call, which no function mode receives (2.13)."""
+
         @wraps(original)
         def set_(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             return self._logged(lambda: original(tensor, *args, **kwargs), "set_", (tensor,), sys._getframe(1))
