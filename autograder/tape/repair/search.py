@@ -212,7 +212,9 @@ class Search:
         # If no run provides the correct gradients, rely on the description of the kind.
         is_known = reference.gradients_known and "Can't detach views" not in self.verdict.error_message
         if keeps and keeps_training(reference, trial) and (is_known or not candidate.changes):
-            named = self.changed_names(found.text, trial)
+            # Without the graph that two calls share, the gradients of modified leaves are those of the part after it.
+            truncates = candidate.changes if reference.meant.keeps_graph else None
+            named = truncates or self.changed_names(found.text, trial)
             return replace(found, changes=named, level=1 if named else 0)
         if candidate.may_silence:
             return None

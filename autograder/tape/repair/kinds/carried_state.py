@@ -19,6 +19,7 @@ from autograder.tape.repair.edits import (
     paths_in,
     read_unbound,
     remove_header,
+    replace,
 )
 from autograder.tape.repair.inplace_finder import calls_of
 from autograder.tape.repair.kinds.order import calls_backward, names_bound, names_loaded, needed_for
@@ -27,11 +28,15 @@ KIND = translatable("detach the carried state")
 
 
 def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
-    """Add `h = h.detach()` in the loop that carries it, in the method that reads `self.h`, or before a loop that uses it."""
+    """Add `h = h.detach()` in the loop that carries it, in the method that reads `self.h`, or before a loop that uses it.
+
+    Replace `bank[i] = h` with `bank[i] = h.detach()`.
+    """
     if program.verdict.outcome != "raises-backward":
         return
     source = program.source
-    for name, edits in [*of_loops(source), *of_methods(source), *of_functions(source), *given_to_loops(source)]:
+    found = [*of_loops(source), *of_methods(source), *of_functions(source), *given_to_loops(source), *of_items(source)]
+    for name, edits in found:
         message = Message(
             "change.earlier_rounds|No gradient flows through {name} into earlier rounds any more.", name=name
         )
@@ -110,6 +115,15 @@ def given_to_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
                     for name in sorted(names_bound(statement) & names_loaded(loop)):
                         for text in reversed(detached(name)):
                             yield name, (after(source, statement, text),)
+
+
+def of_items(source: EditableSource) -> Iterator[tuple[str, Edits]]:
+    """Yield the tensors and containers that a statement stores a computed value into, as `bank[i] = h`."""
+    for statement in source.nodes(ast.Assign):
+        target, value = statement.targets[0], statement.value
+        if isinstance(target, ast.Subscript) and not isinstance(value, ast.Constant):
+            edit = replace(source, value, f"{source.operand(value)}.detach()")
+            yield source.of(target.value), (edit,)
 
 
 def detached(name: str) -> tuple[str, str]:

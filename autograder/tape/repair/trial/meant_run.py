@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils.hooks import RemovableHandle
 
 from autograder.errors import message_of
 from autograder.tape.internals.mode_stack import next_sequence_number, sequence_number
@@ -180,7 +181,7 @@ class MeantRun(TrialRun):
     """A run with private copies of all values that backward needs, and with the modifications of leaves that PyTorch forbids.
 
     If the program calls backward twice through one graph, the graph is kept. A leaf that was modified between the two
-    calls receives no gradient from the second one, which would be the gradient of its old value.
+    calls receives no gradient from the part of the graph that both calls share, which would be that of its old value.
     """
 
     keeps_graph: bool = False  # whether the graph is kept for a second call
@@ -192,6 +193,7 @@ class MeantRun(TrialRun):
     _outdated: list[set[int]] = field(default_factory=list)
     _walked: list[tuple[set[Any], dict[int, tuple[Any, ...]]]] = field(default_factory=list)
     _before: dict[int, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
+    _cuts: list[RemovableHandle] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._copies = ClonedSavesRun()
@@ -217,6 +219,8 @@ class MeantRun(TrialRun):
     def after_backward(self, call: Backward) -> None:
         """Remove the gradients of old values."""
         self._copies.after_backward(call)
+        while self._cuts:
+            self._cuts.pop().remove()
         with mode_paused():
             for leaf, gradient in self._before.values():
                 leaf.grad = gradient
@@ -238,13 +242,29 @@ class MeantRun(TrialRun):
         return not cleared_later
 
     def _stale(self, call: Backward) -> list[Tensor]:
-        """Return the leaves that were modified since an earlier call through a part of this call's graph."""
+        """Return the leaves that were modified since an earlier call, and which only the part of both graphs reads.
+
+        If the other part reads a modified leaf, too, as with the state of a recurrent network, let no gradient into the
+        common part.
+        """
         # The AccumulateGrad node of a leaf exists as long as the leaf and is part of every graph.
         nodes = {node for node in nodes_below(call.roots) if not hasattr(node, "variable")}
         pairs = list(zip(call.targets, call.keys, strict=False))
-        earlier = [seen for walked, seen in self._walked if walked & nodes]
+        earlier = [(walked & nodes, seen) for walked, seen in self._walked if walked & nodes]
         self._walked.append((nodes, {id(leaf): key for leaf, key in pairs}))
-        return [leaf for leaf, key in pairs if any(seen.get(id(leaf), key) != key for seen in earlier)]
+        stale = [leaf for leaf, key in pairs if any(seen.get(id(leaf), key) != key for _, seen in earlier)]
+        common = set[Any]().union(*(walked for walked, _ in earlier))
+        below = {one for node in nodes - common for one, _ in node.next_functions}
+        read = {id(node.variable) for node in below if hasattr(node, "variable")}
+        only_common = [leaf for leaf in stale if id(leaf) not in read]
+        if len(only_common) < len(stale):
+            self._cuts = [node.register_prehook(_zeros) for node in below & common]
+        return only_common
+
+
+def _zeros(gradients: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+    with mode_paused():
+        return tuple(None if gradient is None else torch.zeros_like(gradient) for gradient in gradients)
 
 
 def _copied(gradient: Tensor | None) -> Tensor | None:
