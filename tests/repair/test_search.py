@@ -427,7 +427,8 @@ def test_a_carried_state_is_detached_before_the_time_is_up():
     (first, *_) = explain_program(factory_of_text(CARRIED), budget=little).verdict.fixes
 
     assert "h = h.detach()" == first.after.strip()
-    assert first.proven and "into earlier rounds" in first.changes
+    assert first.proven
+    assert "into earlier rounds" in first.changes
     exec(apply_fix(CARRIED, first), {})
 
 
