@@ -9,6 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from inspect import getattr_static
 from types import FrameType
 from typing import Any
@@ -33,13 +34,13 @@ replaced = patch.object
 
 
 @contextmanager
-def replaced_engine(replacement: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
-    """Make each backward call `replacement(original)` with the arguments of the engine.
+def replaced_engine(replacement: Callable[..., Any]) -> Iterator[None]:
+    """Make each backward call `replacement(original, *args)` with the arguments of the engine.
 
     torch.compiler replaces `torch.autograd._engine_run_backward` for the same purpose (2.13). `backward`, `grad` and
     `torch.autograd.graph` look it up in two modules.
     """
-    run = replacement(torch.autograd._engine_run_backward)
+    run = partial(replacement, torch.autograd._engine_run_backward)
     with (
         replaced(torch.autograd, "_engine_run_backward", run),
         replaced(torch.autograd.graph, "_engine_run_backward", run),
@@ -75,8 +76,8 @@ def close_checkpoints(error: BaseException | None) -> None:
         error = error.__context__
 
 
-def replaced_apply(replacement: Callable[[Callable[..., Any]], Callable[..., Any]]) -> AbstractContextManager[Any]:
-    """Make `F.apply(*args)` of each custom Function F call `replacement(original)(F, *args)` in the block.
+def replaced_apply(replacement: Callable[..., Any]) -> AbstractContextManager[Any]:
+    """Make `F.apply(*args)` of each custom Function F call `replacement(original, F, *args)` in the block.
 
     `Function.apply` is a class method written in Python up to 2.14 and a built-in one in 2.15; both bind with
     `__get__`.
@@ -86,7 +87,10 @@ def replaced_apply(replacement: Callable[[Callable[..., Any]], Callable[..., Any
     def original(cls: Any, *args: Any, **kwargs: Any) -> Any:
         return raw.__get__(None, cls)(*args, **kwargs)
 
-    return replaced(torch.autograd.Function, "apply", classmethod(replacement(original)))
+    def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        return replacement(original, cls, *args, **kwargs)
+
+    return replaced(torch.autograd.Function, "apply", classmethod(applied))
 
 
 def replaced_hooks(

@@ -69,14 +69,9 @@ class ClonedSavesRun(Listener):
         ):  # fmt: skip
             yield
 
-    def _with_copies(self, apply: Callable[..., Any]) -> Callable[..., Any]:
-        copied = functools.partial(_copy, keeps_leaves=self.keeps_leaves)
-
-        def apply_with_copies(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            self._has_custom = True
-            return _apply_with_copies(apply, copied, cls, *args, **kwargs)
-
-        return apply_with_copies
+    def _with_copies(self, apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self._has_custom = True
+        return _apply_with_copies(apply, functools.partial(_copy, keeps_leaves=self.keeps_leaves), *args, **kwargs)
 
     @contextmanager
     def _thread(self) -> Iterator[None]:

@@ -98,21 +98,18 @@ class NominalReplay(CallMode, Listener):
             stack.enter_context(self.recorded_calls())  # as in the observed run, so that both count the same calls
             yield
 
-    def _inside(self, apply: Callable[..., Any]) -> Callable[..., Any]:
+    def _inside(self, apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         # The calls inside a custom forward are not recorded, but they are part of the differentiated function.
-        def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            self.inside += 1
-            try:
-                result = apply(cls, *args, **kwargs)
-            finally:
-                self.inside -= 1
-            for node in {tensor.grad_fn for tensor in tensors(result) if tensor.grad_fn is not None}:
-                if isinstance(node, torch.autograd.function.BackwardCFunction):
-                    node.register_prehook(self._enter_backward)
-                    node.register_hook(self._leave_backward)
-            return result
-
-        return applied
+        self.inside += 1
+        try:
+            result = apply(*args, **kwargs)
+        finally:
+            self.inside -= 1
+        for node in {tensor.grad_fn for tensor in tensors(result) if tensor.grad_fn is not None}:
+            if isinstance(node, torch.autograd.function.BackwardCFunction):
+                node.register_prehook(self._enter_backward)
+                node.register_hook(self._leave_backward)
+        return result
 
     # The gradient that a call with create_graph=True returns is a function of the leaves, too: all that it is computed from varies.
 

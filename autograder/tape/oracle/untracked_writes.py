@@ -82,15 +82,12 @@ class _CustomCalls(Listener):
         """Return the context in which the arguments are stored."""
         return replaced_apply(self._noting)
 
-    def _noting(self, apply: Any) -> Any:
-        def noted(function: Any, *arguments: Any) -> Any:
-            numbers = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
-            known = sum(called is function for called, _ in self.calls)
-            if known < CALLS and sum(tensor.numel() for tensor in numbers) <= LARGEST:
-                self.calls.append((function, tuple(in_double(argument) for argument in arguments)))
-            return apply(function, *arguments)
-
-        return noted
+    def _noting(self, apply: Any, function: Any, *arguments: Any) -> Any:
+        numbers = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+        known = sum(called is function for called, _ in self.calls)
+        if known < CALLS and sum(tensor.numel() for tensor in numbers) <= LARGEST:
+            self.calls.append((function, tuple(in_double(argument) for argument in arguments)))
+        return apply(function, *arguments)
 
 
 def _examined(function: Any, given: tuple[Any, ...], examined: Callable[..., DerivativeAnswer]) -> DerivativeAnswer:

@@ -157,12 +157,9 @@ def report_backward(path: str) -> None:
 def run_reporting(process: BaseProcess, path: str) -> None:
     """Run the code of a process that does not inherit memory (spawn, forkserver): the engine is wrapped again."""
 
-    def reporting(original: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any, **options: Any) -> Any:
-            report_backward(path)
-            return original(*args, **options)
-
-        return run
+    def reporting(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        report_backward(path)
+        return original(*args, **options)
 
     with replaced_engine(reporting):
         type(process).run(process)

@@ -128,10 +128,7 @@ def watched(
         here.thread = next(threads)
         yield
 
-    def replacement(original: Callable[..., Any]) -> Callable[..., Any]:
-        return _observed_calls(listener, calls, here, original, most, children)
-
-    with replaced_engine(replacement), in_new_threads(numbered):
+    with replaced_engine(_observed_calls(listener, calls, here, most, children)), in_new_threads(numbered):
         yield calls
 
 
@@ -143,18 +140,14 @@ class _EngineOfThread(threading.local):
 
 
 def _observed_calls(
-    listener: Listener,
-    calls: list[Backward],
-    here: _EngineOfThread,
-    original: Callable[..., Any],
-    most: int | None,
-    children: ChildProcesses,
+    listener: Listener, calls: list[Backward], here: _EngineOfThread, most: int | None, children: ChildProcesses
 ) -> Callable[..., Any]:
     budget = current_budget()
 
     def run(
-        outputs: Any, grad_tensors: Any, keep_graph: Any, create_graph: Any, inputs: Any, *args: Any, **kwargs: Any
-    ) -> Any:
+        original: Any, outputs: Any, grad_tensors: Any, keep_graph: Any, create_graph: Any, inputs: Any, *args: Any,
+        **kwargs: Any,
+    ) -> Any:  # fmt: skip
         if children.is_child():
             report_backward(children.path)
         if children.is_child() or is_tracing():

@@ -267,11 +267,8 @@ class WatchSession:
 
         return zero_grad
 
-    def _applied(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._logged(lambda: original(function, *args, **kwargs), "apply", args, sys._getframe(1))
-
-        return apply
+    def _applied(self, original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._logged(lambda: original(function, *args, **kwargs), "apply", args, sys._getframe(1))
 
     def _set(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return a `set_` that logs its call, which no function mode receives (2.13)."""
@@ -289,25 +286,22 @@ class WatchSession:
             return call()
         return listener.around(call, name, args, frame)
 
-    def _engine(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
-            roots, asked = tuple(outputs), tuple(args[3] if len(args) > 3 else kwargs.get("inputs", ()))
-            if any(watcher.bytes for watcher in self.watchers):
-                self._silent(roots, asked, sys._getframe(1))
-            try:
-                with self._enabled_again():
-                    result = original(outputs, *args, **kwargs)
-                if len(args) < 2 or not args[1]:
-                    calls = self.freed.setdefault(threading.get_ident(), deque(maxlen=FREED_CALLS))
-                    calls.append((next_sequence_number(), self.sites.number_of(sys._getframe(1), "backward")))
-                return result
-            except Exception as error:
-                if not hasattr(error, KEPT_HARMS):
-                    self._raised(roots, asked, error, sys._getframe(1))
-                raise
-
-        return run
+    def _engine(self, original: Callable[..., Any], outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        roots, asked = tuple(outputs), tuple(args[3] if len(args) > 3 else kwargs.get("inputs", ()))
+        if any(watcher.bytes for watcher in self.watchers):
+            self._silent(roots, asked, sys._getframe(1))
+        try:
+            with self._enabled_again():
+                result = original(outputs, *args, **kwargs)
+            if len(args) < 2 or not args[1]:
+                calls = self.freed.setdefault(threading.get_ident(), deque(maxlen=FREED_CALLS))
+                calls.append((next_sequence_number(), self.sites.number_of(sys._getframe(1), "backward")))
+            return result
+        except Exception as error:
+            if not hasattr(error, KEPT_HARMS):
+                self._raised(roots, asked, error, sys._getframe(1))
+            raise
 
     @contextmanager
     def _enabled_again(self) -> Iterator[None]:

@@ -119,8 +119,9 @@ def test_every_backward_passes_the_replaced_engine():
     """`backward`, `autograd.backward` and `autograd.grad`; afterwards PyTorch has its own function again."""
     before, seen = torch.autograd._engine_run_backward, []
 
-    def replacement(original):
-        return lambda *args, **kwargs: seen.append(args[0]) or original(*args, **kwargs)
+    def replacement(original, *args, **kwargs):
+        seen.append(args[0])
+        return original(*args, **kwargs)
 
     w = leaf(3.0)
     with entry_points.replaced_engine(replacement):
@@ -152,8 +153,9 @@ def test_every_custom_function_passes_the_replaced_apply():
     """`apply` of any Function, CheckpointFunction and nested replacements included; gradients are those of the plain call."""
     seen = []
 
-    def replacement(apply):
-        return lambda cls, *args: seen.append(cls) or apply(cls, *args)
+    def replacement(apply, cls, *args):
+        seen.append(cls)
+        return apply(cls, *args)
 
     w = leaf(3.0)
     with entry_points.replaced_apply(replacement), entry_points.replaced_apply(replacement):
