@@ -462,6 +462,16 @@ PROGRAMS = (
         net(torch.ones(3, 2)).pow(2).mean().backward()
         optimizer.step()
         """, (("[nn.Linear(2, 2) for _ in range(2)]", "nn.ModuleList(nn.Linear(2, 2) for _ in range(2))"),)),
+    FaultyProgram("computed_weights_in_data", "graph cut", "correct", """
+        net, target = nn.Linear(2, 2), nn.Linear(2, 1, bias=False)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            target.weight.data = net(torch.ones(1, 2))  # fault
+            optimizer.zero_grad()
+            target(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("target.weight.data = net(torch.ones(1, 2))", "w = net(torch.ones(1, 2))"),
+              ("target(torch.ones(3, 2))", 'torch.func.functional_call(target, {"weight": w}, torch.ones(3, 2))'))),
     FaultyProgram("parameters_in_a_python_list", "gradient that no optimizer uses", "correct", """
         net = nn.Linear(2, 1)
         net.scales = [nn.Parameter(torch.ones(2)) for _ in range(2)]  # fault

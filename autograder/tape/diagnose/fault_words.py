@@ -12,7 +12,7 @@ from typing import cast
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, VARIABLE, Cut
+from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, VARIABLE, WRITTEN, Cut
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import tree_of_file
 from autograder.tape.observe.tensors import TrackedTensor
@@ -23,7 +23,8 @@ COPIES = {"tensor": "torch.tensor()", "new_tensor": ".new_tensor()", "numpy": ".
 ALIASES = {"detach": ".detach()", "data": ".data", "detach_": ".detach_()"}
 COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`", "ne": "`!=`"}
 NEW_LEAVES = {NEW_LEAF: Message("cut.new_leaf|a new leaf"), VARIABLE: "Variable"}
-NAMES = {**NUMBERS, **COPIES, **ALIASES, **NEW_LEAVES}
+THIS_LINE = Message("cut.this_line|this line")
+NAMES = {**NUMBERS, **COPIES, **ALIASES, **NEW_LEAVES, WRITTEN: THIS_LINE}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 ITS_INPUT = Message("cut.its_input|its input")
 
@@ -52,7 +53,7 @@ def called(cut: Cut) -> str:
     if cut.how == NO_GRAD:
         return "torch.no_grad()"
     if cut.how in ALIASES and cut.how not in cut.place.text:
-        return Message("cut.this_line|this line")
+        return THIS_LINE
     return NAMES.get(cut.how, cut.how)
 
 
@@ -126,6 +127,10 @@ def change_of(cut: Cut, state: RunState) -> str:
         return Message(
             "cut.functional_call|Call the model itself with other parameters: `torch.func.functional_call(model, "
             "parameters, inputs)`, where the parameters are computed from its own."
+        )
+    if cut.how == WRITTEN:
+        return Message(
+            "cut.call_with|Call the module with these values instead: `torch.func.functional_call(module, values, inputs)`."
         )
     if cut.how in ALIASES and cut.how not in cut.place.text:
         return Message("cut.use_tensors|Use the tensors themselves, if you want to train the operations before it.")

@@ -20,7 +20,7 @@ from autograder.tape.run.graph_walk import autograd_flags, node_of
 from autograder.tape.run.storages import Memory
 
 NO_GRAD = "no_grad"
-NEW_LEAF, VARIABLE = "new leaf", "Variable("
+NEW_LEAF, VARIABLE, WRITTEN = "new leaf", "Variable(", "written"
 SOURCES = 500  # maximum number of tensors stored per cut, because a line in a loop creates new ones in each iteration
 COMPUTED = 10_000  # number of stored storages above which freed ones are removed
 LISTED = 64  # maximum number of elements of a new tensor that are compared with numbers that left the graph
@@ -42,7 +42,8 @@ class Cut:
 
     place: Place
     # the function, such as "detach", "item" or "argmax"; `NO_GRAD` if recording was off; `NEW_LEAF` for a leaf that no
-    # function mode receives: `nn.Parameter(h)`, `Variable(h.data, requires_grad=True)` (PyTorch 2.13)
+    # function mode receives: `nn.Parameter(h)`, `Variable(h.data, requires_grad=True)` (PyTorch 2.13); `WRITTEN` for a
+    # leaf whose values were set through an alias: `w.data = h`, `w.data.copy_(h)`
     how: str
     # the values and their nodes, by id of the tensor
     sources: dict[int, tuple[TrackedTensor, int | None]] = field(default_factory=dict)
@@ -93,6 +94,7 @@ class GradientFlow:
         self._of_value: dict[int, Cut] = {}
         self._of_number: dict[float, Cut] = {}
         self._of_memory: dict[Memory, Cut] = {}
+        self._written: dict[Memory, Cut] = {}  # by memory of a leaf, the line that wrote a value with a graph into it
         # The last value with a graph in each storage, or the last value that left it.
         self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
         self.new_leaves: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
@@ -139,6 +141,10 @@ class GradientFlow:
         self._remember([pair for pair in results if not sources or self.steps.is_random(pair[1])])
         if name in _NO_USE or name.endswith(_OF_SHAPE):
             return
+        if len(inputs) > 1 and node_of(inputs[1]) is not None and (memory := self._memory_of_leaf(name, sources)):
+            self._written[memory] = self._cut(WRITTEN, sources[1:2], here)
+        if name == "data =":
+            return
         asking = [source for tensor, source in zip(inputs, sources, strict=True) if autograd_flags(tensor)[0]]
         computed = [pair for pair in results if autograd_flags(pair[0])[0] and not _is_cut_off(pair[0], inputs)]
         if computed:
@@ -158,6 +164,13 @@ class GradientFlow:
                 if cut.place == here and _returns_python_values(result) and not _is_array(result):
                     self.cuts.setdefault((here, name), Cut(here, name, cut.sources))
                 self._mark_detached(self._as_array(cut, here) if _is_array(result) else cut, results, result)
+
+    def _memory_of_leaf(self, name: str, sources: list[TrackedTensor]) -> Memory | None:
+        """Return the memory of a leaf if a call writes a value into it through an alias, which autograd does not record."""
+        if name == "data =":
+            return sources[1].memory  # the leaf gets that of the value
+        alias = self._of_value.get(sources[0].id) if name == "copy_" else None
+        return sources[0].memory if alias is not None and alias.how in ("data", "detach") else None
 
     def _follow_gradients(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
         """Note the values that are computed from a gradient: from the result of `autograd.grad`, or from `.grad`."""
@@ -244,7 +257,8 @@ class GradientFlow:
 
     def _join(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place) -> None:
         of_numbers = (self._of_number.get(number) for number in numbers)
-        for cut in (*(self._of_value.get(source.id) for source in sources), *of_numbers):
+        written = (self._written.get(source.memory) for source in sources if source.leaf)
+        for cut in (*(self._of_value.get(source.id) for source in sources), *written, *of_numbers):
             if cut is not None and here not in cut.joined and len(cut.joined) < SOURCES:
                 cut.joined.append(here)
 
