@@ -164,8 +164,7 @@ def sentence(operation: Operation) -> str:
 
 def what_is_kept(operation: Operation) -> str:
     """Return the first part of that sentence without the advice, such as "exp keeps its output", or "" if no tensor is saved."""
-    kept, read = _kept_and_read(operation)
-    return kept or read
+    return next(filter(None, _kept_and_read(operation)), "")
 
 
 def _kept_and_read(operation: Operation) -> tuple[str, str]:
@@ -360,28 +359,22 @@ def plain_name(word: str) -> str:
 def _index(atlas: Atlas) -> dict[str, tuple[Operation, ...]]:
     """Return the operations by each of their names. A full name has priority over a part of another name."""
     found: dict[str, list[Operation]] = {}
-    for names in (_whole, _parts, _looser):
+    for rank in range(3):
         added: dict[str, list[Operation]] = {}
         for operation in atlas.operations:
-            for name in names(operation):
+            for name in _names(operation)[rank]:
                 added.setdefault(name, []).append(operation)
         found = added | found
     return {name: tuple(dict.fromkeys(operations)) for name, operations in found.items()}
 
 
-def _whole(operation: Operation) -> list[str]:
-    return [operation.name, operation.key]
-
-
-def _parts(operation: Operation) -> list[str]:
+def _names(operation: Operation) -> tuple[list[str], list[str], list[str]]:
+    """Return the full names of an operation, parts of its names, and looser forms of them."""
     names = [operation.name, *operation.aliases]
     written = [operation.in_place.name.partition("(")[0]] if operation.in_place else []
-    return [*operation.aliases, *(name.rpartition(".")[2] for name in names), *written]
-
-
-def _looser(operation: Operation) -> list[str]:
+    parts = [*operation.aliases, *(name.rpartition(".")[2] for name in names), *written]
     alone = operation.nodes if len(operation.nodes) == 1 else ()
-    return [*alone, *map(plain_name, (operation.name, *operation.aliases))]
+    return [operation.name, operation.key], parts, [*alone, *map(plain_name, names)]
 
 
 def difference_text(older: Atlas, newer: Atlas) -> str:

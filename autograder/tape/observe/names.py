@@ -184,12 +184,10 @@ def _only_leaf(tensor: torch.Tensor) -> torch.Tensor | None:
     return getattr(node, "variable", None)
 
 
-def _variables(frame: FrameType) -> Iterator[tuple[str, object]]:
-    """Yield the variables of a frame; loop variables and `self` come last."""
-    late = late_variables(frame)
-    space = {name: value for name, value in frame.f_locals.items() if not name.startswith("__")}
-    yield from ((name, value) for name, value in space.items() if name not in late)
-    yield from ((name, value) for name, value in space.items() if name in late)
+def _variables(frame: FrameType) -> list[tuple[str, object]]:
+    """Return the variables of a frame; loop variables and `self` come last."""
+    late, space = late_variables(frame), frame.f_locals.items()
+    return sorted((pair for pair in space if not pair[0].startswith("__")), key=lambda pair: pair[0] in late)
 
 
 def late_variables(frame: FrameType) -> set[str]:

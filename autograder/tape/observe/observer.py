@@ -135,7 +135,8 @@ class Observer(Listener):
     def _let_go(self) -> None:
         """Drop all objects of the program to free memory for the next run. The recorded data stays."""
         self.state.graph.close()
-        self.state.untracked.close()
+        for suspect in (*self.state.untracked.pending, *self.state.untracked.used_writes):
+            suspect.node = None
         self.state.thread.packed.clear()
         self.state.thread.frames.clear()
         for memory in self.state.memories.all:

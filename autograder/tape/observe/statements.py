@@ -41,16 +41,11 @@ def tree_of_file(file: str) -> ast.Module | None:
     return tree_of("".join(linecache.getlines(file)))
 
 
-def statements_of(file: str) -> dict[int, tuple[int, bool]]:
-    """Return, for each line of a file, the first line of its innermost statement, and whether that is only a declaration."""
-    tree = tree_of_file(file)
-    return _starts_of(tree) if tree else {}
-
-
 @functools.lru_cache(maxsize=128)
-def _starts_of(tree: ast.Module) -> dict[int, tuple[int, bool]]:
+def _starts_of(tree: ast.Module | None) -> dict[int, tuple[int, bool]]:
+    """Return, for each line of a file, the first line of its innermost statement, and whether that is only a declaration."""
     starts: dict[int, tuple[int, bool]] = {}
-    for node in ast.walk(tree):
+    for node in ast.walk(tree) if tree else ():
         if not isinstance(node, ast.stmt):
             continue
         body = getattr(node, "body", None)
@@ -210,7 +205,7 @@ class Statements:
 
     def _starts_in(self, file: str) -> dict[int, tuple[int, bool]]:
         if file not in self._starts:
-            self._starts[file] = statements_of(file)
+            self._starts[file] = _starts_of(tree_of_file(file))
         return self._starts[file]
 
     def _enter(self, frame: FrameType) -> None:

@@ -35,11 +35,6 @@ class Untracked:
         self.pending: list[UnrecordedWrite] = []
         self.used_writes: list[UnrecordedWrite] = []
 
-    def close(self) -> None:
-        """Drop the references to nodes after the run."""
-        for suspect in (*self.pending, *self.used_writes):
-            suspect.node = None
-
     def note(self, write: WriteEvent, swapped: TrackedTensor | None, neighbours: list[TrackedTensor]) -> None:
         """Add a modification that changed values."""
         through = write.tracked.ref() if write.tracked else None

@@ -224,7 +224,9 @@ class PostMortem:
         if not found:
             return ()
         now, then = int(found[1]), int(found[2])
-        refused = sorted(self._refused(graph), key=lambda kept: self._rank(kept, now, then))
+        refused = [kept for node in graph for kept in self.kept(node) if kept.is_stale]
+        # The tensor of the error comes first, then the newest node, which the engine visits first.
+        refused.sort(key=lambda it: ((version_of(it.tensor), it.expected) != (now, then), -sequence_number(it.node)))
         harms = dict.fromkeys(self.harm(kept, COUNTED_WRITE) for kept in refused)
         hidden = self._hidden(graph)
         return tuple(harms or self._by_version(now, then, hidden) or self._unlogged(graph, now, then, message))
@@ -247,10 +249,6 @@ class PostMortem:
         by = self._site(sites.pop()) if len(sites) == 1 else None
         return made.place, by.place if by else None
 
-    def _refused(self, graph: list[Any]) -> Iterator[SavedTensorRef]:
-        for node in graph:
-            yield from (kept for kept in self.kept(node) if kept.is_stale)
-
     def kept(self, node: Any) -> Iterator[SavedTensorRef]:
         """Yield the tensors that a node saved. For those that backward does not check, the expected version is the current one."""
         found = self._found(node)
@@ -267,10 +265,6 @@ class PostMortem:
             return saved_version(node, name, tensor)
         versions = [write.version for write in self._writes(tensor, clock) if write.version is not None]
         return versions[0] - 1 if versions else version_of(tensor)
-
-    def _rank(self, kept: SavedTensorRef, now: int, then: int) -> tuple[bool, int]:
-        """Return the sort key that puts the tensor of the error first, then the newest node, which the engine visits first."""
-        return (version_of(kept.tensor), kept.expected) != (now, then), -sequence_number(kept.node)
 
     def harm(self, kept: SavedTensorRef, kind: HarmKind) -> Harm:
         """Return the Harm for a saved tensor."""

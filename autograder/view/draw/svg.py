@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from autograder.locale.line_breaks import columns, wrap_text
 from autograder.locale.translations import join_sentences, translated
@@ -37,7 +36,9 @@ class StaticFrame:
         tag, attributes, *children = tree
         key = attributes.get("k")
         if key is not None and key not in self.states:
-            return _ghost(tree) if is_kind(tree, "block") else None
+            # a block that is still to come: its outline and its title
+            parts = (child for child in children if is_kind(child, "card") or is_kind(child, "title"))
+            return group(*parts, kind="ghost") if is_kind(tree, "block") else None
         kept = {name: value for name, value in attributes.items() if name not in ("k", "s", "opens")}
         if tag == "text" and key is not None:
             children = [self.states[key]]
@@ -47,7 +48,8 @@ class StaticFrame:
         elif tag == "g" and any(isinstance(c, list) and c[1].get("k") in self.now for c in children):
             kept["class"] = f"{kept.get('class', '')} now"
         around = set(str(kept.get("class", "")).split())
-        children = [child for child in children if not _is_idle(child, around)]
+        hidden = [kind for kind, states in SHOWN_IN.items() if not states & around]
+        children = [child for child in children if not any(is_kind(child, kind) for kind in hidden)]
         shown = [child if isinstance(child, str) else self.render(child) for child in children]
         shown = [child for child in shown if child]
         return [tag, kept, *shown] if shown or tag not in ("g", "text") else None
@@ -66,16 +68,6 @@ def static_state(scene: Scene, number: int) -> StaticFrame:
 def is_kind(tree: Shape | str, kind: str) -> bool:
     """Return whether a shape's first class is `kind`."""
     return isinstance(tree, list) and tree[1].get("class", "").split(" ")[0] == kind
-
-
-def _ghost(tree: Shape) -> Shape:
-    """Return a block that is still to come: its outline and its title."""
-    return group(*(child for child in tree[2:] if is_kind(child, "card") or is_kind(child, "title")), kind="ghost")
-
-
-def _is_idle(child: Any, around: set[str]) -> bool:
-    """Return whether a shape is invisible while the enclosing part is in these states."""
-    return any(is_kind(child, kind) and not states & around for kind, states in SHOWN_IN.items())
 
 
 MAX_WIDTH, MAX_HEIGHT = 720.0, 520.0  # the maximum size of the shown part of the graph, in pixels
@@ -245,7 +237,14 @@ def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
     width = LEFT + 2 * PAD + GUTTER + max(shown_width, 200)
     bottom = max(left_end, top + height) + 14
     words = wrap_text(_words(scene, number, verdict), int((width - 60) / 6.3))
-    shapes = [code, *lanes, graph, *arrows, *_sentences(words, bottom, width)]
+    shapes = [
+        code,
+        *lanes,
+        graph,
+        *arrows,
+        box(PAD, bottom, width - 2 * PAD, 14 + CODE_LINE * len(words), 7, kind="card"),
+    ]
+    shapes += [text(PAD + 12, bottom + 20 + CODE_LINE * i, line) for i, line in enumerate(words)]
     bottom += 22 + CODE_LINE * len(words)
     if verdict and scene.gradients:
         shapes.append(_gradients(scene.gradients, static, bottom + 6))
@@ -303,14 +302,6 @@ def _arrow(line: float | None, row: tuple[float, float] | None, state: str) -> S
         path(f"M{start + 8:.0f} {line - 5:.0f}L{start - 1:.0f} {line:.0f}L{start + 8:.0f} {line + 5:.0f}z", kind="tip"),
         kind="pointer silent" if "silent" in state else "pointer",
     )
-
-
-def _sentences(lines: list[str], top: float, width: float) -> list[Shape]:
-    """Return the frame's sentences, below the picture."""
-    return [
-        box(PAD, top, width - 2 * PAD, 14 + CODE_LINE * len(lines), 7, kind="card"),
-        *(text(PAD + 12, top + 20 + CODE_LINE * i, line) for i, line in enumerate(lines)),
-    ]
 
 
 def _gradients(gradients: Drawing, static: StaticFrame, top: float) -> Shape:

@@ -13,7 +13,7 @@ from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.schema import Recording, SavedEdge, Step, Tensor, Write
 from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.view.playback import Playback, find_backward
-from autograder.view.scene.timeline_parts import VALUES, Column, Kind, Mark, Row, short_place, values_and_version
+from autograder.view.scene.timeline_parts import VALUES, Column, Mark, Row, short_place, values_and_version
 from autograder.view.shapes import clip
 from autograder.view.text.harm_sentences import WORDS, gradient_error_sentence, harm_words, harmed_tensor
 from autograder.view.text.headline import headline, short_message
@@ -63,7 +63,8 @@ class ColumnMaker:
             before = writes[0][0].index if writes else math.inf
             for other in harms:
                 saved = self.edges.get(other.edge) if other.edge is not None else None
-                if saved is not None and self._count("saved") < SAVES:
+                marked = [mark for marks in self.marks.values() for mark in marks if mark.kind == "saved"]
+                if saved is not None and len(marked) < SAVES:
                     self._mark_saving(saved, other, is_read=other is harm, before=before)
             for step, write in writes if len(writes) <= MOST_WRITES else [*writes[: MOST_WRITES - 1], writes[-1]]:
                 self._mark_write(step, write, harm, edge)
@@ -143,10 +144,6 @@ class ColumnMaker:
             return
         words = harm_words(harm, self.recording).saved
         self._add(step.index, Mark("saved", words, is_read=is_read))
-
-    def _count(self, kind: Kind) -> int:
-        """Return the number of marks of a kind."""
-        return sum(mark.kind == kind for marks in self.marks.values() for mark in marks)
 
     def _last_at(self, place: Place) -> Step | None:
         """Return the last execution of a line."""
