@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import islice
 
 import msgspec
 
-from autograder.locale.translations import translated
+from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.schema import Recording, Step, Write
 from autograder.tape.recording.verdict_types import Place
 from autograder.view.playback import Playback
@@ -44,20 +43,21 @@ class CounterQuestion(msgspec.Struct):
     facts: list[str]  # the sentence of each frame before the question, without versions
 
 
-@dataclass
 class _Counts:
-    """The writes that incremented each counter, and those into each storage."""
+    """Collects the writes that increment each counter, and those into each storage, and makes the hints about them."""
 
-    # counter → the first frame with this counter, and its count there
-    first: dict[int, tuple[int, int]] = field(default_factory=dict)
-    # counter → the frame and the step of each later increment
-    moved: dict[int, list[tuple[int, Step]]] = field(default_factory=dict)
-    # storage → the frame, the step and the write
-    writes: dict[int, list[tuple[int, Step, Write]]] = field(default_factory=dict)
+    def __init__(self, recording: Recording):
+        self.recording, self.playback = recording, Playback(recording)
+        # counter → the first frame with this counter, and its count there
+        self.first: dict[int, tuple[int, int]] = {}
+        # counter → the frame and the step of each later increment
+        self.moved: dict[int, list[tuple[int, Step]]] = {}
+        # storage → the frame, the step and the write
+        self.writes: dict[int, list[tuple[int, Step, Write]]] = {}
 
-    def add(self, number: int, step: Step, playback: Playback) -> None:
+    def add(self, number: int, step: Step) -> None:
         """Add the effects of the last played step on the counters."""
-        for counter, count in playback.versions.items():
+        for counter, count in self.playback.versions.items():
             if count is None:
                 continue
             start = self.first.setdefault(counter, (number, count))[1]
@@ -66,82 +66,46 @@ class _Counts:
         for write in step.writes:
             self.writes.setdefault(write.storage, []).append((number, step, write))
 
+    def row(self, name: str, tensor: int) -> CounterRow:
+        """Return the version of a tensor, and the hints for other numbers."""
+        counter = self.playback.tensors[tensor].counter
+        made, start = self.first[counter]
+        before = CounterHint(
+            made, translated("{name} was at version {count} when it was created.", name=name, count=start)
+        )
+        moved = [self._missed(name, tensor, number, step) for number, step in self.moved.get(counter, [])]
+        return CounterRow(name, start + len(moved), [before] * start + moved, self._too_many(name, tensor))
 
-def ask_versions(recording: Recording, end: int, keys: set[str]) -> CounterQuestion:
-    """Return the question about the versions after the first `end` frames; `keys` are those of all texts in the picture."""
-    playback = Playback(recording)
-    counts, facts, last = _Counts(), [], 0
-    for number, (frame, _) in enumerate(islice(playback.play(), end)):
-        facts.append(translated("Line {line} runs.", line=frame.place.line) if frame.place else "")
-        if frame.step:
-            last = frame.step.place.line
-            counts.add(number, frame.step, playback)
-    to_row = [(name, tensor) for name, tensor in playback.names.items() if _count(playback, tensor) is not None]
-    return CounterQuestion(
-        question=translated(
-            "Which version is each tensor at after line {line}? Set them all, then compare.", line=last
-        ),
-        rows=[_Row(recording, playback, counts, name, tensor).to_row() for name, tensor in to_row[:MAX_ROWS]],
-        hidden={key: words for key in sorted(keys) for label, words in HIDDEN.items() if key.endswith(label)},
-        facts=facts,
-    )
-
-
-def _count(playback: Playback, tensor: int) -> int | None:
-    return playback.versions.get(playback.tensors[tensor].counter)
-
-
-@dataclass
-class _Row:
-    """Creates the hints about one tensor."""
-
-    recording: Recording
-    playback: Playback
-    counts: _Counts
-    name: str
-    tensor: int
-
-    def to_row(self) -> CounterRow:
-        """Return the tensor's version, and the hints for other numbers."""
-        counter = self.playback.tensors[self.tensor].counter
-        made, start = self.counts.first[counter]
-        text = translated("{name} was at version {count} when it was created.", name=self.name, count=start)
-        before = CounterHint(made, text)
-        moved = [self._missed(number, step) for number, step in self.counts.moved.get(counter, [])]
-        return CounterRow(self.name, start + len(moved), [before] * start + moved, self._too_many(counter))
-
-    def _missed(self, number: int, step: Step) -> CounterHint:
+    def _missed(self, name: str, tensor: int, number: int, step: Step) -> CounterHint:
         """Return the hint for a number that omits a write which the counter counted."""
-        counter = self.playback.tensors[self.tensor].counter
+        counter = self.playback.tensors[tensor].counter
         write = next((write for write in step.writes if counter in write.counters), None)
-        line = self._line(step.place)
-        if write is None or write.tensor == self.tensor:
-            said = translated("The version of {name} is higher: {line} writes into it.", name=self.name, line=line)
-        else:
-            known = {"name": self.name, "line": line, "other": self._through(write)}
-            said = translated(
-                "The version of {name} is higher: {line} writes through {other}, which shares memory and version counter with {name}.",
-                **known,
+        known = {"name": name, "line": self._line(step.place)}
+        text = translatable("The version of {name} is higher: {line} writes into it.")
+        if write is not None and write.tensor != tensor:
+            known["other"] = self._through(write)
+            text = translatable(
+                "The version of {name} is higher: {line} writes through {other}, which shares memory and version counter with {name}."
             )
-        return CounterHint(number, said)
+        return CounterHint(number, translated(text, **known))
 
-    def _too_many(self, counter: int) -> CounterHint:
+    def _too_many(self, name: str, tensor: int) -> CounterHint:
         """Return the hint for a number that is too large: the write that another counter counted, if any."""
-        writes = self.counts.writes.get(self.playback.tensors[self.tensor].storage, [])
+        counter = self.playback.tensors[tensor].counter
+        writes = self.writes.get(self.playback.tensors[tensor].storage, [])
         unseen = next((found for found in writes if counter not in found[2].counters), None)
         if unseen is not None:
             number, step, write = unseen
-            known = {"name": self.name, "line": self._line(step.place), "other": self._through(write)}
             said = translated(
                 "The version of {name} is lower: {line} writes into its memory, but through {other}, which has its own counter.",
-                **known,
-            )
+                name=name, line=self._line(step.place), other=self._through(write),
+            )  # fmt: skip
             return CounterHint(number, said)
         if any(counter in write.counters for _, _, write in writes):
-            text = translated("The version of {name} is lower: no other line writes into it.", name=self.name)
+            text = translated("The version of {name} is lower: no other line writes into it.", name=name)
             return CounterHint(writes[-1][0], text)
-        text = translated("The version of {name} must be lower: no line writes into its memory.", name=self.name)
-        return CounterHint(self.counts.first[counter][0], text)
+        text = translated("The version of {name} must be lower: no line writes into its memory.", name=name)
+        return CounterHint(self.first[counter][0], text)
 
     def _through(self, write: Write) -> str:
         """Return the name that a write went through."""
@@ -152,3 +116,24 @@ class _Row:
         program = next(program for program in self.recording.programs if program.file == place.file)
         text = program.source.splitlines()[place.line - 1].strip()
         return translated("line {line}, {text},", line=place.line, text=text)
+
+
+def ask_versions(recording: Recording, end: int, keys: set[str]) -> CounterQuestion:
+    """Return the question about the versions after the first `end` frames; `keys` are those of all texts in the picture."""
+    counts, facts, last = _Counts(recording), [], 0
+    for number, (frame, _) in enumerate(islice(counts.playback.play(), end)):
+        facts.append(translated("Line {line} runs.", line=frame.place.line) if frame.place else "")
+        if frame.step:
+            last = frame.step.place.line
+            counts.add(number, frame.step)
+    versions, tensors = counts.playback.versions, counts.playback.tensors
+    named = counts.playback.names.items()
+    asked = [(name, tensor) for name, tensor in named if versions.get(tensors[tensor].counter) is not None]
+    return CounterQuestion(
+        question=translated(
+            "Which version is each tensor at after line {line}? Set them all, then compare.", line=last
+        ),
+        rows=[counts.row(*pair) for pair in asked[:MAX_ROWS]],
+        hidden={key: words for key in sorted(keys) for label, words in HIDDEN.items() if key.endswith(label)},
+        facts=facts,
+    )
