@@ -23,7 +23,7 @@ import torch
 import torch.utils._mode_utils
 import torch.utils._pytree
 
-from autograder.tape.internals.entry_points import replaced, replaced_hooks
+from autograder.tape.internals.entry_points import Hook, replaced, replaced_hooks
 from autograder.tape.internals.support import sets_versions
 
 # Function modes do not receive attribute reads in this context. (Documented only as DisableTorchFunctionSubclass, which
@@ -181,7 +181,7 @@ class _Packed:
 _met: list[_Packed] | None = None  # the packed values, while we read a saved tensor
 
 
-def _wrapped(pack: Callable[..., Any], unpack: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _wrapped(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
     def packing(tensor: Any) -> Any:
         return _Packed(pack(tensor), unpack)
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from autograder.tape.observe.optimizer_steps import Filling, OptimizerSteps, is_empty
+from autograder.tape.observe.optimizer_steps import Filling, OptimizerSteps, Parameters, is_empty
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
@@ -274,9 +274,7 @@ class GradientFlow:
                 return next((self._of_number[number] for number in numbers if number in self._of_number), None)
         return None
 
-    def hold(
-        self, optimizer: torch.optim.Optimizer, parameters: list[tuple[torch.Tensor, TrackedTensor]], here: Place
-    ) -> None:
+    def hold(self, optimizer: torch.optim.Optimizer, parameters: Parameters, here: Place) -> None:
         """Record the parameters that an optimizer will update, and whether gradients of a backward were lost before."""
         self.optimized |= {tracked.id: tracked for _, tracked in parameters}
         self.optimizer_at = self.optimizer_at or here
@@ -319,7 +317,7 @@ class GradientFlow:
             elif tracked.id in self._spent and self._spent[tracked.id] is _ONCE:
                 self._spent[tracked.id] = here
 
-    def fill(self, targets: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
+    def fill(self, targets: Parameters) -> None:
         """Record the leaves whose gradient a backward has filled. A nested one (of a checkpoint) adds leaves while it runs."""
         self.reached |= {target.id: target for _, target in targets}
         self.steps.fill(targets)

@@ -15,6 +15,7 @@ import torch
 from autograder.tape.internals.entry_points import (
     EXPOSING,
     GRADIENT_GIVEN,
+    Hook,
     around_optimizer_steps,
     around_transforms,
     replaced,
@@ -142,9 +143,7 @@ class Observer(Listener):
         for memory in self.state.memories.all:
             memory.content = None
 
-    def _packing(
-        self, pack: Callable[..., Any], unpack: Callable[..., Any]
-    ) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def _packing(self, pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
         """Return hooks that do the same and note the packed values until the node that saves them is known."""
         if is_checkpoint(unpack):
             return pack, unpack

@@ -25,6 +25,7 @@ _MODE_LAYERS = (
     torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm, torch.nn.AlphaDropout,
     torch.nn.Dropout, torch.nn.Dropout1d, torch.nn.Dropout2d, torch.nn.Dropout3d,
 )  # fmt: skip
+Parameters = list[tuple[torch.Tensor, TrackedTensor]]
 KEPT = 64  # number of backward calls to remember of each leaf
 PASSES = 4  # maximum number of searches among all objects, each of which takes about 50 ms
 
@@ -79,7 +80,7 @@ class OptimizerSteps:
         self.idle: dict[int, list[IdleStep] | None] = {}
         self._switched: list[tuple[weakref.ref[torch.nn.Module], Place]] = []
         self._off_at: Place | None = None
-        self._step: tuple[Place, list[tuple[torch.Tensor, TrackedTensor]], list[bytes | int]] | None = None
+        self._step: tuple[Place, Parameters, list[bytes | int]] | None = None
         self._computed_at: Place | None = None
         self._stepped: dict[int, list[TrackedTensor]] = {}
         self._random: set[Memory] = set()
@@ -128,7 +129,7 @@ class OptimizerSteps:
         self._begun = call.calls + 1
         self._inside[leaf.id] = [*([] if is_first else self._inside.get(leaf.id, [])[-KEPT:]), call]
 
-    def _find_left(self, parameters: list[tuple[torch.Tensor, TrackedTensor]], here: Place) -> None:
+    def _find_left(self, parameters: Parameters, here: Place) -> None:
         """Find the parameters whose gradient contains that of a call made for another leaf, and of a later call."""
         for tensor, tracked in parameters:
             inside = self._inside.get(tracked.id, ())
@@ -139,7 +140,7 @@ class OptimizerSteps:
             if (first := next((call for call in used if call.place != last.place), None)) is not None:
                 self.left.setdefault(last.place, (first, here, {}))[2][tracked.id] = tracked
 
-    def fill(self, targets: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
+    def fill(self, targets: Parameters) -> None:
         """Note the leaves with a gradient that is finite and not zero."""
         for tensor, tracked in targets:
             gradient = tensor.grad if tensor.is_leaf else None
@@ -147,13 +148,7 @@ class OptimizerSteps:
                 self.filled[tracked.id] = tracked
                 self._filled_before.setdefault(tracked.id, set()).add(len(self.calls))
 
-    def step(
-        self,
-        optimizer: torch.optim.Optimizer,
-        parameters: list[tuple[torch.Tensor, TrackedTensor]],
-        calls: int,
-        here: Place,
-    ) -> None:
+    def step(self, optimizer: torch.optim.Optimizer, parameters: Parameters, calls: int, here: Place) -> None:
         """Process the parameters that an optimizer is about to update, after `calls` backward calls."""
         now, before = [tracked for _, tracked in parameters], self._stepped.get(id(optimizer), [])
         if len(now) == len(before):
