@@ -123,7 +123,8 @@ class Tensors:
             start, stop = start + shift, stop + shift
         base = base_of(tensor)
         known_base = None if base is None else self.get(base) or self.add(base)
-        counter = self._counter(tensor, known_base, source, neighbours, alias)
+        near = (source, neighbours) if alias is None else (None, [])
+        counter = known_base.counter if known_base else self._counter(version_of(tensor), *near)
         tracked = TrackedTensor(
             len(self.all), self._reference(tensor), memory, start, stop, counter, tuple(tensor.size()),
             str(tensor.dtype).removeprefix("torch."), by is not None and bool(sources),
@@ -138,21 +139,10 @@ class Tensors:
         self.living.setdefault(memory.id, []).append(tracked)
         return tracked
 
-    def _counter(
-        self,
-        tensor: Any,
-        base: TrackedTensor | None,
-        source: TrackedTensor | None,
-        neighbours: list[TrackedTensor],
-        alias: str | None,
-    ) -> Counter:
-        if base is not None:
-            return base.counter
-        version = version_of(tensor)
-        if alias is None:
-            for candidate in ([source] if source else []) + neighbours:
-                if candidate.counter.version == version and (source is not None or candidate.alias_of is None):
-                    return candidate.counter
+    def _counter(self, version: int | None, source: TrackedTensor | None, neighbours: list[TrackedTensor]) -> Counter:
+        for candidate in ([source] if source else []) + neighbours:
+            if candidate.counter.version == version and (source is not None or candidate.alias_of is None):
+                return candidate.counter
         return self.new_counter(version)
 
     def new_counter(self, version: int | None) -> Counter:
