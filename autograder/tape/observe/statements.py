@@ -42,7 +42,7 @@ def tree_of_file(file: str) -> ast.Module | None:
 
 
 @functools.lru_cache(maxsize=128)
-def _starts_of(tree: ast.Module | None) -> dict[int, tuple[int, bool]]:
+def statements_of(tree: ast.Module | None) -> dict[int, tuple[int, bool]]:
     """Return, for each line of a file, the first line of its innermost statement, and whether that is only a declaration."""
     starts: dict[int, tuple[int, bool]] = {}
     for node in ast.walk(tree) if tree else ():
@@ -77,6 +77,9 @@ class ActiveCall:
     modules: dict[str, int] = field(default_factory=dict)
 
 
+Handler = Callable[[ActiveCall], None]
+
+
 class CallsOfThread(threading.local):
     """The active calls of the user's functions in each thread, and whether it is not traced until `resume` is called."""
 
@@ -92,13 +95,7 @@ class Statements:
     each function that has ended.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        done: Callable[[ActiveCall, bool], None],
-        left: Callable[[ActiveCall], None],
-        called: Callable[[ActiveCall], None],
-    ):
+    def __init__(self, program: Program, done: Callable[[ActiveCall, bool], None], left: Handler, called: Handler):
         self.program, self.done, self.left, self.called = program, done, left, called
         self._starts: dict[str, dict[int, tuple[int, bool]]] = {}
         self.thread = CallsOfThread()
@@ -205,7 +202,7 @@ class Statements:
 
     def _starts_in(self, file: str) -> dict[int, tuple[int, bool]]:
         if file not in self._starts:
-            self._starts[file] = _starts_of(tree_of_file(file))
+            self._starts[file] = statements_of(tree_of_file(file))
         return self._starts[file]
 
     def _enter(self, frame: FrameType) -> None:

@@ -14,7 +14,7 @@ from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import tensors_in
 from autograder.tape.observe.observer import ALWAYS_CHECKED
 from autograder.tape.observe.state import RunState
-from autograder.tape.observe.statements import statements_of
+from autograder.tape.observe.statements import statements_of, tree_of_file
 from autograder.tape.observe.tensors import Tensors, values_text
 from autograder.tape.observe.writes import written_through
 from autograder.tape.recording.schema import from_json
@@ -89,7 +89,7 @@ def test_each_line_belongs_to_its_innermost_statement():
     """A call over two lines starts on its first; a block's header is one statement, and declarations are marked."""
     text = "import torch\nx = max(\n    1,\n    2)\nfor i in (1,\n          2):\n    y = i\n'text'\n"
     linecache.cache["statements_test.py"] = (len(text), None, text.splitlines(keepends=True), "statements_test.py")
-    starts = statements_of("statements_test.py")
+    starts = statements_of(tree_of_file("statements_test.py"))
 
     assert {1: 1, 2: 2, 3: 2, 4: 2, 5: 5, 6: 5, 7: 7, 8: 8} == {line: first for line, (first, _) in starts.items()}
     assert {1, 8} == {line for line, (_, declares) in starts.items() if declares}
