@@ -237,13 +237,8 @@ def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
     width = LEFT + 2 * PAD + GUTTER + max(shown_width, 200)
     bottom = max(left_end, top + height) + 14
     words = wrap_text(_words(scene, number, verdict), int((width - 60) / 6.3))
-    shapes = [
-        code,
-        *lanes,
-        graph,
-        *arrows,
-        box(PAD, bottom, width - 2 * PAD, 14 + CODE_LINE * len(words), 7, kind="card"),
-    ]
+    field = box(PAD, bottom, width - 2 * PAD, 14 + CODE_LINE * len(words), 7, kind="card")
+    shapes = [code, *lanes, graph, *arrows, field]
     shapes += [text(PAD + 12, bottom + 20 + CODE_LINE * i, line) for i, line in enumerate(words)]
     bottom += 22 + CODE_LINE * len(words)
     if verdict and scene.gradients:
@@ -294,11 +289,9 @@ def _arrow(line: float | None, row: tuple[float, float] | None, state: str) -> S
     """Return the arrow from the row of a modified saved tensor to the middle of the line that modified it."""
     if line is None or row is None:
         return group()
-    start, (x, y) = PAD + LEFT, row
+    start, middle, (x, y) = PAD + LEFT, PAD + LEFT + GUTTER / 2, row
     return group(
-        path(
-            f"M{x:.0f} {y:.0f}L{start + GUTTER / 2:.0f} {y:.0f}L{start + GUTTER / 2:.0f} {line:.0f}L{start + 6:.0f} {line:.0f}"
-        ),
+        path(f"M{x:.0f} {y:.0f}L{middle:.0f} {y:.0f}L{middle:.0f} {line:.0f}L{start + 6:.0f} {line:.0f}"),
         path(f"M{start + 8:.0f} {line - 5:.0f}L{start - 1:.0f} {line:.0f}L{start + 8:.0f} {line + 5:.0f}z", kind="tip"),
         kind="pointer silent" if "silent" in state else "pointer",
     )

@@ -64,9 +64,8 @@ class StateTracker:
             return {}
         alias, block = Key("alias", tensor), Key("tensor", tensor)
         name = self.sentences.names.label(tensor)
-        alive = (
-            "on" if tensor in self.playback.names.values() or not self.playback.last_names.get(tensor) else "on gone"
-        )
+        is_gone = self.playback.last_names.get(tensor) and tensor not in self.playback.names.values()
+        alive = "on gone" if is_gone else "on"
         short = clip(name, LONGEST_ALIAS)
         new = {alias: alive, alias.text("name"): short}
         new |= {alias.text("values"): clip(state.values, value_columns(short))} | self._version(alias, tensor)

@@ -16,6 +16,7 @@ SWEEPS = 6  # the number of passes that align the layers with their neighbors, a
 
 Name = TypeVar("Name", bound=Hashable)
 Point = tuple[float, float]
+Link = tuple[Hashable, Hashable]  # (upper block, lower block)
 
 
 @dataclass
@@ -68,9 +69,7 @@ def place_blocks(
     return real, bends
 
 
-def _layers(
-    blocks: dict[Hashable, Placement], links: Sequence[tuple[Hashable, Hashable]], sources: Iterable[Hashable]
-) -> None:
+def _layers(blocks: dict[Hashable, Placement], links: Sequence[Link], sources: Iterable[Hashable]) -> None:
     """Set each block's layer: one below the lowest of its predecessors; for sources, one above the first block that uses them."""
     above: dict[Hashable, list[Hashable]] = {name: [] for name in blocks}
     below: dict[Hashable, list[Hashable]] = {name: [] for name in blocks}
@@ -84,7 +83,7 @@ def _layers(
             blocks[name].layer = min(blocks[lower].layer for lower in below[name]) - 1
 
 
-def _chain(link: tuple[Hashable, Hashable], blocks: dict[Hashable, Placement]) -> list[Hashable]:
+def _chain(link: Link, blocks: dict[Hashable, Placement]) -> list[Hashable]:
     """Return the upper block, a bend for each layer between, and the lower block; add the bends to `blocks`."""
     upper, lower = link
     bends: list[Hashable] = []
@@ -95,7 +94,7 @@ def _chain(link: tuple[Hashable, Hashable], blocks: dict[Hashable, Placement]) -
     return [upper, *bends, lower]
 
 
-def _order(blocks: dict[Hashable, Placement], segments: list[tuple[Hashable, Hashable]]) -> list[list[Hashable]]:
+def _order(blocks: dict[Hashable, Placement], segments: list[Link]) -> list[list[Hashable]]:
     """Return the layers from top to bottom, each from left to right in an order with few crossings."""
     names = list(blocks)
     number = {name: i for i, name in enumerate(names)}
@@ -108,9 +107,7 @@ def _order(blocks: dict[Hashable, Placement], segments: list[tuple[Hashable, Has
     return [sorted(rows[layer], key=lambda name: blocks[name].x) for layer in sorted(rows)]
 
 
-def _columns(
-    blocks: dict[Hashable, Placement], rows: list[list[Hashable]], segments: list[tuple[Hashable, Hashable]]
-) -> None:
+def _columns(blocks: dict[Hashable, Placement], rows: list[list[Hashable]], segments: list[Link]) -> None:
     """Set each center near the mean of its neighbors' centers, without changing the order in a row and without overlap."""
     near: dict[Hashable, list[Hashable]] = {name: [] for name in blocks}
     for upper, lower in segments:

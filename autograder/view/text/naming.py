@@ -166,17 +166,14 @@ class TensorNames:
             else translated("{root} now contains {names}.", root=root, names=join_few([change.name for change in held]))
             for root, held in holders.items()
         ]
-        return [*sentences, *([self._unbound(unbound)] if unbound else [])]
-
-    def _unbound(self, unbound: list[str]) -> str:
-        """Return the sentence about variables that no longer refer to a tensor."""
-        if len(unbound) == 1:
-            return translated(
-                "{name} no longer refers to a tensor; the graph keeps its saved tensors.", name=unbound[0]
-            )
-        return translated(
-            "{names} no longer refer to tensors; the graph keeps its saved tensors.", names=join_few(unbound)
-        )
+        if unbound:
+            gone = count_noun(
+                len(unbound), "{name} no longer refers to a tensor; the graph keeps its saved tensors.",
+                "{names} no longer refer to tensors; the graph keeps its saved tensors.",
+                name=unbound[0], names=join_few(unbound),
+            )  # fmt: skip
+            sentences.append(gone)
+        return sentences
 
     def _value(self, change: NameChange, step: Step) -> str:
         """Return the sentence about one variable: its values and, for a new tensor, the shared memory and counter."""

@@ -280,14 +280,11 @@ class Sentences:
 
     def _rebased(self, step: Step) -> str:
         """Return the sentence about tensors whose history an in-place write rebased, which changed their `grad_fn`."""
-        moved = [s for s in step.states if s.node in step.nodes and s.tensor not in step.tensors and s.node is not None]
+        moved = [(s.tensor, s.node) for s in step.states if s.node is not None and s.tensor not in step.tensors]
         parts = [
-            translated(
-                "{name} now comes from {node}", name=self.names.name(s.tensor), node=self.playback.nodes[s.node].name
-            )
-            for s in moved
-            if s.node is not None
-        ]
+            translated("{name} now comes from {node}", name=self.names.name(tensor), node=self.playback.nodes[node].name)
+            for tensor, node in moved if node in step.nodes
+        ]  # fmt: skip
         return translated("{sentence}.", sentence=join_names(parts)) if parts else ""
 
     def _kept(self, node: int, step: Step) -> str:
