@@ -46,6 +46,13 @@ PROGRAMS = (
         w = torch.tensor([0.0, 4.0], requires_grad=True)
         torch.where(w > 0, w.sqrt(), 0 * w).sum().backward()  # fault
         """, (("w.sqrt()", "torch.where(w > 0, w, 1).sqrt()"),)),
+    FaultyProgram("a target that is the prediction", "target in the prediction's memory", "correct", """
+        net = nn.Linear(2, 2)
+        pred = net(torch.ones(3, 2))
+        target = pred
+        target[0, 1] = 5.0
+        nn.functional.mse_loss(pred, target.detach()).backward()  # fault
+        """, (("target = pred\n", "target = pred.detach().clone()\n"),)),
     FaultyProgram("rounding before the loss", "derivative that is zero", "correct", """
         net = nn.Linear(2, 2)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -399,6 +399,25 @@ def _flat(evidence: Evidence) -> Iterator[GraphFault]:
             )  # fmt: skip
 
 
+def _own_target(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the losses that compare a prediction with itself, because the target is in the same memory."""
+    state = evidence.state
+    for node in {node.place: node for node in state.graph.nodes if LOSS.match(node.name)}.values():
+        kept = {save.name: save for save in node.saves}
+        given, target = kept.get("self"), kept.get("target")
+        if given and target and (given.memory, given.start, given.stop) == (target.memory, target.start, target.stop):
+            tensors = [state.tensors.all[given.tensor]] if given.tensor is not None else []
+            yield OWN_TARGET.at(
+                node.place,
+                "target.same_memory|the target has the memory of the prediction {name}, so their difference is 0, and "
+                "so are the gradients.",
+                "target.copy|Make the target from a copy of the values: `{name}.detach().clone()`.",
+                name=name_of(state, tensors, "prediction"),
+            )
+
+
+LOSS = re.compile(r"(Mse|SmoothL1|Huber)LossBackward\d")
+OWN_TARGET = FaultKind("target in the prediction's memory", _own_target, after_error=False)
 FLAT_DERIVATIVE = FaultKind("derivative that is zero", _flat, after_error=False)
 WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss, after_error=False)
 UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unheld, after_error=False)
@@ -410,4 +429,6 @@ SPENT = FaultKind("gradient not cleared", _spent)
 LEFT = FaultKind("gradient of another loss", _left, after_error=False)
 NO_EFFECT = FaultKind("step without effect", _without_effect, after_error=False)
 UNUSED_TARGET = FaultKind("target not in the graph", _unused_target)
-OPTIMIZER_FAULTS = (FLAT_DERIVATIVE, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, CLIPPED, NO_EFFECT, SPENT, LEFT)
+OPTIMIZER_FAULTS = (
+    OWN_TARGET, FLAT_DERIVATIVE, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, CLIPPED, NO_EFFECT, SPENT, LEFT,
+)  # fmt: skip

@@ -387,7 +387,15 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
         yield (replace(source, at.value, f"{source.operand(at.value)}.detach()"),)
 
 
+def _copy_target(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Copy the values of a prediction where a target is another name of it."""
+    for made in source.nodes(ast.Assign):
+        if isinstance(made.value, ast.Name) and source.of(made.value) in fault.change:
+            yield (insert(source, made.value, ".detach().clone()", after=True),)
+
+
 CHANGES: dict[str, Change] = {
+    "target in the prediction's memory": _copy_target,
     "graph cut": _keep_history,
     "leaf lost": _update_in_place,
     "graph used again": _detach,
