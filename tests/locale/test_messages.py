@@ -157,7 +157,7 @@ def test_a_grade_keeps_its_messages_and_the_students_errors() -> None:
     run.ended = Message("grade.time_limit|it exceeded its time limit")
     reason = Message("test.not_judged|this test could not be judged: {reason}", reason="the last step")
     run.grades["test_f"] = CellGrade(status="for a person", points=None, max_points=2.0, reason=reason)
-    run.cells[0].cell.outputs = [
+    run.cells[0][0].outputs = [
         new_output("error", ename="Missing", evalue="the last step", traceback=[]),
         new_output("error", ename="Ended", evalue=run.ended, traceback=[]),
     ]

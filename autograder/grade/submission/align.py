@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import msgspec
 from nbformat import NotebookNode
@@ -23,19 +22,8 @@ LONGEST_ANSWER = 100_000
 """The maximum number of characters of an answer that is gathered from cells which the student added."""
 
 
-@dataclass(frozen=True)
-class AlignedCell:
-    """One cell to run."""
-
-    cell: NotebookNode  # the cell of the graded notebook
-    source: SourceCell | None  # the source's cell with the same id; None for a cell that the student added
-    put_back: bool = False  # whether it was missing from the submission
-
-
-def cells_with_sources(aligned: Iterable[AlignedCell]) -> Iterator[tuple[NotebookNode, SourceCell | None]]:
-    """Yield each cell with the source's cell of the same id."""
-    for aligned_cell in aligned:
-        yield aligned_cell.cell, aligned_cell.source
+AlignedCell = tuple[NotebookNode, SourceCell | None]
+"""A cell of the graded notebook, and the source's with the same id; None for a cell that the student added."""
 
 
 def align(source: AssignmentSource, cells: list[NotebookNode]) -> list[AlignedCell]:
@@ -71,29 +59,21 @@ class _Alignment:
         """Return the cells of the graded notebook."""
         for place, missing in self._missing.items():
             for kind in ("manual", "answer"):
-                of_kind = (position for position in missing if self._source.cells[position].kind == kind)
-                self._match_added_cells(
-                    place, [position for position in of_kind if self._source.cells[position].is_answer]
-                )
+                answers = [n for n in missing if (answer := self._source.cells[n]).kind == kind and answer.is_answer]
+                self._match_added_cells(place, answers)
         at = {place: self._source.cells[position] for position, place in self._places.items()}
-        aligned = []
+        aligned: list[AlignedCell] = []
         for place in range(len(self._cells) + 1):
-            aligned += [
-                self._put_back(position, place) for position in self._missing[place] if position not in self._places
-            ]
+            aligned += [self._put_back(n, place) for n in self._missing[place] if n not in self._places]
             if place < len(self._cells):
                 source_cell = at[place] if place in at and at[place].id else None
                 cell = _restored(self._cells[place], source_cell, self._text_below(place, source_cell))
-                aligned.append(AlignedCell(cell, source_cell))
+                aligned.append((cell, source_cell))
         return aligned
 
     def _next_place(self, position: int) -> int:
         later = range(position + 1, len(self._source.cells))
         return next((self._places[position] for position in later if position in self._places), len(self._cells))
-
-    def _is_written_by_hand(self, position: int) -> bool:
-        cell = self._source.cells[position]
-        return cell.kind == "manual" and cell.is_answer
 
     def _match_added_cells(self, place: int, answers: list[int]) -> None:
         """Match the cells that the student added before a place to the missing answers, if their numbers and types agree."""
@@ -111,12 +91,12 @@ class _Alignment:
     def _put_back(self, position: int, place: int) -> AlignedCell:
         source_cell = self._source.cells[position]
         text = "" if source_cell.kind == "answer" else None
-        if self._is_written_by_hand(position):
+        if source_cell.kind == "manual" and source_cell.is_answer:
             alike = [n for n in self._added if self._cells[n].cell_type in (source_cell.cell.cell_type, "raw")]
             text = self._gathered(self._added_before(place) or alike, source_cell)
         cell = _restored(source_cell.cell, source_cell, text)
         cell.metadata.setdefault("autograder", NotebookNode())["put_back"] = True
-        return AlignedCell(cell, source_cell, put_back=True)
+        return cell, source_cell
 
     def _text_below(self, place: int, source_cell: SourceCell | None) -> str | None:
         """Return the student's text below an unchanged written answer; None if there is no such text."""

@@ -19,7 +19,6 @@ from nbformat import NotebookNode
 
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.grade.sandbox.shell import Shell
-from autograder.grade.submission.align import cells_with_sources
 from autograder.grade.submission.cell_analysis import SubmissionText, cell_names, names_bound_before
 from autograder.grade.submission.cell_planner import PlannedCell, SourcePlans, cell_seed
 from autograder.grade.submission.notebook_grade import CellGrade, Status
@@ -112,7 +111,7 @@ class OutsideRun:
         """Run everything, and store the grades and outputs in the run."""
         kinds = self._work.plan.kinds
         with contextlib.ExitStack() as stack:
-            for cell, source_cell in cells_with_sources(self._run.cells):
+            for cell, source_cell in self._run.cells:
                 if source_cell is not None and source_cell.kind == "test":
                     self._add_cell(cell, self._work.source.for_students(source_cell), keeps_outputs=False)
                     kind = "" if source_cell.id in self._work.plan.nobody else kinds.get(source_cell.id)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from nbformat import NotebookNode, v4
 
 from autograder.grade.sandbox.shell import make_shell
-from autograder.grade.submission.align import align, cells_with_sources
+from autograder.grade.submission.align import align
 from autograder.grade.submission.cell_planner import CellPlanner
 from autograder.grade.submission.notebook_grade import NotebookGrade, Status
 from autograder.grade.submission.outside_run import OutsideRun, SubmissionInputs
@@ -45,7 +45,7 @@ def run_in_process(run: SubmissionRun, worker: WorkerClient, tests: Collection[s
     """
     required_tests = run.source.with_required_tests(tests)
     hidden = shows_hidden_text(run.source, tests)
-    cells = [(cell, source_cell) for cell, source_cell in cells_with_sources(run.cells) if cell.cell_type == "code"]
+    cells = [(cell, source_cell) for cell, source_cell in run.cells if cell.cell_type == "code"]
     texts = [(cell, _text(run.source, cell, source_cell, required_tests)) for cell, source_cell in cells]
     for (cell, source_cell), answer in zip(cells, run.run_cells(texts, worker), strict=True):
         if source_cell is not None and source_cell.kind == "test" and source_cell.id in tests and answer is not None:

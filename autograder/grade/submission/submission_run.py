@@ -13,7 +13,7 @@ from nbgrader import utils
 
 from autograder.check.message import Incorrect
 from autograder.grade.clean.harmless_cells import Drawings, harmless_cell
-from autograder.grade.submission.align import PUT_BACK, AlignedCell, align, cells_with_sources
+from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
 from autograder.grade.submission.cell_analysis import statements
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade, Status
 from autograder.grade.submission.server_client import WorkerClient, WorkerEnded, ended_output, received_outputs
@@ -74,18 +74,20 @@ class SubmissionRun:
     def merge_from(self, inside: SubmissionRun, tests: Collection[str]) -> None:
         """Copy the grades and outputs of some tests from another run of the same submission."""
         self.ended = self.ended or inside.ended
-        for (cell, source_cell), there in zip(cells_with_sources(self.cells), inside.cells, strict=True):
+        for (cell, source_cell), (there, _) in zip(self.cells, inside.cells, strict=True):
             if source_cell is not None and source_cell.id in tests:
-                cell.outputs = there.cell.outputs
+                cell.outputs = there.outputs
                 self.grades[source_cell.id] = inside.grades.get(source_cell.id) or _not_run(source_cell, inside.ended)
 
     def grade(self, seconds: float, *, any_prediction: bool = False) -> NotebookGrade:
-        """Return the grade of the notebook; tests that did not run get 0 points.
-
-        With `any_prediction`, a wrong prediction earns its points.
-        """
-        unchanged = self._unchanged_answers()
-        for cell, source_cell in cells_with_sources(self.cells):
+        """Return the grade; tests that did not run get 0 points. With `any_prediction`, a wrong prediction earns its points."""
+        # the answers that are as they were handed out, or empty
+        unchanged = {
+            known.id
+            for cell, known in self.cells
+            if known and known.is_answer and (_comment(cell) or not cell.source.strip())
+        }
+        for cell, source_cell in self.cells:
             if source_cell is not None and source_cell.kind in ("manual", "task"):
                 self.grades[source_cell.id] = _manual_grade(cell, source_cell)
             if source_cell is not None and source_cell.kind == "test":
@@ -101,33 +103,26 @@ class SubmissionRun:
                 if grade.status == "for a person" and not grade.hidden:
                     shown["reason"] = grade.reason[:]
                 cell.metadata["autograder"] = {**cell.metadata.get("autograder", {}), **shown}
-        said = (
-            output.get("evalue") for cell, _ in cells_with_sources(self.cells) for output in cell.get("outputs", [])
-        )
+        said = (output.get("evalue") for cell, _ in self.cells for output in cell.get("outputs", []))
         about = {"ended": self.ended[:]} if self.ended else {}
         known = stored(self.ended, *(grade.reason for grade in self.grades.values()), *said)
         whole = NotebookGrade(
             cells={cell.id: self.grades[cell.id] for cell in self.source.graded},
             comments={
                 source_cell.id: _comment(cell)
-                for cell, source_cell in cells_with_sources(self.cells)
+                for cell, source_cell in self.cells
                 if source_cell and (utils.is_solution(cell) or utils.is_task(cell))
             },
             notebook=_notebook_text(self.source, self.cells, about, known),
             ended=self.ended or "",
             notes=tuple(
                 f"{source_cell.id}: {PUT_BACK}"
-                for aligned in self.cells
-                if (source_cell := aligned.source) and aligned.put_back
+                for cell, source_cell in self.cells
+                if source_cell and cell.metadata.get("autograder", {}).get("put_back")
             ),
             seconds=seconds,
         )
         return _without_messages(whole)
-
-    def _unchanged_answers(self) -> set[str]:
-        """Return the ids of the answers that are as they were handed out, or empty."""
-        answers = [(cell, known.id) for cell, known in cells_with_sources(self.cells) if known and known.is_answer]
-        return {name for cell, name in answers if _comment(cell) or not cell.source.strip()}
 
 
 def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
@@ -140,7 +135,7 @@ def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
     grade = NotebookGrade(
         cells={cell.id: _not_run(cell, reason) for cell in source.graded},
         comments={},
-        notebook=_notebook_text(source, [AlignedCell(note, None), *cells], about, stored(reason)),
+        notebook=_notebook_text(source, [(note, None), *cells], about, stored(reason)),
         ended=reason,
     )
     return _without_messages(grade)
@@ -227,7 +222,7 @@ def _notebook_text(
     released = {
         source_cell.text: source_cell.cell for source_cell in source.cells if source_cell.cell.cell_type != "code"
     }
-    harmless = [harmless_cell(item.cell, drawings, released.get(item.cell.source)) for item in cells]
+    harmless = [harmless_cell(cell, drawings, released.get(cell.source)) for cell, _ in cells]
     for index, cell in enumerate(harmless):
         cell["id"] = f"cell-{index}"
     notebook = {"cells": harmless, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}

@@ -91,11 +91,11 @@ def holds_every_test(notebook):
     if read is None:
         return
     cells = align(SOURCE, read)
-    tests = {item.source.id: item.cell for item in cells if item.source and item.source.kind == "test"}
+    tests = {known.id: cell for cell, known in cells if known and known.kind == "test"}
     assert POINTS.keys() == tests.keys()
     assert POINTS == {name: cell.metadata.nbgrader.points for name, cell in tests.items()}
     assert all(cell.source == SOURCE.by_id[name].text for name, cell in tests.items())
-    assert len(tests) == sum(cell.cell.metadata.get("nbgrader", {}).get("grade", False) for cell in cells)
+    assert len(tests) == sum(cell.metadata.get("nbgrader", {}).get("grade", False) for cell, _ in cells)
 
 
 @settings(max_examples=200, deadline=None)
