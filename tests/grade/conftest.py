@@ -1,6 +1,8 @@
 import pytest
 
 from autograder.grade.sandbox.isolation import LEVELS
+from autograder.grade.sandbox.shell import make_shell
+from autograder.grade.submission.cell_planner import CellPlanner
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.wire.limits import MEBIBYTE, Limits
@@ -22,10 +24,18 @@ def bubblewrap():
 def server(bubblewrap):
     """A warm server at the strongest level, one for all files of a worker."""
     with ServerClient(LEVELS["bubblewrap"], LIMITS) as server:
-        yield server
+        server.start()
+        control = server._host.fork("judge server")
+        with ServerClient(LEVELS["bubblewrap"], LIMITS, control, "judge server") as server.judges:
+            yield server
+
+
+def grader_of(server, limits=LIMITS):
+    """Return a grader for the servers of the fixture."""
+    return SubmissionGrader(server, limits, server.judges, CellPlanner(make_shell(limits.output_bytes)))
 
 
 @pytest.fixture(scope="module")
 def grader(server):
     """A grader at the strongest level."""
-    return SubmissionGrader(server, LIMITS)
+    return grader_of(server)

@@ -27,11 +27,7 @@ LANE_BYTES = 2048 * MEBIBYTE  # memory that a lane may add, or twice the memory 
 
 
 def serve(control: socket.socket) -> None:
-    """Plan the course that arrives through the control socket, and fork a lane for each set of sockets that follows.
-
-    The first socket transfers jobs and results. The other two, if there are any, lead to the servers of workers and of
-    judges.
-    """
+    """Plan the course that arrives through the control socket, and fork a lane for each set of sockets: for jobs, and for servers."""
     terms = receive(control, CourseBundle, largest=LARGEST).terms()
     planner = CellPlanner(Shell.instance())
     for source in terms.sources.values():

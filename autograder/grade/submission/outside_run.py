@@ -82,11 +82,7 @@ class _Step:
 
 
 class OutsideRun:
-    """Runs the cells of one submission in a new worker, and its tests; the run receives the grades and the outputs.
-
-    The shell collects the output of comparisons. `judges` returns the server of the judges; it is called only if there
-    is a plain-data test.
-    """
+    """Runs the cells of one submission in a new worker, and its tests; `run` gets grades and outputs, `shell` those of comparisons."""
 
     def __init__(
         self,
@@ -95,7 +91,7 @@ class OutsideRun:
         run: SubmissionRun,
         worker: WorkerClient,
         shell: Shell,
-        judges: Callable[[], ServerClient],
+        judges: ServerClient,
     ) -> None:
         self._work, self._plans, self._run, self._worker, self._shell = work, plans, run, worker, shell
         self._judges = judges
@@ -238,7 +234,7 @@ class OutsideRun:
             if self._judge is None:
                 source, seed = self._work.source, cell_seed(self._work.seed, "")
                 with self._worker.paused():  # an attack may have ended the server, which takes seconds to start again
-                    worker = self._judges().worker(source.files, language=self._work.language, seed=seed)
+                    worker = self._judges.worker(source.files, language=self._work.language, seed=seed)
                     self._judge = stack.enter_context(worker)
             self._run.grades[source_cell.id] = self._judged(self._judge, cell, source_cell, kind, described)
         except (WorkerEnded, KeyError) as error:

@@ -184,10 +184,6 @@ class ServerClient:
         self._process: psutil.Process | None = None
         self._has_namespaces = self._used = False
         self._group: ControlGroup | None = None
-        self._judges: ServerClient | None = None
-
-    def __enter__(self) -> ServerClient:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -218,16 +214,6 @@ class ServerClient:
     def needs_new_hosts(self) -> bool:
         """Whether each submission needs a new host, because the kernel does not allow namespaces inside the host's own."""
         return self.level.separates_submissions and not self._has_namespaces
-
-    @property
-    def judges(self) -> ServerClient:
-        """The server of judges next to this one; on the same host, if this client has a host that serves all submissions."""
-        self.start()
-        if self._judges is None:
-            shares = self._host is not None and not self.needs_new_hosts
-            control = self._host.fork("judge server", self._modules) if self._host is not None and shares else None
-            self._judges = ServerClient(self.level, self.limits, control, "judge server", self._modules)
-        return self._judges
 
     @contextlib.contextmanager
     def worker(self, files: dict[str, bytes], seconds: float | None = None, **begin: Any) -> Iterator[WorkerClient]:
@@ -260,15 +246,13 @@ class ServerClient:
 
     def close(self) -> None:
         """End the server, its own host if it has one, and every process below it."""
-        if self._judges is not None:
-            self._judges.close()
         if self._control is not None:
             self._control.close()
         if self._host is not None:
             self._host.close(CLOSE_SECONDS)
         if self._group is not None:
             self._group.remove()
-        self._control = self._host = self._process = self._group = self._judges = None
+        self._control = self._host = self._process = self._group = None
         self._used = False
 
     def _order(self, order: Order, *descriptors: int) -> None:

@@ -106,23 +106,11 @@ def recordings_of(source: AssignmentSource, server: ServerClient) -> bytes:
 
 
 class SubmissionGrader:
-    """Grades submissions one after another, each in new processes.
+    """Grades submissions one after another, each in new processes, which the servers of workers and of judges fork."""
 
-    The server forks the workers, and, without `judges`, the judges as well. Without a planner, this process plans the
-    declarative cells.
-    """
-
-    def __init__(
-        self,
-        server: ServerClient,
-        limits: Limits,
-        judges: ServerClient | None = None,
-        planner: CellPlanner | None = None,
-    ) -> None:
-        self._server, self._limits = server, limits
-        self._judges = judges
+    def __init__(self, server: ServerClient, limits: Limits, judges: ServerClient, planner: CellPlanner) -> None:
+        self._server, self._limits, self._judges, self._planner = server, limits, judges, planner
         self._shell = make_shell(limits.output_bytes)
-        self._planner = planner or CellPlanner(self._shell)
         self._recordings: dict[str, bytes] = {}
 
     def grade(
@@ -178,7 +166,7 @@ class SubmissionGrader:
         work = replace(work, plan=work.plan.with_unplanned(plans))
 
         def outside(run: SubmissionRun, worker: WorkerClient) -> None:
-            OutsideRun(work, plans, run, worker, self._shell, lambda: self._judges or self._server.judges).run_cells()
+            OutsideRun(work, plans, run, worker, self._shell, self._judges).run_cells()
 
         run, seconds = self._in_worker(work, outside)
         if tests:

@@ -7,13 +7,12 @@ import pytest
 
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
-from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.submitted_files import submitted_language
 from autograder.locale.languages import METADATA, use_language
 from autograder.locale.notebook_translation import in_language
 from autograder.locale.translations import translated
 from tests.fixture_class.submissions import Lesson
-from tests.grade.conftest import LIMITS
+from tests.grade.conftest import grader_of
 from tests.grade.small_course import source_of
 
 FILE = "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"
@@ -22,7 +21,7 @@ LESSON = Lesson(SOLUTIONS / FILE, NOTEBOOKS / FILE)
 
 def test_the_points_are_the_same_and_the_words_are_the_learners(server):
     """Half-right work in Chinese: each cell has the status and points of the English one, and wrong ones a Chinese reason."""
-    source, grader = source_of("lesson", read(SOLUTIONS / FILE)), SubmissionGrader(server, LIMITS)
+    source, grader = source_of("lesson", read(SOLUTIONS / FILE)), grader_of(server)
     answers = LESSON.right() | {
         "shifted_exp": LESSON.wrong(0)["shifted_exp"],
         "prediction_times_three": "prediction_times_three = ''",

@@ -14,11 +14,10 @@ from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.sandbox.isolation import LEVELS
-from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.tape.recording.verdict_types import OUTCOMES
 from tests.commands import nbgrader
 from tests.fixture_class.submissions import Lesson
-from tests.grade.conftest import LIMITS
+from tests.grade.conftest import grader_of
 from tests.grade.small_course import source_of
 
 ASSIGNMENT = "mixed"
@@ -212,7 +211,7 @@ def test_each_prediction_has_one_right_outcome_and_wrong_programs_have_no_points
     lesson = Lesson(SOLUTIONS / file, NOTEBOOKS / file)
     programs = {one.id: one.of_kind("wrong")[0].source for one in lesson.exercises.values() if one.answers}
     predictions = [one for one in lesson.exercises if one.startswith("prediction_") and one not in programs]
-    source, grader = source_of(name, read(SOLUTIONS / file)), SubmissionGrader(server, LIMITS)
+    source, grader = source_of(name, read(SOLUTIONS / file)), grader_of(server)
     earned: dict[str, list[float]] = {one: [] for one in predictions}
     for outcome in OUTCOMES:
         answers = programs | {one: f'{one} = "{outcome}"' for one in predictions}

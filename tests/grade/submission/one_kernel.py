@@ -7,9 +7,8 @@ import io
 import linecache
 
 from autograder.grade.submission.notebook_grade import CellGrade
-from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.teacher.grading_plan import plan_all_in_process
-from tests.grade.conftest import LIMITS
+from tests.grade.conftest import grader_of
 from tests.grade.small_course import answer, graded_cell, hand_in, source, teacher
 
 SETUP = (
@@ -38,7 +37,7 @@ def alone(text: str, test: str) -> tuple[str, str]:
 def judged(server, text: str, test: str, model: str | None = None) -> CellGrade:
     """Return the grade of a test for an answer, as the text of the source says; `model` is its model answer, or the same."""
     of = source(teacher(SETUP), answer("a", model or text), graded_cell("t", test))
-    return SubmissionGrader(server, LIMITS).grade(of, hand_in(of, {"a": text}), {}, 5).cells["t"]
+    return grader_of(server).grade(of, hand_in(of, {"a": text}), {}, 5).cells["t"]
 
 
 def graded(server, text: str, test: str, model: str | None = None) -> bool:
@@ -50,5 +49,5 @@ def graded(server, text: str, test: str, model: str | None = None) -> bool:
     if judged(server, model or text, test, model).points == 1:
         return judged(server, text, test, model).points == 1
     of = source(teacher(SETUP), answer("a", model or text), graded_cell("t", test))
-    found = SubmissionGrader(server, LIMITS).grade(of, hand_in(of, {"a": text}), {}, 5, plan_all_in_process(of))
+    found = grader_of(server).grade(of, hand_in(of, {"a": text}), {}, 5, plan_all_in_process(of))
     return found.cells["t"].points == 1

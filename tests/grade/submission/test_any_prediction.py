@@ -5,9 +5,8 @@ import nbformat
 import pytest
 
 from autograder.grade.batch.feedback_page import list_exercises
-from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.teacher.grading_plan import plan_all_in_process, plan_of_source
-from tests.grade.conftest import LIMITS
+from tests.grade.conftest import grader_of
 from tests.grade.small_course import answer, graded_cell, hand_in, source
 
 IMPORTS = "import torch\nfrom autograder.check import predicted, predicted_value\n"
@@ -29,7 +28,7 @@ WRONG = 'word = "silently-wrong"\nnumber = 3'
 def graded(server, text, plan, *, any_prediction):
     """Return the grade of a submission with this answer."""
     plan = msgspec.structs.replace(plan, any_prediction=any_prediction)
-    return SubmissionGrader(server, LIMITS).grade(SOURCE, hand_in(SOURCE, {"a": text}), {}, 7, plan)
+    return grader_of(server).grade(SOURCE, hand_in(SOURCE, {"a": text}), {}, 7, plan)
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)

@@ -7,11 +7,10 @@ import nbformat
 import pytest
 
 from autograder.grade.batch.feedback_page import outputs_html
-from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.tape import record
 from autograder.tape.recording.schema import LARGEST_RECORDING, checked_recording
 from autograder.view.notebook import MOST_BYTES
-from tests.grade.conftest import LIMITS
+from tests.grade.conftest import LIMITS, grader_of
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
 
 CHECK = """
@@ -78,7 +77,7 @@ def test_the_message_names_the_line_that_the_notebook_names(grader):
 def test_no_seconds_no_picture(server):
     """`picture_seconds = 0` disables pictures."""
     limits = replace(LIMITS, picture_seconds=0)
-    assert [] == graded(SubmissionGrader(server, limits), WRONG)[1]
+    assert [] == graded(grader_of(server, limits), WRONG)[1]
 
 
 def test_a_page_says_it_once(grader):

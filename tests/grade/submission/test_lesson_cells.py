@@ -12,10 +12,10 @@ import pytest
 from autograder import graded as grading
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS, lessons
-from autograder.grade.submission.submission_grader import SubmissionGrader, recordings_of
+from autograder.grade.submission.submission_grader import recordings_of
 from autograder.grade.validation.validate import model_answers, release
 from autograder.grade.wire import messages
-from tests.grade.conftest import LIMITS
+from tests.grade.conftest import grader_of
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, source_of, teacher
 from tests.grade.submission.one_kernel import alone, graded, judged
 
@@ -32,7 +32,7 @@ def printed(worker, text):
 def test_no_cell_of_a_right_hand_in_ends_in_an_error(server, path):
     """Neither the first cell, with all its imports, nor `play` and `can_now`, nor the plots; a prediction is still to be made."""
     lesson = source_of(path.stem, read(path))
-    grade = SubmissionGrader(server, LIMITS).grade(lesson, nbformat.writes(model_answers(lesson)).encode(), {}, 5)
+    grade = grader_of(server).grade(lesson, nbformat.writes(model_answers(lesson)).encode(), {}, 5)
     cells = nbformat.reads(grade.notebook, 4).cells
     others = [cell for cell in cells if not cell.metadata.get("nbgrader", {}).get("grade")]
     raised = [(cell.source[:60], one.evalue) for cell in others for one in cell.get("outputs", ()) if "evalue" in one]
@@ -72,7 +72,7 @@ def test_a_magic_above_an_answer_leaves_it_to_be_graded(server, magic):
         answer("first", "pass"), answer("f", "def f(x):\n    return 2 * x"), graded_cell("test", "assert f(2) == 4")
     )
     answers = {"first": "%load_ext autograder\n%explain", "f": f"{magic}\ndef f(x):\n    return x + x"}
-    assert {"test": 1.0} == points(SubmissionGrader(server, LIMITS).grade(known, hand_in(known, answers), {}, 5))
+    assert {"test": 1.0} == points(grader_of(server).grade(known, hand_in(known, answers), {}, 5))
 
 
 def test_an_explanation_is_refused_in_one_line(server):
@@ -88,7 +88,7 @@ def test_this_process_is_marked_only_while_it_tests(server, monkeypatch):
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
     asks = "import autograder.graded\nassert autograder.graded.is_graded()"
     known = source(answer("f", "f = 1"), graded_cell("test", asks))
-    assert {"test": 1.0} == points(SubmissionGrader(server, LIMITS).grade(known, hand_in(known, {"f": "f = 1"}), {}, 5))
+    assert {"test": 1.0} == points(grader_of(server).grade(known, hand_in(known, {"f": "f = 1"}), {}, 5))
     assert not grading.is_graded()
 
 
@@ -117,9 +117,7 @@ def test_a_program_that_the_answer_defines_again_is_not_judged(server):
     again = "\n\n\ndef late():\n    return {}"
     for outcome, points_given in {"correct": 0.0, "raises-backward": 1.0}.items():
         answers = {"answer_guess": f'guess = "{outcome}"{again}'}
-        assert {"guess": points_given} == points(
-            SubmissionGrader(server, LIMITS).grade(known, hand_in(known, answers), {}, 5)
-        )
+        assert {"guess": points_given} == points(grader_of(server).grade(known, hand_in(known, answers), {}, 5))
 
 
 ASYNC = "import asyncio\nasync def f(x):\n    await asyncio.sleep(0.001)\n    if x < 0:\n        raise ValueError('below 0')\n    return x + 1\nasync def both(xs):\n    return await asyncio.gather(*map(f, xs))\nclass Queue:\n    async def take(self):\n        return 3"
@@ -180,7 +178,7 @@ def test_a_test_may_ask_whether_a_name_is_defined(server):
     of = source(
         answer("a", "total = 3"), graded_cell("t", "assert 'total' in globals()\nassert globals()['total'] == 3")
     )
-    grader = SubmissionGrader(server, LIMITS)
+    grader = grader_of(server)
     assert {"t": 1.0} == points(grader.grade(of, hand_in(of), {}, 7))
     assert {"t": 0.0} == points(grader.grade(of, hand_in(of, {"a": "other = 3"}), {}, 7))
     assert {"t": 0.0} == points(grader.grade(of, hand_in(of, {"a": "total = 4"}), {}, 7))

@@ -4,8 +4,7 @@ import nbformat
 import pytest
 
 from autograder.grade.submission import submission_grader
-from autograder.grade.submission.submission_grader import SubmissionGrader
-from tests.grade.conftest import LIMITS
+from tests.grade.conftest import grader_of
 from tests.grade.small_course import answer, graded_cell, hand_in, source, teacher
 
 SHOWN = """
@@ -39,7 +38,7 @@ def pictures(grader, answers):
 def alone(server, monkeypatch):
     """A grader that lets each submission record for itself."""
     monkeypatch.setattr(submission_grader, "recordings_of", lambda source, server: b"")
-    return SubmissionGrader(server, LIMITS)
+    return grader_of(server)
 
 
 def test_a_picture_is_what_the_submission_would_have_recorded(server, alone):
@@ -54,7 +53,7 @@ def test_recordings_of_the_source_show_the_same(server, alone, monkeypatch):
     """The same three submissions, and one that forges the recordings in its own process, in both orders."""
     expected = [pictures(alone, answers) for answers in (UNTOUCHED, RIGHT, FOREIGN)]
     monkeypatch.undo()
-    grader = SubmissionGrader(server, LIMITS)
+    grader = grader_of(server)
     pictures(grader, FORGED)
     assert grader._recordings[SOURCE.digest]
     assert expected == [pictures(grader, answers) for answers in (UNTOUCHED, RIGHT, FOREIGN)]

@@ -6,10 +6,9 @@ import msgspec
 import nbformat
 import pytest
 
-from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.teacher.grading_plan import plan_all_in_process, plan_of_source
 from autograder.grade.submission.teacher.source_cells import SourceError
-from tests.grade.conftest import LIMITS
+from tests.grade.conftest import LIMITS, grader_of
 from tests.grade.hostile.forbidden_names import ALLOWED, ANSWER, HELPER
 from tests.grade.hostile.forbidden_names import HIDDEN as HIDDEN_NAMES
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
@@ -136,7 +135,7 @@ def test_writing_into_the_inputs_earns_nothing(grader):
 
 def test_all_runs_of_a_submission_share_its_time(server):
     """A second process has only the remaining seconds of the submission."""
-    hurried = SubmissionGrader(server, replace(LIMITS, submission_seconds=5))
+    hurried = grader_of(server, replace(LIMITS, submission_seconds=5))
     of = source(answer("a", "x = 1"), graded_cell("t", "assert x == 1" + HIDDEN.replace("f(7)", "49"), **ONE))
     slow = "import time\ntime.sleep(3)\nx = 1"
     found = hurried.grade(of, hand_in(of, {"a": slow}), {}, 7)
@@ -163,7 +162,7 @@ WRONG = {
 def test_each_check_of_a_cell_counts(server, name):
     """A right answer has full points; an answer that is wrong for one input has none."""
     of = source(answer("a", "def f(x):\n    return x * 2"), graded_cell("t", IMPORTS + TESTS[name], 3))
-    grader = SubmissionGrader(server, LIMITS)
+    grader = grader_of(server)
     found = {
         text: grader.grade(of, hand_in(of, {"a": text}), {}, 7)
         for text in [*WRONG.values(), "def f(x):\n    return x + x"]
@@ -192,7 +191,7 @@ def test_a_module_beside_the_notebook_is_found_as_by_a_kernel(server, name, mode
         files={f"{name}.py": MINE},
     )
     plan = plan_all_in_process(of) if mode == "one" else None
-    graded = SubmissionGrader(server, LIMITS).grade(of, hand_in(of), {f"{name}.py": MINE}, 7, plan)
+    graded = grader_of(server).grade(of, hand_in(of), {f"{name}.py": MINE}, 7, plan)
     assert points(graded) == {"answers": 1.0, "tests": 1.0}, graded.cells
 
 
@@ -203,7 +202,7 @@ def test_a_folder_of_data_named_like_a_package_hides_nothing(server):
         graded_cell("t", "import torch\nassert torch.equal(f(), torch.ones(2))"),
         files={"torch/data.csv": b"1\n"},
     )
-    graded = SubmissionGrader(server, LIMITS).grade(of, hand_in(of), {"torch/data.csv": b"1\n"}, 7)
+    graded = grader_of(server).grade(of, hand_in(of), {"torch/data.csv": b"1\n"}, 7)
     assert points(graded) == {"t": 1.0}, graded.cells
 
 
@@ -228,7 +227,7 @@ def test_a_folder_that_a_teachers_cell_adds_to_the_search_path(server, adding, m
         ),
         files=HELPERS,
     )
-    grader, plan = SubmissionGrader(server, LIMITS), plan_all_in_process(of) if mode == "one" else None
+    grader, plan = grader_of(server), plan_all_in_process(of) if mode == "one" else None
     for seed in (7, 8):
         graded = grader.grade(of, hand_in(of), HELPERS, seed, plan)
         assert points(graded) == {"t": 1.0}, graded.cells
@@ -248,7 +247,7 @@ def graded(server):
     """A function that returns a cell's grade for an answer, with a module next to the notebook."""
     setup = teacher("import torch\nfrom autograder.check import check, leaf, result")
     of = source(setup, answer("a", ANSWER.format(copy="d")), graded_cell("t", CHECK))
-    grader = SubmissionGrader(server, LIMITS)
+    grader = grader_of(server)
     return lambda text, module: grader.grade(of, hand_in(of, {"a": text}), {"helper.py": module}, 5).cells["t"]
 
 

@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from autograder.check.subject.call_report import Array
-from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.wire import messages
 from autograder.grade.wire.outputs import MOST_PARTS, Outputs, ReceivedOutputs
-from tests.grade.conftest import LIMITS
+from tests.grade.conftest import grader_of
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source
 
 
@@ -106,6 +105,6 @@ def test_such_an_answer_has_an_end(server, text):
     of = source(
         answer("a", model), graded_cell("v", "assert len(v) == 1"), graded_cell("f", "assert list(f(3)) == [0, 1, 2]")
     )
-    grader = SubmissionGrader(server, LIMITS)
+    grader = grader_of(server)
     assert set(points(grader.grade(of, hand_in(of, {"a": text}), {}, 5)).values()) <= {0, None}
     assert set(points(grader.grade(of, hand_in(of), {}, 5)).values()) == {1}
