@@ -115,7 +115,7 @@ class _Lane:
             group.remove()
 
 
-class LocalBackend(Backend):
+class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
     """The lanes on this machine; a context manager. Lanes are started when they are needed, and are reused for later jobs.
 
     `count` submissions are graded at once. The lanes are forked from the host, which the caller closes; None creates
@@ -130,9 +130,6 @@ class LocalBackend(Backend):
         self._free: list[_Lane] = []
         self._planner: socket.socket | None = None
         self._unsandboxed_host: HostProcess | None = None
-
-    def __enter__(self) -> LocalBackend:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for lane in [*self._busy, *self._free]:

@@ -110,7 +110,7 @@ class Score(msgspec.Struct, frozen=True):
         return max(0.0, self.points - self.late_penalty)
 
 
-class GradingRecords:
+class GradingRecords(contextlib.AbstractContextManager["GradingRecords"]):
     """A gradebook opened for writing, given by its URL; a context manager. Each method writes one transaction, or nothing.
 
     Each method that writes raises StoppedError if the gradebook stays locked or the disk is full.
@@ -122,9 +122,6 @@ class GradingRecords:
         self._book = open_gradebook(address, settings.CourseDirectory.get("course_id", "default_course"))
         with self._transaction() as session:
             RECORDS.create_all(session.connection())
-
-    def __enter__(self) -> GradingRecords:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._book.close()

@@ -162,7 +162,7 @@ STOP_SECONDS = 20
 OWN_PROCESSES = 4  # the server, the holders of namespaces, and the worker
 
 
-class ServerClient:
+class ServerClient(contextlib.AbstractContextManager["ServerClient"]):
     """A server of a host; a context manager. It must be used by one thread, for one submission at a time.
 
     `control` is the socket to a server that another process has started; None starts a separate host with a server of

@@ -58,7 +58,7 @@ class IsolatedAutotests(AutotestsBy):
         return shown
 
 
-class AutotestRunner:
+class AutotestRunner(contextlib.AbstractContextManager["AutotestRunner"]):
     """Converts a course's AUTOTEST lines to tests; a context manager. Its server starts when a notebook has such lines.
 
     The course's folder is searched for `autotests.yml` if the assignment's own folder does not have the file.
@@ -66,9 +66,6 @@ class AutotestRunner:
 
     def __init__(self, level: IsolationLevel, limits: Limits, settings: Config, course: Path) -> None:
         self._server, self.settings, self.course = ServerClient(level, limits), settings, course.absolute()
-
-    def __enter__(self) -> AutotestRunner:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._server.close()
