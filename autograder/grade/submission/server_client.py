@@ -234,9 +234,7 @@ class ServerClient(contextlib.AbstractContextManager["ServerClient"]):
         ours, theirs = socket.socketpair()
         with contextlib.ExitStack() as stack:
             stack.callback(ours.close)
-            limits = self.limits
-            if seconds is not None:
-                limits = replace(limits, submission_seconds=seconds)
+            limits = self.limits if seconds is None else replace(self.limits, submission_seconds=seconds)
             stack.callback(self._stop)
             with theirs:
                 self._order(Order("start", limits), theirs.fileno())

@@ -158,9 +158,10 @@ class SubmissionGrader:
 
     def _run(self, work: SubmissionInputs) -> SubmissionRun:
         source, tests = work.source, work.plan.in_process(work.source)
+        seconds = self._limits.submission_seconds
         everything = {cell.id for cell in source.tests} <= tests | work.plan.nobody.keys()
         if everything and not shows_hidden_text(source, tests):
-            return self._in_worker(work, lambda run, worker: run_in_process(run, worker, tests))[0]
+            return self._in_worker(work, seconds, lambda run, worker: run_in_process(run, worker, tests))[0]
         # The outputs of the student's own cells come from a process without hidden tests.
         plans = self._planner.plans(source, work.seed)
         work = replace(work, plan=work.plan.with_unplanned(plans))
@@ -168,29 +169,28 @@ class SubmissionGrader:
         def outside(run: SubmissionRun, worker: WorkerClient) -> None:
             OutsideRun(work, plans, run, worker, self._shell, self._judges).run_cells()
 
-        run, seconds = self._in_worker(work, outside)
+        run, seconds = self._in_worker(work, seconds, outside)
         if tests:
-            inside, _ = self._in_worker(work, lambda run, worker: run_in_process(run, worker, tests), seconds)
+            inside, _ = self._in_worker(work, seconds, lambda run, worker: run_in_process(run, worker, tests))
             run.merge_from(inside, tests)
         return run
 
     def _in_worker(
         self,
         work: SubmissionInputs,
+        seconds: float,
         run_cells: Callable[[SubmissionRun, WorkerClient], None],
-        seconds: float | None = None,
     ) -> tuple[SubmissionRun, float]:
         """Return the run of a submission in a new worker, and the rest of the submission's time in seconds."""
-        run, left = SubmissionRun(work.source, align(work.source, work.cells)), self._limits.submission_seconds
-        left = left if seconds is None else seconds
+        run = SubmissionRun(work.source, align(work.source, work.cells))
         recordings = self._demonstrations(work.source)
         try:
-            with self._server.worker(work.files, left, recordings=recordings) as worker:
+            with self._server.worker(work.files, seconds, recordings=recordings) as worker:
                 run_cells(run, worker)
-                left = worker.seconds_left
+                seconds = worker.seconds_left
         except WorkerEnded as error:
             run.ended = run.ended or str(error)  # there was no process to run the cells in
-        return run, left
+        return run, seconds
 
     def _demonstrations(self, source: AssignmentSource) -> bytes:
         if source.is_variant:
