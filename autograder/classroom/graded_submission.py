@@ -21,10 +21,11 @@ from autograder.errors import AutograderError
 from autograder.grade.backends.grading_job import GradingTerms, Job
 from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.classroom import Classroom
-from autograder.grade.batch.feedback_files import has_code, hidden_test_text
+from autograder.grade.batch.feedback_files import hidden_test_text
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.clean.harmless_text import harmless_text
 from autograder.grade.sandbox.isolation import LEVELS, IsolationError, IsolationLevel
+from autograder.grade.submission.cell_analysis import has_code
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell

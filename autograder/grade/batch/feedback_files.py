@@ -22,6 +22,7 @@ from autograder.grade.batch.feedback_page import localize_messages, page_html
 from autograder.grade.batch.student_submission import replace_folder, write_file
 from autograder.grade.nbgrader_adapter import add_grades
 from autograder.grade.policy import CoursePolicy, read_policy
+from autograder.grade.submission.cell_analysis import has_code
 from autograder.locale.languages import language_of, use_language
 from autograder.locale.translations import translated
 from autograder.tape.run.time_limit import TimeUp, time_limit
@@ -141,11 +142,6 @@ def hidden_test_text(level: str, name: str | None, message: str) -> str:
     elif level != "none" and name:
         text = translated("A hidden test did not pass: {name}.", name=name)
     return f"{text}\n{message}" if level == "message" else text
-
-
-def has_code(text: str) -> bool:
-    """Return whether a cell's text has a line that is neither blank nor a comment."""
-    return any(not line.startswith("#") for line in map(str.strip, text.split("\n")) if line)
 
 
 class CoverHiddenTests(NbGraderPreprocessor):

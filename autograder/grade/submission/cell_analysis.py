@@ -207,6 +207,11 @@ def bound_names(statement: ast.stmt) -> set[str]:
     return set(_bound(statement))
 
 
+def has_code(text: str) -> bool:
+    """Return whether a cell's text has a line that is neither blank nor a comment."""
+    return any(not line.startswith("#") for line in map(str.strip, text.split("\n")) if line)
+
+
 DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w+)|^(\w+) *(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 SYNTAX_FILE = re.compile(r" \(.*, line (\d+)\)$")  # a reader does not know IPython's name for a cell
 

@@ -10,6 +10,7 @@ differently: they use identity, changes in place, seeds or files.
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from autograder.grade.submission.cell_analysis import (
     assigned,
     cell_names,
     changed_names,
+    has_code,
     root,
     statements,
     transformed,
@@ -117,8 +119,7 @@ def with_dependents(kinds: dict[str, CellKind], tests: Iterable[str]) -> frozens
     """Return the ids of these tests, and of all that use a name which one of them binds."""
     names = set(tests)
     for name, kind in kinds.items():  # in order, because a test uses names of earlier tests
-        if kind.uses_tests & names:
-            names.add(name)
+        names |= {name} if kind.uses_tests & names else set()
     return frozenset(names)
 
 
@@ -155,7 +156,8 @@ class _NameOwners:
         reason = reason or self._students_reason(cell, names, students - modules.keys(), index)
         declared = self._is_declarative(cell, names, index) and not students - modules.keys()
         kind: Literal["declarative", "plain data"] = "declarative" if declared else "plain data"
-        found = CellKind(
+        reason = None if declared else reason
+        return CellKind(
             "in process" if reason else kind,
             reason or "",
             kind,
@@ -164,7 +166,6 @@ class _NameOwners:
             tuple(sorted(modules.items())),
             frozenset(tests),
         )
-        return replace(found, kind=kind, reason="") if declared else found
 
     def _collect(
         self, wanted: Collection[str], before: int, setup: set[int], tests: set[str], students: set[str]
@@ -174,7 +175,7 @@ class _NameOwners:
         for name in sorted(wanted):
             index = self.owner(name, before)
             if index is None:
-                students |= set() if name in self.names[before].inner else {name}
+                students |= {name} - self.names[before].inner
             elif self.cells[index].is_answer:
                 students.add(name)
             elif self.cells[index].kind == "test":
@@ -226,12 +227,9 @@ class _NameOwners:
 
     def _modules(self, students: set[str], before: int) -> dict[str, str]:
         """Return the student's names that the model binds to a module, or to a part of one."""
-        modules_by_name = {}
-        for name in students:
-            index = self.owner(name, before)
-            if index is not None and name in self.names[index].imports:
-                modules_by_name[name] = self.names[index].imports[name]
-        return modules_by_name
+        owners = {name: index for name in students if (index := self.owner(name, before)) is not None}
+        imports = {name: self.names[index].imports for name, index in owners.items()}
+        return {name: modules[name] for name, modules in imports.items() if name in modules}
 
     def _students_reason(self, cell: SourceCell, names: CellNames, students: set[str], index: int) -> str | None:
         if used := students & self.classes:
@@ -270,7 +268,7 @@ class _NameOwners:
 
     def _needs_process(self, cell: SourceCell, names: CellNames) -> str | None:
         text = transformed(cell.text)
-        if not statements(cell.text) and not _is_empty(text):
+        if not statements(cell.text) and has_code(text):
             return "it is not Python"
         if "get_ipython" in text:
             return "it uses IPython itself"
@@ -307,10 +305,6 @@ def _text(cell: SourceCell) -> str:
     if cell.cell.cell_type != "code":
         return ""
     return cell.full if cell.is_answer else cell.text
-
-
-def _is_empty(text: str) -> bool:
-    return all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines())
 
 
 def _nodes(text: str) -> Iterator[ast.AST]:
@@ -356,12 +350,10 @@ def _changed_results(nodes: list[ast.AST], students: Collection[str]) -> str | N
 
 def _names_from(node: ast.AST, sources: Collection[str]) -> Iterator[str]:
     """Yield the names that an assignment or a loop binds to values computed from some names."""
-    if isinstance(node, ast.Assign):
-        targets, value = node.targets, node.value
-    elif isinstance(node, (ast.For, ast.comprehension)):
-        targets, value = [node.target], node.iter
-    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-        targets, value = [node.target], node.value
+    if isinstance(node, (ast.For, ast.comprehension)):
+        value, targets = node.iter, [node.target]
+    elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+        value, targets = node.value, [node.target] if isinstance(node, ast.NamedExpr) else assigned(node)
     else:
         return
     if any(isinstance(part, ast.Name) and part.id in sources for part in ast.walk(value)):
@@ -434,12 +426,10 @@ def _reason_of(node: ast.AST) -> str | None:
 
 def _compares_identity(node: ast.Compare) -> bool:
     sides = [node.left, *node.comparators]
-    for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
-        if isinstance(operator, (ast.Is, ast.IsNot)) and not (
-            _has_stable_identity(left) or _has_stable_identity(right)
-        ):
-            return True
-    return False
+    return any(
+        isinstance(operator, (ast.Is, ast.IsNot)) and not any(map(_has_stable_identity, pair))
+        for operator, pair in zip(node.ops, itertools.pairwise(sides), strict=True)
+    )
 
 
 def _has_stable_identity(node: ast.expr) -> bool:
