@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from autograder.grade.submission.teacher.cell_kinds import Kind
+from autograder.grade.submission.teacher.cell_kinds import Kind, with_dependents
 
 if TYPE_CHECKING:
     from autograder.grade.submission.teacher.source import AssignmentSource
@@ -23,23 +23,17 @@ class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def in_process(self, source: AssignmentSource) -> frozenset[str]:
         """Return the ids of the tests that run in the submission's own process."""
-        return frozenset(
-            cell.id
-            for cell in source.tests
-            if cell.id not in self.nobody and self.kinds.get(cell.id, "in process") == "in process"
-        )
+        outside = {name for name, kind in self.kinds.items() if kind != "in process"}
+        return frozenset(cell.id for cell in source.tests) - self.nobody.keys() - outside
 
     def with_unplanned(self, planned: Collection[str]) -> GradingPlan:
         """Return the plan in which each declarative cell that is not among the planned ones is judged as plain data."""
-        kinds = {
-            name: "plain data" if kind == "declarative" and name not in planned else kind
-            for name, kind in self.kinds.items()
-        }
-        return msgspec.structs.replace(self, kinds=kinds)
+        unplanned = (name for name, kind in self.kinds.items() if kind == "declarative" and name not in planned)
+        return msgspec.structs.replace(self, kinds=self.kinds | dict.fromkeys(unplanned, "plain data"))
 
     def moved_in_process(self, source: AssignmentSource, tests: frozenset[str]) -> GradingPlan:
         """Return the plan in which these tests, and all that use a name which one of them binds, are judged in process."""
-        moved = source.with_dependents(tests)
+        moved = with_dependents(source.kinds, tests)
         return msgspec.structs.replace(self, kinds=self.kinds | dict.fromkeys(moved, "in process"))
 
 

@@ -14,7 +14,7 @@ from autograder.course.variants.declared_changes import read_changes
 from autograder.errors import printable
 from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
 from autograder.grade.submission.submitted_files import UnreadableSubmission, digest, plain_file, reason_of
-from autograder.grade.submission.teacher.cell_kinds import CellKind, cell_kinds, with_dependents
+from autograder.grade.submission.teacher.cell_kinds import CellKind, cell_kinds
 from autograder.grade.submission.teacher.source_cells import SourceBundle, SourceCell, SourceError, source_cells, varied
 
 IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves
@@ -113,10 +113,6 @@ class AssignmentSource:
     def tests(self) -> list[SourceCell]:
         """The cells that are graded by running them, in order."""
         return [cell for cell in self.cells if cell.kind == "test"]
-
-    def with_dependents(self, tests: Iterable[str]) -> frozenset[str]:
-        """Return the ids of these tests, and of all that use a name which one of them binds."""
-        return with_dependents(self.kinds, tests)
 
     def with_required_tests(self, tests: Iterable[str]) -> frozenset[str]:
         """Return the ids of these tests, and of all that bind a name which one of them uses."""
