@@ -19,7 +19,7 @@ from traitlets.config import Config, PyFileConfigLoader
 from autograder.course.canonical import KERNEL
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.teacher.autotests import AutotestRunner
-from autograder.grade.submission.teacher.source import AssignmentSource, SourceBundle, SourceError
+from autograder.grade.submission.teacher.source import AssignmentSource, SourceBundle, SourceError, files_next_to_source
 from tests.grade.conftest import LIMITS
 from tests.grade.plain_course import known
 from tests.grade.small_course import KNOWN, answer, graded_cell, source, source_of, teacher
@@ -99,7 +99,8 @@ def course(folder, settings):
 def read(folder, config):
     """Return the source as the grader reads it."""
     with AutotestRunner(LEVELS["process"], LIMITS, config, folder) as autotests:
-        return AssignmentSource.read(folder / "source" / "one" / "n.ipynb", autotests)
+        path = folder / "source" / "one" / "n.ipynb"
+        return AssignmentSource.read(path, autotests, files_next_to_source(path.parent)[0])
 
 
 @pytest.mark.parametrize("name", SETTINGS)

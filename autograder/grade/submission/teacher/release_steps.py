@@ -124,18 +124,13 @@ def _run_preprocessor(step: Any, notebook: NotebookNode, resources: Any, name: s
     except InputError:
         raise
     except Exception as error:  # it may be the teacher's own, and raise anything
-        reason = _first_error(error)
+        reason: BaseException = error
+        while reason.__context__ is not None:  # nbgrader converts most errors to a general one
+            reason = reason.__context__
         said = " ".join(str(reason).split()) or type(reason).__name__
         step_name = getattr(step, "__name__", type(step).__name__)
         advice = ": run `nbgrader update .` in the course's folder" if isinstance(reason, SchemaTooOldError) else ""
         raise SourceError(f"{name}.ipynb cannot be released: nbgrader's {step_name} says {said!r}{advice}") from None
-
-
-def _first_error(error: BaseException) -> BaseException:
-    """Return the first of a chain of errors, because nbgrader converts most errors to a general one."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return error
 
 
 def _order(stages: _Stages) -> list[int]:

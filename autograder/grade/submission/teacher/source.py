@@ -56,8 +56,8 @@ class AssignmentSource:
         self.by_id = {cell.id: cell for cell in self.cells if cell.id}  # the cells that nbgrader knows
 
     @classmethod
-    def read(cls, path: Path, autotests: AutotestRunner, files: dict[str, bytes] | None = None) -> AssignmentSource:
-        """Return the source at a path, with the other files of its folder unless `files` are given.
+    def read(cls, path: Path, autotests: AutotestRunner, files: dict[str, bytes]) -> AssignmentSource:
+        """Return the source at a path, with the other files of its folder.
 
         Raises:
             NotebookError: the file is not a notebook.
@@ -68,15 +68,14 @@ class AssignmentSource:
         from autograder.grade.submission.teacher.release_steps import CourseRules, bundle_of
 
         folder = path.parent.absolute()
-        handed_out = files_next_to_source(folder)[0] if files is None else files
         changes = read_changes(folder.parent, folder.name)
         rules = CourseRules(
             autotests.settings,
             autotests.course,
             folder,
-            lambda notebook: autotests.instantiate(notebook, folder, handed_out),
+            lambda notebook: autotests.instantiate(notebook, folder, files),
         )
-        return cls(bundle_of(path.stem, read(path), handed_out, changes, rules=rules))
+        return cls(bundle_of(path.stem, read(path), files, changes, rules=rules))
 
     def variant(self, seed: int) -> AssignmentSource:
         """Return the source of the notebook that a student with this seed was given."""
