@@ -31,18 +31,12 @@ class ProcessUsage:
     run_delay: float  # seconds in which its first thread was ready to run, but no processor was free
 
 
-def child_processes(process: psutil.Process) -> list[psutil.Process]:
-    """Return all processes below this one; [] if it has ended."""
-    try:
-        return process.children(recursive=True)
-    except psutil.Error:
-        return []
-
-
 def descendants(process: psutil.Process, most: int) -> list[psutil.Process]:
     """Return the processes below this one, but not many more than `most`, because a program may start thousands."""
     if not Path(f"/proc/{process.pid}/task/{process.pid}/children").exists():
-        return child_processes(process)  # a kernel without these lists: search all processes of the machine
+        with contextlib.suppress(psutil.Error):
+            return process.children(recursive=True)  # a kernel without these lists: search all processes of the machine
+        return []
     pids: list[int] = []
     waiting = [process.pid]
     while waiting and len(pids) <= most:

@@ -19,7 +19,6 @@ from autograder.course.paths import ROOT
 from autograder.grade.sandbox import seccomp
 from autograder.grade.sandbox.isolation import LEVELS, namespace_obstacles
 from autograder.grade.sandbox.launch import HostProcess
-from autograder.grade.submission.resource_watch import child_processes
 from autograder.grade.submission.server_client import ServerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
@@ -266,7 +265,7 @@ def test_the_kernel_refuses_too_many_processes(bubblewrap, bomb):
             worker.ask(messages.RunCell(f"import os\n{bomb}"), messages.CellRan)
         counting.join()
         assert seen[0] - before < 300  # others start processes on this machine, too
-        assert child_processes(server._process) == []
+        assert server._process.children(recursive=True) == []
         with server.worker({}) as worker:
             assert printed(worker, "print(1 + 1)") == "2\n"
 

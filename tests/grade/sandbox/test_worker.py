@@ -16,7 +16,6 @@ from autograder.course.paths import ROOT
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.sandbox.launch import HostProcess
 from autograder.grade.sandbox.warmup import late_modules
-from autograder.grade.submission.resource_watch import child_processes
 from autograder.grade.submission.server_client import ServerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import MEBIBYTE, Limits
@@ -144,7 +143,7 @@ def test_the_end_of_a_worker_has_a_reason_and_leaves_nothing(strict, text, reaso
         worker.ask(messages.RunCell(text), messages.CellRan)
     with strict.worker({}) as worker:
         assert "2" in str(outputs(worker, "1 + 1"))
-    assert [] == child_processes(strict._process)
+    assert [] == strict._process.children(recursive=True)
 
 
 ENDLESS = """
@@ -231,7 +230,9 @@ def test_servers_that_share_a_start_share_nothing_else(bubblewrap):
             assert "True\n" == printed(right, "print(os.getpid() <= 3)")  # the numbers of a namespace of its own
         second.close()
         assert "True\n" == printed(left, "print(os.path.exists('/tmp/mine'))")
-        assert 2 == len(child_processes(first._process))  # the worker, and the process that holds its namespaces
+        assert 2 == len(
+            first._process.children(recursive=True)
+        )  # the worker, and the process that holds its namespaces
 
 
 def test_the_rehearsal_is_run_to_its_end():
