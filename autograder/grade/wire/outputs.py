@@ -26,11 +26,9 @@ class Display(msgspec.Struct, frozen=True, tag_field="output_type", tag="display
     metadata: msgspec.Raw
 
 
-class Result(msgspec.Struct, frozen=True, tag_field="output_type", tag="execute_result"):
+class Result(Display, frozen=True, tag_field="output_type", tag="execute_result"):
     """The value of a cell's last expression, by MIME type."""
 
-    data: dict[str, msgspec.Raw]
-    metadata: msgspec.Raw
     execution_count: int
 
 

@@ -380,11 +380,7 @@ def _python_codecs() -> dict[type, Codec]:
         (array.array, _typed_array, _decode_array),
         (type({}.keys()), list, lambda *items: dict.fromkeys(_hashable(items)).keys()),
         (type({}.values()), list, lambda *items: dict(enumerate(items)).values()),
-        (
-            type({}.items()),
-            lambda value: [part for pair in value for part in pair],
-            lambda *parts: _dict(*parts).items(),
-        ),
+        (type({}.items()), lambda value: _pairs(value.mapping), lambda *parts: _dict(*parts).items()),
         (fractions.Fraction, _terms, _fraction),
         (decimal.Decimal, lambda value: [str(value)], decimal.Decimal),
         (datetime.date, lambda value: [value.isoformat()], datetime.date.fromisoformat),
