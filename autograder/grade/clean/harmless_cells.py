@@ -22,8 +22,8 @@ from autograder.view.notebook import RECORDING_TYPE, ShownRecording, drawn_mimeb
 SHORT, RENDER_SECONDS = 2_000, 2.0
 """The number of characters that are always rendered fast enough, and the limit of processor time for a longer text."""
 
-PLAIN_TAGS = re.compile(r"<br ?/?>|<(b|i|em|strong|u|sub|sup|kbd|code)>[^<>\n]{0,500}</\1>", re.IGNORECASE)
-TAG = re.compile(r"<(?=[A-Za-z/!?])")
+# A plain tag with its text, which is kept, or the beginning of another tag.
+TAG = re.compile(r"(?i:<br ?/?>|<(b|i|em|strong|u|sub|sup|kbd|code)>[^<>\n]{0,500}</\1>)|<(?=[A-Za-z/!?])")
 PICTURE = re.compile(r"!(?=\[)(?:\[[^\[\]\n]{0,500}\]\((?P<address>[^\s()\\<>]+)\))?")
 LINK = re.compile(r"\](?=\()(?:\((?P<address>[^\s()\\<>]+)\))?")
 WEB = re.compile(r"https?://|mailto:|#", re.IGNORECASE)
@@ -52,7 +52,8 @@ def _without_actions(text: str, attachments: Container[str]) -> str:
         lambda picture: picture[0] if _is_inside(picture["address"], attachments) else _broken(picture[0]), text
     )
     text = LINK.sub(lambda link: _link(link, attachments), text)
-    return _without_tags(DEFINITION.sub("]" + JOINER, text))
+    text = DEFINITION.sub("]" + JOINER, text)
+    return TAG.sub(lambda tag: "<" + JOINER if tag[0] == "<" else tag[0], text)
 
 
 def as_code_block(text: str) -> str:
@@ -88,14 +89,6 @@ def _link(link: re.Match[str], attachments: Container[str]) -> str:
 def _broken(picture: str) -> str:
     """Return the source of a picture as plain text, without a picture or a link to its address."""
     return "!" + JOINER + picture[1:].replace("](", "]" + JOINER + "(")
-
-
-def _without_tags(text: str) -> str:
-    pieces, end = [], 0
-    for tag in PLAIN_TAGS.finditer(text):
-        pieces += [TAG.sub("<" + JOINER, text[end : tag.start()]), tag[0]]
-        end = tag.end()
-    return "".join([*pieces, TAG.sub("<" + JOINER, text[end:])])
 
 
 SECONDS = 10.0  # processor time for all drawings of one submission
