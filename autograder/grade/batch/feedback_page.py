@@ -61,17 +61,17 @@ def code_html(source: str) -> str:
 def markdown_html(text: str, attachments: dict[str, Any] | None = None, folder: str = "") -> str:
     """Return Markdown as harmless HTML, with formulas in MathML, and with pictures from `folder` embedded."""
     if attachments or "![" in text or "<img" in text:
-        return _rendered(text, _Renderer(attachments, folder))
+        return _rendered(text, attachments, folder)
     return _without_pictures(text)
 
 
-@lru_cache(maxsize=2048)
-def _without_pictures(text: str) -> str:
-    return _rendered(text, _Renderer(None, ""))
+def _rendered(text: str, attachments: dict[str, Any] | None = None, folder: str = "") -> str:
+    renderer = _Renderer(attachments, folder)
+    html = harmless_page(MarkdownWithMath(renderer=renderer).render(text))
+    return re.sub(rf"{renderer.mark}-\d+-", lambda mark: renderer.formulas.get(mark[0], ""), html)
 
 
-def _rendered(text: str, renderer: _Renderer) -> str:
-    return renderer.with_formulas(harmless_page(MarkdownWithMath(renderer=renderer).render(text)))
+_without_pictures = lru_cache(maxsize=2048)(_rendered)
 
 
 class _Renderer(IPythonRenderer):
@@ -81,12 +81,8 @@ class _Renderer(IPythonRenderer):
         super().__init__(
             escape=False, embed_images=bool(folder), path=folder, attachments=attachments, exclude_anchor_links=True
         )
-        self._formulas: dict[str, str] = {}
-        self._mark = secrets.token_hex(8)
-
-    def with_formulas(self, html: str) -> str:
-        """Return the page with its formulas."""
-        return re.sub(rf"{self._mark}-\d+-", lambda mark: self._formulas.get(mark[0], ""), html)
+        self.formulas: dict[str, str] = {}
+        self.mark = secrets.token_hex(8)
 
     def inline_math(self, body: str) -> str:
         """Render `$…$`."""
@@ -110,8 +106,8 @@ class _Renderer(IPythonRenderer):
         return "" if name != src and name not in self.attachments else super()._embed_image_or_attachment(src)
 
     def _marked(self, formula: str) -> str:
-        mark = f"{self._mark}-{len(self._formulas)}-"
-        self._formulas[mark] = formula
+        mark = f"{self.mark}-{len(self.formulas)}-"
+        self.formulas[mark] = formula
         return mark
 
 
