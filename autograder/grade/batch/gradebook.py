@@ -274,38 +274,34 @@ class GradingRecords(contextlib.AbstractContextManager["GradingRecords"]):
 
 def read_scores(book: Gradebook, assignment: str) -> dict[str, Score]:
     """Return the score of every student with a submission."""
-    penalty = dict(
-        _sums(book, assignment, func.coalesce(func.sum(SubmittedNotebook.late_submission_penalty), 0.0)).all()
-    )
+    by_student = SubmittedAssignment.student_id
+    penalties = func.coalesce(func.sum(SubmittedNotebook.late_submission_penalty), 0.0)
+    penalty = dict(_notebook_rows(book, assignment, penalties).group_by(by_student).all())
     # nbgrader also sets `needs_manual_grade` for cells with manual points.
     waits = Grade.needs_manual_grade & Grade.manual_score.is_(None) & (Grade.max_score > 0)
     waiting = func.sum(case((waits, 1), else_=0))
-    graded = _sums(book, assignment, func.coalesce(func.sum(Grade.score), 0.0), waiting)
-    by_cell = graded.join(Grade, Grade.notebook_id == SubmittedNotebook.id)
-    return {student: Score(points, penalty[student], count) for student, points, count in by_cell}
+    notebooks = _notebook_rows(book, assignment, func.coalesce(func.sum(Grade.score), 0.0), waiting)
+    graded = notebooks.join(Grade, Grade.notebook_id == SubmittedNotebook.id).group_by(by_student)
+    return {student: Score(points, penalty[student], count) for student, points, count in graded}
 
 
 def cell_rows(book: Gradebook, assignment: str, kind: type[Grade] | type[Comment], *columns: Any) -> Any:
     """Return a query of an assignment's grades or comments: student, notebook, cell, and the given columns of each."""
     return (
-        book.db.query(SubmittedAssignment.student_id, Notebook.name, BaseCell.name, *columns)
-        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        _notebook_rows(book, assignment, Notebook.name, BaseCell.name, *columns)
         .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
-        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
         .join(kind, kind.notebook_id == SubmittedNotebook.id)
         .join(BaseCell, BaseCell.id == kind.cell_id)
-        .filter(Assignment.name == assignment)
     )
 
 
-def _sums(book: Gradebook, assignment: str, *sums: Any) -> Any:
-    """Return a query of sums over the submitted notebooks, by student."""
+def _notebook_rows(book: Gradebook, assignment: str, *columns: Any) -> Any:
+    """Return a query of an assignment's submitted notebooks: student, and the given columns of each."""
     return (
-        book.db.query(SubmittedAssignment.student_id, *sums)
+        book.db.query(SubmittedAssignment.student_id, *columns)
         .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
         .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
         .filter(Assignment.name == assignment)
-        .group_by(SubmittedAssignment.student_id)
     )
 
 
