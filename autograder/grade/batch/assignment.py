@@ -1,7 +1,4 @@
-"""`grade ASSIGNMENT`: grades a whole class, from the submitted files to the gradebook and the autograded notebooks.
-
-Also contains `validate-source ASSIGNMENT`, which checks only the sources.
-"""
+"""`grade ASSIGNMENT`, from the submitted files to the gradebook and graded notebooks; `validate-source`, which checks only sources."""
 
 from __future__ import annotations
 
@@ -145,7 +142,7 @@ class _Batch:
         run: GradingRun,
         shown: ProgressCallbacks,
         *,
-        may_move: bool = True,
+        may_move: bool,
     ) -> None:
         self.may_move = may_move
         policy, self.policy_digest = read_policy(classroom.folder)
@@ -184,16 +181,15 @@ class _Batch:
         times = {row.student: self.classroom.submission_time(row.student) for row in self.finished}
         self.records.renew_penalties({row.student: times[row.student].time for row in self.finished if row.unchanged})
         scores = self.records.scores()
-        rows = [
-            with_score(row, scores.get(row.student), times[row.student].problem, row.student in self.excused)
+        return [
+            with_score(
+                with_problem(row, times[row.student].problem),
+                scores.get(row.student),
+                excused=row.student in self.excused,
+                former_penalty=self.penalties.get(row.student, 0.0),
+            )
             for row in self.finished
         ]
-        return [self._with_former_penalty(row) for row in rows]
-
-    def _with_former_penalty(self, row: StudentRow) -> StudentRow:
-        former = self.penalties.get(row.student, 0.0)
-        moved = row.unchanged and former != row.late_penalty
-        return msgspec.structs.replace(row, former_penalty=former) if moved else row
 
     def _noted(self, result: JobResult) -> StudentSubmission:
         """Add a notebook's grade to the other grades of its student."""

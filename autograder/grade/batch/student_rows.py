@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
 
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from autograder.errors import printable
@@ -80,12 +81,14 @@ def _problems(grades: dict[str, NotebookGrade]) -> Iterator[str]:
                 yield f"{notebook}, cell {cell}: {grade.reason}"
 
 
-def with_score(row: StudentRow, score: Score | None, time_problem: str | None, excused: bool) -> StudentRow:
-    """Return the row with the gradebook's score, the problem with the time of submission, and whether the student is excused."""
-    row = msgspec.structs.replace(with_problem(row, time_problem), excused=excused)
-    if score is None or not row.in_gradebook:
-        return row
-    return msgspec.structs.replace(row, score=score.total, late_penalty=score.late_penalty, waiting=score.waiting)
+def with_score(row: StudentRow, score: Score | None, *, excused: bool, former_penalty: float) -> StudentRow:
+    """Return the row with the gradebook's score, the penalty before this run, and whether the student is excused."""
+    about: dict[str, Any] = {"excused": excused}
+    if score is not None and row.in_gradebook:
+        about |= {"score": score.total, "late_penalty": score.late_penalty, "waiting": score.waiting}
+    if row.unchanged and former_penalty != about.get("late_penalty", row.late_penalty):
+        about |= {"former_penalty": former_penalty}
+    return msgspec.structs.replace(row, **about)
 
 
 def with_names(rows: list[StudentRow], names: Mapping[str, str], untimed: Collection[str]) -> list[StudentRow]:
@@ -112,10 +115,8 @@ def as_json(**rows: list[StudentRow] | list[MovedGrade]) -> str:
 
 def as_table(rows: list[StudentRow]) -> Table:
     """Return a table with a line for each student: the score, and remarks for the teacher."""
-    table = Table(box=None, pad_edge=False)
     named = any(row.name for row in rows)
-    for heading in ("student", *(["name"] if named else []), "score", "of", "remarks"):
-        table.add_column(heading, overflow="fold")
+    table = _table("student", *(["name"] if named else []), "score", "of", "remarks")
     for row in rows:
         score = row.points if row.score is None else row.score
         cells = (f"{score:g}", f"{row.max_points:g}", "; ".join(_remarks(row)))
@@ -166,9 +167,7 @@ def print_moved(moved: list[MovedGrade]) -> None:
     if not moved:
         console.print(Text("No grade would change. Nothing was written."))
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("student", "now", "then", "why"):
-        table.add_column(heading, overflow="fold")
+    table = _table("student", "now", "then", "why")
     for move in moved:
         before = "-" if move.before is None else f"{move.before:g}"
         table.add_row(*map(_text, (move.student, before, f"{move.after:g}", "; ".join(move.reasons))))
@@ -177,6 +176,10 @@ def print_moved(moved: list[MovedGrade]) -> None:
     console.print(
         Text(f"\n{len(moved)} {grades} would change. Nothing was written; run without --dry-run to write them.")
     )
+
+
+def _table(*headings: str) -> Table:
+    return Table(*(Column(heading, overflow="fold") for heading in headings), box=None, pad_edge=False)
 
 
 def _text(words: str) -> Text:
