@@ -138,7 +138,7 @@ def strongest_level(weakest: str) -> IsolationLevel:
 
 def _classroom(course: Path, folder: Path, assignment: str) -> Classroom:
     steps = {step: folder / step for step in ("submitted", "autograded", "feedback")}
-    return Classroom(course, assignment, course / "source", steps, "sqlite://", "gradescope")
+    return Classroom(course, course / "source", steps, "sqlite://", "gradescope", True, assignment)
 
 
 def _place(submission: Path, classroom: Classroom) -> list[str]:

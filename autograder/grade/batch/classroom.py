@@ -25,7 +25,7 @@ from autograder.course.variants.declared_changes import read_changes
 from autograder.course.variants.variant import seed_in_metadata
 from autograder.course.variants.variant_record import other_owners, read_record
 from autograder.errors import InputError, printable
-from autograder.grade.batch.course_config import read_config, read_course
+from autograder.grade.batch.course_config import CourseFolders, read_config, read_course
 from autograder.grade.batch.gradebook import why_unusable
 from autograder.grade.nbgrader_adapter import (
     add_assignment,
@@ -58,16 +58,10 @@ class SubmissionTime:
 
 
 @dataclass(frozen=True)
-class Classroom:
+class Classroom(CourseFolders):
     """One assignment of a class."""
 
-    folder: Path  # root folder of the course
     assignment: str  # nbgrader's name for the assignment, which is its folder's name in `sources`
-    sources: Path  # folder with the source of every assignment
-    # nbgrader's folders "submitted", "autograded" and "feedback", which contain STUDENT/ASSIGNMENT/
-    steps: dict[str, Path]
-    gradebook: str  # URL of the gradebook, as SQLAlchemy and nbgrader write it
-    course_id: str  # nbgrader's id of the course, in the gradebook
 
     def submitted(self, student: str) -> Path:
         """Return the folder with a student's submitted files."""
@@ -197,7 +191,7 @@ def open_class(folder: Path, assignment: str, *, without_submissions: bool = Fal
     # The name is also used for the folders of students, grades and records, so it must not lead to another folder.
     if sources is None or assignment == ".." or PurePath(assignment).name != assignment or not assignment:
         raise ClassError(_no_source(course.source_folders, assignment))
-    classroom = Classroom(course.root, assignment, sources, course.steps, course.gradebook, course.course_id)
+    classroom = Classroom(**vars(course) | {"sources": sources}, assignment=assignment)
     if not classroom.notebooks():
         raise ClassError(f"there is no notebook in {sources / assignment}. Put the assignment's source notebook there")
     if not without_submissions:

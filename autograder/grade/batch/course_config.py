@@ -33,7 +33,7 @@ class CourseConfigError(InputError):
 class CourseFolders:
     """The paths of a course's files."""
 
-    root: Path
+    folder: Path  # root folder of the course
     sources: Path  # folder with a folder for each assignment
     steps: dict[str, Path]  # nbgrader's folders "submitted", "autograded" and "feedback"
     gradebook: str  # URL of the gradebook, with an absolute path
