@@ -64,8 +64,7 @@ class CellPlanner:
 
     def _plan(self, source: AssignmentSource, seed: int) -> SourcePlans:
         planned: SourcePlans = {}
-        done: set[int] = set()
-        failed: dict[int, str] = {}
+        errors: dict[int, BaseException | None] = {}  # of the teacher's cells that have run
         self._shell.reset_namespace()
         with self._shell.separate_outputs(0), _in_folder(source.files):
             seed_all(cell_seed(seed, ""))
@@ -74,27 +73,26 @@ class CellPlanner:
                 if kind is None or kind.kind != "declarative":
                     continue
                 for index in kind.setup:
-                    if index not in done:
-                        done.add(index)
-                        ran = self._shell.run(source.cells[index].text, SECONDS)
-                        if ran.error is not None:
-                            failed[index] = f"{type(ran.error).__name__}: {ran.error}"
-                failures = [failed[index] for index in kind.setup if index in failed]
-                plan = self._plan_cell(cell, position, cell_seed(seed, cell.id), failures[0] if failures else None)
+                    if index not in errors:
+                        errors[index] = self._shell.run(source.cells[index].text, SECONDS).error
+                failed = next((error for index in kind.setup if (error := errors[index]) is not None), None)
+                plan = self._plan_cell(cell, position, cell_seed(seed, cell.id), failed)
                 if plan is not None:
                     planned[cell.id] = plan
         return planned
 
-    def _plan_cell(self, cell: SourceCell, position: int, seed: int, failure: str | None) -> PlannedCell | None:
+    def _plan_cell(
+        self, cell: SourceCell, position: int, seed: int, failed: BaseException | None
+    ) -> PlannedCell | None:
         with use_seed(seed), planning() as plans:
             ran = self._shell.run(cell.text, SECONDS)
         if isinstance(ran.error, Unplannable):
             return None
         if ran.error is not None:
-            said = failure or f"{type(ran.error).__name__}: {ran.error}"
+            error = ran.error if failed is None else failed
             message = Message(
                 "test.teacher_cell_ended|this test could not be judged: the teacher's cell ended with {error}",
-                error=said,
+                error=f"{type(error).__name__}: {error}",
             )
             return PlannedCell(failure=message)
         requests = tuple(requests_of(plan, position * GROUPS + number) for number, plan in enumerate(plans))
