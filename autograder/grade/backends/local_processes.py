@@ -142,11 +142,7 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
             self._own_host.close()
 
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
-        """Yield the results of all jobs, a few at a time; each lane has at most one further job in reserve.
-
-        Raises:
-            IsolationError: the host does not start, or cannot isolate submissions as the terms require.
-        """
+        """Yield the results of all jobs, a few at a time; each lane has at most one further job in reserve."""
         waiting = iter(jobs)
         results: list[JobResult] = []
         until = math.inf

@@ -1,7 +1,4 @@
-"""The levels of isolation: how a host, and the submissions that it runs, are separated from the rest of the machine.
-
-The module imports only fast modules.
-"""
+"""The levels of isolation: how a host and its submissions are separated from the rest of the machine. Imports only fast modules."""
 
 from __future__ import annotations
 

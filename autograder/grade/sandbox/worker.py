@@ -46,10 +46,7 @@ LONGEST = 3.0  # seconds for one recording
 
 
 def encoded_attempts(subjects: Mapping[int, LocalSubject], request: RecordAttempts) -> list[bytes]:
-    """Return a recording as msgpack for each attempt; b"" if it failed or exceeded its time or memory.
-
-    `subjects` contains the student's functions, by the group of calls in which they were judged.
-    """
+    """Return a recording as msgpack for each attempt of these subjects, by group; b"" if it failed or exceeded its time or memory."""
     with tempfile.TemporaryFile() as file:
         with contextlib.suppress(UnfinishedError):
             run_in_fork(lambda: _record_all(subjects, request, file.fileno()), request.seconds)

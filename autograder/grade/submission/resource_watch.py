@@ -134,10 +134,7 @@ MOST_SOCKETS = 256  # each may use half a megabyte that does not belong to a pro
 
 
 class ResourceWatch:
-    """The processes of one submission: those below a server, except the init processes of its namespaces.
-
-    There are `init_processes` between the server and the worker, which do not run the submission's code.
-    """
+    """The processes of one submission: those below a server, except `init_processes`, which do not run the submission's code."""
 
     def __init__(self, server: psutil.Process, limits: Limits, init_processes: int) -> None:
         self._server, self._limits, self._init_processes = server, limits, init_processes

@@ -283,9 +283,7 @@ def _received(control: socket.socket, seconds: float) -> Ready:
 def handshake(control: socket.socket) -> tuple[psutil.Process, bool]:
     """Return a server's process, as numbered in this process's namespace, and whether workers get their own namespaces.
 
-    Raises:
-        ChannelError: the server has ended, or does not become ready.
-        OSError: the server has ended.
+    It raises ChannelError or OSError if the server has ended or does not become ready.
     """
     control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel reports the process at the other end
     _send(control, Order("greet"))
