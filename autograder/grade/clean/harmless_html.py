@@ -27,27 +27,16 @@ WITH_CONTENT = {
 ATTRIBUTES = {
     "a": {"href", "title"},
     "img": {"src", "alt", "title", "width", "height"},
+    "abbr": {"title"},
+    "ol": {"start"},
+    "table": {"border"},
     "td": {"colspan", "rowspan", "align"},
     "th": {"colspan", "rowspan", "align"},
-    "table": {"border"},
-    "ol": {"start"},
-    "abbr": {"title"},
-}
+}  # fmt: skip
 STYLES = {
-    "width",
-    "max-width",
-    "table-layout",
-    "border-collapse",
-    "border-left",
-    "margin-left",
-    "text-align",
-    "padding",
-    "vertical-align",
-    "white-space",
-    "overflow-wrap",
-    "font-family",
-    "background-color",
-}
+    "width", "max-width", "table-layout", "border-collapse", "border-left", "margin-left", "text-align", "padding",
+    "vertical-align", "white-space", "overflow-wrap", "font-family", "background-color",
+}  # fmt: skip
 """The properties of the grader's own tables (view/draw/timeline.py)."""
 NUMBERS = {"width", "height", "colspan", "rowspan", "border", "start"}
 MOST_TAGS, MOST_OPEN = 8_000, 150

@@ -148,13 +148,8 @@ def _text(file: Path) -> str:
 
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
-SETTINGS = (
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/localtime",
-    "/etc/fonts",
-    "/etc/alternatives",
+SETTINGS = tuple(
+    f"/etc/{name}" for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "fonts", "alternatives")
 )
 HOME = "/tmp/home"
 

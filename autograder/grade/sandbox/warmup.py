@@ -12,17 +12,10 @@ from autograder.graded import AUTOGRADE, EXECUTION
 from autograder.requirements import import_without
 
 WARM = (
-    "torch",
-    "numpy.random",
-    "IPython.display",
-    "autograder.check.culprits",
-    "autograder.check.outcome",
-    "autograder.course.learner.after_success",
-    "autograder.course.learner.hints",
-    "autograder.tape",
-    "autograder.view",
+    "torch", "numpy.random", "IPython.display", "autograder.check.culprits", "autograder.check.outcome",
+    "autograder.course.learner.after_success", "autograder.course.learner.hints", "autograder.tape", "autograder.view",
     "autograder.grade.sandbox.worker",
-)
+)  # fmt: skip
 
 FIRST_PLOT = ("matplotlib.pyplot", "matplotlib_inline.backend_inline")
 # Word in a notebook -> modules that import what is loaded on first use. They take most of a second, so only if needed.

@@ -15,24 +15,13 @@ from typing import Any
 from autograder.tape.recording.verdict_types import OUTCOMES
 
 OPERATORS = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Add,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Div,
-    ast.Mod: ast.FloorDiv,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Div, ast.Mod: ast.FloorDiv,
     ast.Pow: ast.Mult,
-}
+}  # fmt: skip
 COMPARISONS = {
-    ast.Gt: (ast.Lt, ast.GtE),
-    ast.Lt: (ast.Gt, ast.LtE),
-    ast.GtE: (ast.Gt,),
-    ast.LtE: (ast.Lt,),
-    ast.Eq: (ast.NotEq,),
-    ast.NotEq: (ast.Eq,),
-    ast.In: (ast.NotIn,),
-    ast.NotIn: (ast.In,),
-}
+    ast.Gt: (ast.Lt, ast.GtE), ast.Lt: (ast.Gt, ast.LtE), ast.GtE: (ast.Gt,), ast.LtE: (ast.Lt,),
+    ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
+}  # fmt: skip
 SIGNS = {ast.USub: "drops the sign", ast.Not: "drops the not", ast.Invert: "drops the not"}
 NON_COMMUTATIVE = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult, ast.Pow)  # the order of the operands matters
 SIMPLE = (ast.Assign, ast.AnnAssign, ast.Delete, ast.Expr, ast.Raise, ast.Assert, ast.Break, ast.Continue)
