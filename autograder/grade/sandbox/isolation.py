@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from autograder.errors import SetupError
 from autograder.grade.sandbox import namespaces, seccomp
@@ -236,17 +236,9 @@ class SecondUserLevel(IsolationLevel):
             return "only root can give a submission a user id of its own; grade as root in a container"
         trial = [sys.executable, "-P", "-c", "import json, msgspec, autograder.errors"]
         advice = f"a second user cannot run {sys.executable} ({{}}); install Python where everybody may read it"
+        user: dict[str, Any] = {"user": SUBMISSION_ID, "group": SUBMISSION_ID, "extra_groups": []}
         try:
-            tried = subprocess.run(
-                trial,
-                env=self.environment(),
-                cwd="/",
-                capture_output=True,
-                text=True,
-                user=SUBMISSION_ID,
-                group=SUBMISSION_ID,
-                extra_groups=[],
-            )
+            tried = subprocess.run(trial, env=self.environment(), cwd="/", capture_output=True, text=True, **user)
         except OSError as error:  # a folder above Python's is not readable by other users
             return advice.format(error.strerror)
         if tried.returncode:

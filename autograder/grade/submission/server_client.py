@@ -134,15 +134,10 @@ class WorkerClient:
         if self.ended is not None:
             raise WorkerEnded(self.ended)
         self._watch.set_deadline(seconds, GRACE_SECONDS)
+        most: dict[str, int] = {"largest": self.limits.reply_bytes, "most_items": self.limits.reply_items}
         try:
             while True:
-                reply = receive(
-                    self._connection,
-                    messages.Reply,
-                    largest=self.limits.reply_bytes,
-                    most_items=self.limits.reply_items,
-                    watch=self._watch.check,
-                )
+                reply = receive(self._connection, messages.Reply, **most, watch=self._watch.check)
                 if reply.number == self._number:
                     return reply.answer
                 # Ignore a late answer from a process that a cell forked; if such answers continue, the time limit ends
