@@ -14,16 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from nbgrader.api import (
-    Assignment,
-    BaseCell,
-    Comment,
-    Grade,
-    Gradebook,
-    Notebook,
-    SubmittedAssignment,
-    SubmittedNotebook,
-)
+from nbgrader import api
 from sqlalchemy import Column, Integer, MetaData, Table, Text, and_, bindparam, case, create_engine, func, null, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
@@ -177,7 +168,7 @@ class GradingRecords(contextlib.AbstractContextManager["GradingRecords"]):
             session.rollback()
         return total
 
-    def _filled(self, session: Any, students: list[GradedStudent]) -> list[SubmittedAssignment]:
+    def _filled(self, session: Any, students: list[GradedStudent]) -> list[api.SubmittedAssignment]:
         """Return the rows of each student, filled with the grades; the two flushes send them to the database together."""
         with session.no_autoflush:
             for student in students:
@@ -203,7 +194,7 @@ class GradingRecords(contextlib.AbstractContextManager["GradingRecords"]):
                 submission.timestamp = timestamps[submission.student_id]
             self._penalise(known)
 
-    def _penalise(self, submissions: list[SubmittedAssignment]) -> None:
+    def _penalise(self, submissions: list[api.SubmittedAssignment]) -> None:
         """Set the penalties, and record the digest of policy.toml; must be called in a transaction."""
         for submission in submissions:
             self._late.penalise(submission)
@@ -221,19 +212,20 @@ class GradingRecords(contextlib.AbstractContextManager["GradingRecords"]):
         """Return each student's automatic points by notebook and cell, as they are in the gradebook now."""
         points: dict[str, dict[tuple[str, str], float | None]] = {}
         with self._reading():
-            for student, notebook, cell, score in cell_rows(self._book, self._assignment, Grade, Grade.auto_score):
+            rows = cell_rows(self._book, self._assignment, api.Grade, api.Grade.auto_score)
+            for student, notebook, cell, score in rows:
                 points.setdefault(student, {})[notebook, cell] = score
         return points
 
     def digests_of_marks(self) -> dict[tuple[str, str], str]:
         """Return a hash of what a person gave each notebook, by student and notebook, as `digest_of_marks` computes it."""
-        by_hand = Grade.manual_score.is_not(None) | Grade.extra_credit.is_not(None)
+        by_hand = api.Grade.manual_score.is_not(None) | api.Grade.extra_credit.is_not(None)
         marks_by_notebook: dict[tuple[str, str], list[Any]] = {}
         with self._reading():
             rows = partial(cell_rows, self._book, self._assignment)
-            grades = rows(Grade, Grade.manual_score, Grade.extra_credit, null()).filter(by_hand)
-            comments = rows(Comment, null(), null(), Comment.manual_comment).filter(Comment.manual_comment.is_not(None))
-            for student, notebook, *mark in (*grades, *comments):
+            grades = rows(api.Grade, api.Grade.manual_score, api.Grade.extra_credit, null()).filter(by_hand)
+            comments = rows(api.Comment, null(), null(), api.Comment.manual_comment)
+            for student, notebook, *mark in (*grades, *comments.filter(api.Comment.manual_comment.is_not(None))):
                 marks_by_notebook.setdefault((student, notebook), []).append(tuple(mark))
         return {place: digest_of_marks(marks) for place, marks in marks_by_notebook.items()}
 
@@ -272,36 +264,36 @@ class GradingRecords(contextlib.AbstractContextManager["GradingRecords"]):
             ) from None
 
 
-def read_scores(book: Gradebook, assignment: str) -> dict[str, Score]:
+def read_scores(book: api.Gradebook, assignment: str) -> dict[str, Score]:
     """Return the score of every student with a submission."""
-    by_student = SubmittedAssignment.student_id
-    penalties = func.coalesce(func.sum(SubmittedNotebook.late_submission_penalty), 0.0)
+    by_student = api.SubmittedAssignment.student_id
+    penalties = func.coalesce(func.sum(api.SubmittedNotebook.late_submission_penalty), 0.0)
     penalty = dict(_notebook_rows(book, assignment, penalties).group_by(by_student).all())
     # nbgrader also sets `needs_manual_grade` for cells with manual points.
-    waits = Grade.needs_manual_grade & Grade.manual_score.is_(None) & (Grade.max_score > 0)
+    waits = api.Grade.needs_manual_grade & api.Grade.manual_score.is_(None) & (api.Grade.max_score > 0)
     waiting = func.sum(case((waits, 1), else_=0))
-    notebooks = _notebook_rows(book, assignment, func.coalesce(func.sum(Grade.score), 0.0), waiting)
-    graded = notebooks.join(Grade, Grade.notebook_id == SubmittedNotebook.id).group_by(by_student)
+    notebooks = _notebook_rows(book, assignment, func.coalesce(func.sum(api.Grade.score), 0.0), waiting)
+    graded = notebooks.join(api.Grade, api.Grade.notebook_id == api.SubmittedNotebook.id).group_by(by_student)
     return {student: Score(points, penalty[student], count) for student, points, count in graded}
 
 
-def cell_rows(book: Gradebook, assignment: str, kind: type[Grade] | type[Comment], *columns: Any) -> Any:
+def cell_rows(book: api.Gradebook, assignment: str, kind: type[api.Grade] | type[api.Comment], *columns: Any) -> Any:
     """Return a query of an assignment's grades or comments: student, notebook, cell, and the given columns of each."""
     return (
-        _notebook_rows(book, assignment, Notebook.name, BaseCell.name, *columns)
-        .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
-        .join(kind, kind.notebook_id == SubmittedNotebook.id)
-        .join(BaseCell, BaseCell.id == kind.cell_id)
+        _notebook_rows(book, assignment, api.Notebook.name, api.BaseCell.name, *columns)
+        .join(api.Notebook, api.Notebook.id == api.SubmittedNotebook.notebook_id)
+        .join(kind, kind.notebook_id == api.SubmittedNotebook.id)
+        .join(api.BaseCell, api.BaseCell.id == kind.cell_id)
     )
 
 
-def _notebook_rows(book: Gradebook, assignment: str, *columns: Any) -> Any:
+def _notebook_rows(book: api.Gradebook, assignment: str, *columns: Any) -> Any:
     """Return a query of an assignment's submitted notebooks: student, and the given columns of each."""
     return (
-        book.db.query(SubmittedAssignment.student_id, *columns)
-        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
-        .filter(Assignment.name == assignment)
+        book.db.query(api.SubmittedAssignment.student_id, *columns)
+        .join(api.Assignment, api.Assignment.id == api.SubmittedAssignment.assignment_id)
+        .join(api.SubmittedNotebook, api.SubmittedNotebook.assignment_id == api.SubmittedAssignment.id)
+        .filter(api.Assignment.name == assignment)
     )
 
 

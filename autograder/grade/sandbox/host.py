@@ -27,15 +27,8 @@ from typing import NoReturn
 import psutil
 
 from autograder.check.demonstrations import set_baseline
-from autograder.grade.sandbox import namespaces, seccomp
+from autograder.grade.sandbox import namespaces, seccomp, warmup
 from autograder.grade.sandbox.isolation import LEVELS, IsolationLevel, package_folders
-from autograder.grade.sandbox.warmup import (
-    import_igraph,
-    import_modules,
-    import_nbformat,
-    import_nbgrader_utils,
-    warm_up,
-)
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
 from autograder.grade.wire.messages import Fork, Order, Ready, Role
@@ -243,8 +236,8 @@ def main() -> None:
     control, level = socket.socket(fileno=int(sys.argv[1])), LEVELS[sys.argv[2]]
     isolation = _possible_isolation(level)
     gc.disable()  # a collection takes 0.16 s and finds 6,000 objects
-    import_nbformat()
-    warm_up()
+    warmup.import_nbformat()
+    warmup.warm_up()
     namespaces.set_dumpable(False)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes processes that have ended
     imported: tuple[str, ...] | None = None
@@ -264,7 +257,7 @@ def main() -> None:
 
 def _prepare_memory(modules: tuple[str, ...]) -> None:
     """Import modules, and arrange the memory of this process so that its forks copy little of it."""
-    import_modules(modules)
+    warmup.import_modules(modules)
     set_baseline()
     gc.freeze()  # a collection in a fork would copy every page that it touches
     namespaces.collapse_into_huge_pages()
@@ -276,8 +269,8 @@ def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoRetur
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         namespaces.set_parent_death_signal()
         if role == "planner":
-            import_nbgrader_utils()
-            import_igraph()
+            warmup.import_nbgrader_utils()
+            warmup.import_igraph()
             importlib.import_module(PLANNER).serve(control)
         else:
             isolation.level.become(role)
