@@ -42,7 +42,6 @@ from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted_files import is_about_the_machine
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process
 from autograder.grade.submission.teacher.source import AssignmentSource
-from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.validation.mutation_test import MutationReport, NamedAnswer, mutation_test, short_limits
 from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step, validate_source
 from autograder.grade.wire.limits import Limits
@@ -417,8 +416,8 @@ def named_answers(source: AssignmentSource, notebook: NotebookNode) -> list[Name
     answers = []
     for exercise in exercises_of(notebook):
         place = source.cells.index(source.by_id[exercise.id])
-        before = next((cell for cell in reversed(source.cells[:place]) if _is_answer(cell)), None)
-        following = itertools.takewhile(lambda cell: not _is_answer(cell), source.cells[place:])
+        before = next((cell for cell in reversed(source.cells[:place]) if cell.is_code_answer), None)
+        following = itertools.takewhile(lambda cell: not cell.is_code_answer, source.cells[place:])
         tests = tuple(cell.id for cell in following if cell in source.tests)
         if before and tests:
             answers += [
@@ -426,7 +425,3 @@ def named_answers(source: AssignmentSource, notebook: NotebookNode) -> list[Name
                 for cell in exercise.of_kind("right", "wrong")
             ]
     return answers
-
-
-def _is_answer(cell: SourceCell) -> bool:
-    return cell.is_answer and cell.cell.cell_type == "code"

@@ -100,7 +100,7 @@ class AssignmentSource:
     @cached_property
     def answer_names(self) -> frozenset[str]:
         """The names that the model answers bind."""
-        texts = [cell.full for cell in self.cells if cell.is_answer and cell.cell.cell_type == "code"]
+        texts = [cell.full for cell in self.cells if cell.is_code_answer]
         return frozenset(name for text in texts for part in statements(text) for name in bound_names(part))
 
     @property
