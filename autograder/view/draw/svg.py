@@ -134,20 +134,18 @@ def panel_height(lines: int) -> float:
     return CODE_LINE * max(lines, 1) + 2 * CODE_PAD
 
 
-def draw_code(
-    scene: Scene, static: StaticFrame, number: int, left: float, top: float, width: float
-) -> tuple[Shape, dict[str, float]]:
-    """Return the panel at a frame, counted from 0, and the middle of each shown line by the line's key; all in pixels."""
+def draw_code(scene: Scene, static: StaticFrame, number: int, top: float) -> tuple[Shape, dict[str, float]]:
+    """Return the panel of the left column at a frame, counted from 0, and the middle of each shown line by the line's key; all in pixels."""
     frame = scene.frames[number]
     lines = _choose_lines(scene, static, frame)
     heights: dict[str, float] = {}
-    shapes: list[Shape] = [box(left, top, width, panel_height(len(lines)), 7, kind="card")]
+    shapes: list[Shape] = [box(PAD, top, LEFT, panel_height(len(lines)), 7, kind="card")]
     before = None
     for row, (line_number, line) in enumerate(lines):
         y = top + CODE_PAD + CODE_LINE * row
         heights[line.key] = y + CODE_LINE / 2
         label = str(line_number) if before in (None, line_number - 1) else f"⋮ {line_number}"
-        shapes += _draw_line(line, label, static.states.get(line.key, ""), line.key == frame.line, left, y, width)
+        shapes += _draw_line(line, label, static.states.get(line.key, ""), line.key == frame.line, y)
         before = line_number
     return group(*shapes), heights
 
@@ -169,18 +167,16 @@ def _choose_lines(scene: Scene, static: StaticFrame, frame: SceneFrame) -> list[
     return sorted(sorted(lines, key=rank)[:MOST_LINES], key=lambda entry: entry[0])
 
 
-def _draw_line(
-    line: CodeLine, label: str, state: str, runs: bool, left: float, top: float, width: float
-) -> list[Shape]:
+def _draw_line(line: CodeLine, label: str, state: str, runs: bool, top: float) -> list[Shape]:
     """Return a line with its number and its mark; the running line has its own background and an arrow."""
     mark = next((sign for kind, sign in MARKS.items() if kind in state), "")
     if runs and mark in ("", "◦"):
         mark = "▸"
     row: list[Shape | None] = [
-        box(left + 1, top, width - 2, CODE_LINE, kind="lit") if runs else None,
-        text(left + 32, top + 13, label, kind="side"),
-        text(left + 7, top + 13, mark, kind="pen") if mark else None,
-        _draw_tokens(line.tokens, left + 40, top + 13, width - 48),
+        box(PAD + 1, top, LEFT - 2, CODE_LINE, kind="lit") if runs else None,
+        text(PAD + 32, top + 13, label, kind="side"),
+        text(PAD + 7, top + 13, mark, kind="pen") if mark else None,
+        _draw_tokens(line.tokens, PAD + 40, top + 13, LEFT - 48),
     ]
     shapes = [shape for shape in row if shape]
     return [group(*shapes, kind=f"line {state}")] if state else shapes
@@ -230,7 +226,7 @@ def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
     """Return the SVG document of a frame, counted from 0; without `verdict`, the outcome and the gradients are hidden."""
     static, frame = static_state(scene, number), scene.frames[number]
     top = 52.0 if verdict else PAD
-    code, lines = draw_code(scene, static, number, PAD, top, LEFT)
+    code, lines = draw_code(scene, static, number, top)
     lanes, left_end = _memory(scene, static, top + panel_height(len(lines)) + 14)
     graph, shown_width, height, anchors = draw_viewport(scene.views[0], static, LEFT + PAD + GUTTER, top)
     arrows = [_arrow(lines.get(line), anchors.get(edge), static.states.get(edge, "")) for edge, line in frame.links]
