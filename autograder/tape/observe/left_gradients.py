@@ -57,7 +57,7 @@ class LeftGradient:
 class LeftGradients:
     """Follows the backward calls whose gradients each leaf contains, and the steps that use them, in a run of any length."""
 
-    _program: Program
+    program: Program
 
     def __init__(self) -> None:
         self.found: dict[Place, LeftGradient] = {}
@@ -78,7 +78,7 @@ class LeftGradients:
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Follow the steps of optimizers in the block."""
-        self._program = program
+        self.program = program
         handle = register_module_parameter_registration_hook(self._replace)
         try:
             with around_optimizer_steps(self._step, lambda _: None):
@@ -100,7 +100,7 @@ class LeftGradients:
             if leaf.is_leaf:
                 inside = [] if is_empty(leaf.grad) else self._inside.get(id(leaf), [])
                 self._inside[id(leaf)] = [*inside[-KEPT:], len(self._calls)]
-        self._calls.append(self._program.here())
+        self._calls.append(self.program.here())
 
     def _step(self, optimizer: torch.optim.Optimizer) -> None:
         with mode_paused():
@@ -115,7 +115,7 @@ class LeftGradients:
                     self._add(leaf, first, next(call for call in (*earlier, last) if call >= self._uses[first].calls))
             new = {call for calls in inside.values() for call in calls} - self._uses.keys()
             if new:
-                self._uses |= dict.fromkeys(new, FirstUse(self._program.here(), set(inside), len(self._calls)))
+                self._uses |= dict.fromkeys(new, FirstUse(self.program.here(), set(inside), len(self._calls)))
                 self._uses = dict(list(self._uses.items())[-KEPT:])
 
     def _note_first_steps(self, parameters: list[torch.Tensor]) -> None:
@@ -139,9 +139,9 @@ class LeftGradients:
         return is_used and self._calls[call] != self._calls[last]
 
     def _add(self, leaf: int, first: int, last: int) -> None:
-        second, update = self._calls[last], self._program.here()
+        second, update = self._calls[last], self.program.here()
         left = LeftGradient(self._calls[first], self._uses[first].place, second, update)
         left = self.found.setdefault(second, left)
-        name = names_in(list(self._program.frames())[::-1]).get(leaf) if left.update == update else None
+        name = names_in(list(self.program.frames())[::-1]).get(leaf) if left.update == update else None
         if name is not None and name not in left.names:
             left.names.append(name)

@@ -12,9 +12,7 @@ from typing import Any
 
 import torch
 
-from autograder.tape.run.engine import Backward
 from autograder.tape.run.graph_walk import node_of
-from autograder.tape.run.programs.program import Program
 
 CHAIN = 4  # maximum number of operations between a leaf without a name and the tensor after which it is named
 
@@ -122,22 +120,6 @@ def find_name(
         if best:
             return best
     return None
-
-
-class LeafNames:
-    """Expressions for the targets of each backward call of a run."""
-
-    def __init__(self, program: Program):
-        self._program = program
-        self._known: set[int] = set()
-
-    def note(self, call: Backward) -> None:
-        """Store expressions for targets that are new in this call, taken from the frames that called backward."""
-        new = {number for number in call.numbers if number not in self._known}
-        if new:
-            self._known |= new
-            found = names_in(list(self._program.frames())[::-1])
-            call.names = {number: name for number, name in found.items() if number in new}
 
 
 def names_in(frames: list[FrameType]) -> dict[int, str]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from autograder.tape.internals.mode_stack import eager_calls, eager_random_numbers
 from autograder.tape.observe.backward_watcher import BackwardTrace
 from autograder.tape.observe.left_gradients import LeftGradients
-from autograder.tape.observe.names import LeafNames
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.excerpt import FEW, Scope, calls_beyond_error, excerpt_of, is_long, recorded_part
@@ -171,7 +170,7 @@ def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Ru
     left, seconds = current_budget().left, runner.seconds
 
     def run(most: int | None, *, keeps_leaves: bool = False) -> tuple[ClonedSavesRun, Run]:
-        listener = ClonedSavesRun(LeafNames(runner.program), keeps_leaves=keeps_leaves)
+        listener = ClonedSavesRun(names_leaves=True, keeps_leaves=keeps_leaves)
         limited = replace(runner, seconds=min(seconds, SECOND * left), calls=most)
         meant = limited.run_again(listener, patience=min(seconds, left))
         if plain.is_truncated and len(meant.calls) == len(plain.calls) and not meant.in_backward:

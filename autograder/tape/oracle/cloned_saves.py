@@ -32,7 +32,7 @@ from autograder.tape.internals.entry_points import (
 from autograder.tape.internals.tensor_fields import is_checkpoint
 from autograder.tape.observe.backward_watcher import BackwardTrace
 from autograder.tape.observe.left_gradients import LeftGradients
-from autograder.tape.observe.names import LeafNames
+from autograder.tape.observe.names import names_in
 from autograder.tape.oracle.gradient_comparison import copy_of
 from autograder.tape.run.child_processes import in_new_threads
 from autograder.tape.run.engine import Backward, Listener
@@ -45,12 +45,14 @@ class ClonedSavesRun(Listener):
     """The listener of a run with copies.
 
     Attributes:
+        names_leaves: whether each backward call notes the expressions for its new targets.
         keeps_leaves: whether leaves on ctx are not copied. A backward that recomputes may ask for their gradients, and
             `autograd.grad` identifies a leaf by its object.
     """
 
-    def __init__(self, names: LeafNames | None = None, *, keeps_graph: bool = False, keeps_leaves: bool = False):
-        self.names, self.keeps_graph, self.keeps_leaves = names, keeps_graph, keeps_leaves
+    def __init__(self, *, names_leaves: bool = False, keeps_graph: bool = False, keeps_leaves: bool = False):
+        self.names_leaves, self.keeps_graph, self.keeps_leaves = names_leaves, keeps_graph, keeps_leaves
+        self._named: set[int] = set()  # the targets of earlier calls
         self.trace, self.left = BackwardTrace(), LeftGradients()
         self.buffers = _Buffers()
         self._has_custom = False  # whether the program has called a custom Function
@@ -95,8 +97,11 @@ class ClonedSavesRun(Listener):
             others = set().union(*self._filling.values())
             self.buffers.separate([leaf for leaf in call.targets if id(leaf) not in others])
             self._filling[threading.get_ident()] = {id(leaf) for leaf in call.targets}
-        if self.names is not None:
-            self.names.note(call)
+        new = set(call.numbers) - self._named if self.names_leaves else None
+        if new:  # the frames that called backward have names for them
+            self._named |= new
+            found = names_in(list(self.left.program.frames())[::-1])
+            call.names = {number: name for number, name in found.items() if number in new}
         self.trace.before_backward(call)
 
     def after_backward(self, call: Backward) -> None:
