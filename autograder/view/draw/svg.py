@@ -135,7 +135,7 @@ def panel_height(lines: int) -> float:
 
 
 def draw_code(scene: Scene, static: StaticFrame, number: int, top: float) -> tuple[Shape, dict[str, float]]:
-    """Return the panel of the left column at a frame, counted from 0, and the middle of each shown line by the line's key; all in pixels."""
+    """Return the panel of the left column at a frame, counted from 0, and the middle of each shown line by its key; all in pixels."""
     frame = scene.frames[number]
     lines = _choose_lines(scene, static, frame)
     heights: dict[str, float] = {}
