@@ -516,6 +516,16 @@ PROGRAMS = (
             head(body(torch.ones(3, 2))).pow(2).mean().backward()
             optimizer.step()
         """, (("body.parameters()", "[*body.parameters(), *head.parameters()]"),)),
+    FaultyProgram("two optimizers of the same part", "gradient that no optimizer uses", "correct", """
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        first = torch.optim.SGD(net[0].parameters(), lr=0.1)
+        second = torch.optim.SGD(net[0].parameters(), lr=0.1)
+        for _ in range(2):
+            first.zero_grad(), second.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            first.step()
+            second.step()  # fault
+        """, (("second = torch.optim.SGD(net[0]", "second = torch.optim.SGD(net[1]"),)),
     FaultyProgram("an average that is bound to the loop's name", "leaf lost", "correct", """
         net, mean = nn.Linear(2, 1), nn.Linear(2, 1).requires_grad_(False)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -213,6 +213,16 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
         or any(number == asked.id for call in flow.calls for asked in call.asked)
         or any(memory is one.memory and place != made_at(one) for memory, place in by_hand)
     }
+    missed = [tracked for number, tracked in steps.unoptimized.items() if number not in used | flow.optimized.keys()]
+    if steps.doubled_at is not None and missed:
+        yield UNOPTIMIZED.at(
+            steps.doubled_at,
+            "optimizer.doubled|this optimizer holds the same parameters as the one whose step comes before it, and no "
+            "optimizer updates {names}, although backward computes a gradient.",
+            "optimizer.pass_other|Pass the other parameters to one of the two optimizers.",
+            tensors_of(state, missed), names=name_of(state, missed, Message("tensor.a_parameter|a parameter")),
+        )  # fmt: skip
+        return
     places: dict[Place, list[TrackedTensor]] = {}
     for tracked in steps.unoptimized.values():
         if (made := made_at(tracked)) is not None:

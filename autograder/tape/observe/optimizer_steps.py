@@ -78,6 +78,12 @@ class OptimizerSteps:
         self.left_recording: list[Place] = []
         # by id of an optimizer, its steps so far if none of them changed a parameter, else None
         self.idle: dict[int, list[IdleStep] | None] = {}
+        # the line of a step that updated the parameters that another optimizer had just updated
+        self.doubled_at: Place | None = None
+        self._doubled: set[int] = set()
+        self._is_inside = (
+            False  # whether a step has not ended: the optimizer inside another one holds the same parameters
+        )
         self._switched: list[tuple[weakref.ref[torch.nn.Module], Place]] = []
         self._off_at: Place | None = None
         self._step: tuple[Place, Parameters, list[bytes | int]] | None = None
@@ -159,6 +165,7 @@ class OptimizerSteps:
         self.frozen |= {tracked.id for tensor, tracked in parameters if not tensor.requires_grad}
         gone, used = {target.id for target in before}, {id(tensor) for tensor, _ in parameters}
         self.filled = {key: one for key, one in self.filled.items() if key not in gone and id(one.ref()) not in used}
+        self._find_doubled(now, before, calls, here, used)
         self._stepped[id(optimizer)] = now
         if self.idle.get(id(optimizer), []) is not None:
             self._step, self._computed_at = (here, parameters, [fingerprint(tensor) for tensor, _ in parameters]), None
@@ -167,8 +174,20 @@ class OptimizerSteps:
         self._find_left_training({id(tensor) for tensor, _ in parameters if tensor.grad is not None})
         self.calls.append((calls, now))
 
+    def _find_doubled(
+        self, now: list[TrackedTensor], before: list[TrackedTensor], calls: int, here: Place, used: set[int]
+    ) -> None:
+        """Compare the parameters of a step with those of another optimizer's step after the same backward call."""
+        last = self.calls[-1] if self.calls and not self._is_inside else None
+        self._is_inside = True
+        if last is None or last[1] is before or last[0] != calls or self.doubled_at is not None:
+            return
+        if {one.id for one in last[1]} == {one.id for one in now}:
+            self.doubled_at, self._doubled, self._searched, self._passes = here, used, set(), 0
+
     def end_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Process the end of a step: compare the parameters, until a step of this optimizer has changed one."""
+        self._is_inside = False
         if self._step is None:
             return
         (here, parameters, before), self._step = self._step, None
@@ -225,7 +244,8 @@ class OptimizerSteps:
         groups = [group for one in living if isinstance(one, kinds[0]) for group in vars(one).get("param_groups", ())]
         held = frozenset(id(tensor) for group in groups for tensor in group["params"])
         modules = [one for one in living if isinstance(one, kinds[1]) and "_parameters" in vars(one)]
-        owned = held.union(*(inside for module in modules if (inside := _ids(module.parameters())) & held))
+        inside = [_ids(module.parameters()) for module in modules]
+        owned = held.union(*(one for one in inside if one & held and not one & self._doubled))
         owned -= {number for module in modules for number in _forgotten(module, held)}
         self._searched |= {tracked.id for tracked in asked.values()}
         self.unoptimized |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -290,6 +291,7 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     if isinstance(value, ast.Call) and called(value) == "append" and isinstance(value.func, ast.Attribute):
         lists = [one for one in bindings(source, source.of(value.func.value)) if isinstance(one.value, ast.List)]
         yield from ((replace(source, made.value, f"torch.nn.{kind}List()"),) for made in lists)
+    yield from _hold_others(source, at, fault)
     if not isinstance(at, ast.Assign) or value is None:
         return
     container = {ast.List: "List", ast.ListComp: "List", ast.Dict: "Dict", ast.DictComp: "Dict"}
@@ -306,6 +308,15 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
             yield (edit,)
             if source.stands_alone(at):
                 yield (delete(source, at), before(source, made, source.of(at)), edit)
+
+
+def _hold_others(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Make the optimizer that steps at a line from the module of the parameters that no optimizer holds."""
+    steps = {_owner(source, call) for call in calls_of(at, "step")}
+    root = os.path.commonprefix([tensor.name.split(".")[:-1] for tensor in fault.tensors])
+    for made, given in _optimizers(source) if root else ():
+        if ast.unparse(made.targets[0]) in steps:
+            yield (replace(source, given, f"{'.'.join(root)}.parameters()"),)
 
 
 def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
