@@ -642,6 +642,15 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "a test of `.grad` that only clears it reads it of a computed tensor, too": """
+        w = torch.ones(2, requires_grad=True)
+        for _ in range(2):
+            fast = w * 2
+            for p in (fast, w):
+                if p.grad is not None:
+                    p.grad.zero_()
+            fast.pow(2).sum().backward()
+    """,
     "a loop binds its name to a value that it reads": """
         net, total = nn.Linear(2, 1), 0
         for p in net.parameters():

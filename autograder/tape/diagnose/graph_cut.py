@@ -39,6 +39,7 @@ def trees_of(evidence: Evidence) -> dict[str, ast.Module]:
     return {file: tree for file, tree in trees.items() if tree is not None}
 
 
+_CLEARS = re.compile(r"\.grad\.(zero_|detach_|requires_grad_)\(|\.grad = None$|^print\(")
 LOOP_NAME = "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values."
 COPY = "leaf.copy_in_place|Modify the leaf in place, under torch.no_grad(): `{name}.copy_({new})`."
 
@@ -114,9 +115,9 @@ def _loops_over(tree: ast.Module, name: str, line: int) -> list[ast.For]:
 
 def _missing(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that read the `.grad` of a tensor with a graph."""
-    state = evidence.state
+    state, trees = evidence.state, trees_of(evidence)
     for place, (tracked, _) in state.flow.missing.items():
-        if tracked.node is not None:
+        if tracked.node is not None and not _only_clears(trees.get(place.file), place.line):
             yield MISSING.at(
                 place,
                 "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
@@ -126,6 +127,15 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
                 name=name_of(state, [tracked], "it"),
                 place=line_of(state.graph.nodes[tracked.node].place, place.file),
             )
+
+
+def _only_clears(tree: ast.Module | None, line: int) -> bool:
+    """Return whether a line is in the test of an `if` statement that only clears a `.grad` or prints it."""
+    guards = [node for node in ast.walk(tree) if isinstance(node, ast.If)] if tree is not None else []
+    tested = [guard for guard in guards if guard.test.lineno <= line <= (guard.test.end_lineno or line)]
+    texts = [ast.unparse(statement) for guard in tested for statement in guard.body]
+    uses = [text for text in texts if ".grad" in text]
+    return bool(uses) and all(_CLEARS.search(text) for text in uses)
 
 
 def _empty(evidence: Evidence) -> Iterator[GraphFault]:
