@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from msgspec import structs
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_cut import trees_of
+from autograder.tape.observe.statements import FILES
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.oracle.gradient_comparison import distance, length, nested, nested_pair
 from autograder.tape.recording.verdict_types import Check, Gradient, note_on_line
@@ -293,8 +295,12 @@ def rename_targets(evidence: Evidence) -> None:
 
 def _loop_variables(evidence: Evidence) -> set[str]:
     """Return the names that `for` binds anywhere in the user's files."""
-    nodes = (node for tree in trees_of(evidence).values() for node in ast.walk(tree))
-    loops = (node.target for node in nodes if isinstance(node, ast.For | ast.comprehension))
+    return set().union(*map(_bound_by_for, trees_of(evidence).values()))
+
+
+@functools.lru_cache(maxsize=FILES)
+def _bound_by_for(tree: ast.Module) -> set[str]:
+    loops = (node.target for node in ast.walk(tree) if isinstance(node, ast.For | ast.comprehension))
     return {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 

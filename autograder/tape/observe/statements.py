@@ -27,7 +27,10 @@ _SILENT = (
 )  # fmt: skip
 
 
-@functools.lru_cache(maxsize=128)
+FILES = 1024  # files whose trees are kept; the library of a project may have hundreds
+
+
+@functools.lru_cache(maxsize=FILES)
 def tree_of(text: str) -> ast.Module | None:
     """Return the tree of a source text, or None if it is not Python. Do not change it: all runs of a program use the same one."""
     try:
@@ -41,7 +44,7 @@ def tree_of_file(file: str) -> ast.Module | None:
     return tree_of("".join(linecache.getlines(file)))
 
 
-@functools.lru_cache(maxsize=128)
+@functools.lru_cache(maxsize=FILES)
 def statements_of(tree: ast.Module | None) -> dict[int, tuple[int, bool]]:
     """Return, for each line of a file, the first line of its innermost statement, and whether that is only a declaration."""
     starts: dict[int, tuple[int, bool]] = {}

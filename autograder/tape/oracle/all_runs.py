@@ -30,6 +30,7 @@ PATIENCE = 0.8  # share of the remaining time that a run without a finished back
 # Share of the remaining time; if a run with an error took more, other runs do not continue beyond the error.
 SLOW = 0.05
 TWO_MORE = 1 / 3  # largest share of the remaining time that one run takes if two more runs follow
+RECORDING = 0.8  # share of the remaining time for the recording of a run without an error
 SLOWER = 20  # limit for the ratio of an observed and a plain run (about 10 for small tensors)
 BEGINNING = 2.0  # seconds to record of a program that does not end
 
@@ -126,7 +127,9 @@ def _recorded(
     if excerpt and (excerpt.last != excerpt.calls or plain.is_truncated):  # else to the end of the run
         runner = replace(runner, calls=excerpt.last)
     budget.stage = "recording"
-    observer, observed = _observe(runner, first, None if observer is None or excerpt else (observer, plain))
+    seconds = min(runner.seconds, RECORDING * budget.left)
+    recorder = replace(runner, seconds=seconds) if plain.error is None else runner
+    observer, observed = _observe(recorder, first, None if observer is None or excerpt else (observer, plain))
     trace = copies.trace
     is_known = not first and _agree(plain, meant) and trace.fits(observer.state)
     if not is_known:
@@ -148,7 +151,7 @@ def _observe(runner: Runner, first: int, known: tuple[Observer, Run] | None) -> 
     """
     if known is None:
         observer = Observer(runner.program, first=first)
-        known = observer, runner.run_again(observer)
+        known = observer, runner.run_again(observer, patience=current_budget().left)
     observer, observed = known
     focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
     if focus and observed.took < current_budget().left:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -53,10 +53,13 @@ def check_custom_functions(runner: Runner, *, twice: bool = False) -> list[Check
 
     If `twice` is true, compare the derivative of the backward instead, as `create_graph=True` computes it.
     """
-    noted = _CustomCalls()
-    runner.run(noted)
+    noted, budget = _CustomCalls(), current_budget()
+    kept = (1 - SHARE_OF_FUNCTIONS) * budget.left
+    replace(runner, seconds=min(runner.seconds, SHARE_OF_FUNCTIONS * budget.left)).run(noted)
     found: dict[type, DerivativeAnswer] = {}
     for function, arguments in noted.calls:
+        if budget.left < kept:
+            break
         answer = _examined(function, arguments, examine_twice if twice else examine)
         before = found.get(function)
         if before is None or WORST.index(answer.answer) < WORST.index(before.answer):
@@ -111,6 +114,7 @@ ENTRIES = 64
 SHARE = 0.5  # share of the remaining time for one random direction per leaf; otherwise all leaves share a direction
 # Share if there is a suspect modification, because the search for fixes needs the rest of the time.
 SHARE_OF_WRITES = 0.15
+SHARE_OF_FUNCTIONS = 0.4  # share of the remaining time for the check of custom Functions
 # Share of the remaining time for one of six runs (twice as much in the proof of a fix), after which it ends early.
 SHARE_OF_RUN = 1 / 16
 PART = "differences.part|Finite differences were taken of the first {count} backward calls only, because of time or memory."

@@ -11,6 +11,7 @@ from autograder.tape.oracle.finite_differences import FiniteDifferences, wrong_o
 from autograder.tape.oracle.gradient_comparison import finite_differences, gap, gradients_of, nested, nested_pair
 from autograder.tape.oracle.nominal_replay import NotApplicable
 from autograder.tape.oracle.untracked_writes import check_custom_functions
+from autograder.tape.run.budget import Budget
 from autograder.tape.run.programs.program import from_source
 from autograder.tape.run.runner import Runner
 
@@ -137,6 +138,14 @@ def test_a_custom_backward_is_held_against_its_forward(factor, expected):
     """A backward that passes gradients straight through is a choice of the program, and not a derivative."""
     (checked,) = check_custom_functions(Runner(program(CUSTOM.format(factor=factor)), 10.0))
     assert ("Triple", expected) == (checked.name, checked.found.answer)
+
+
+def test_the_check_of_a_slow_function_leaves_time_for_the_answer():
+    """The command would be killed at its time limit, and print no answer."""
+    body = CUSTOM.format(factor=3).replace("3 * x", "(time.sleep(0.2 * (x.dtype == torch.float64)), 3 * x)[1]")
+    with (budget := Budget(3.0)).active():
+        check_custom_functions(Runner(program("import time\n" + body + "\nTriple.apply(w).sum().backward()" * 7)))
+    assert budget.left > 1
 
 
 RECOMPUTES = """
