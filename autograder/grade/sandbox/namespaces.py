@@ -23,9 +23,8 @@ from autograder.grade.wire.limits import Limits
 PRIVATE = "/private"  # a submission's /tmp is mounted here before it is moved into place
 
 # Numbers from <sched.h>, <sys/mount.h>, <sys/mman.h> and <sys/prctl.h>; the same on every Linux.
-CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
-CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
-NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET
+# New mount, cgroup, UTS, IPC, user, process and network namespaces.
+NAMESPACE_FLAGS = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x1, 0x2, 0x4, 0x8
 MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 0x1000, 0x2000, 0x4000, 0x40000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 0x1  # <linux/sockios.h>, <linux/if.h>
@@ -59,7 +58,7 @@ def fork_into_own_namespaces(clone: int) -> int:
     """
     python = ctypes.pythonapi
     python.PyOS_BeforeFork()
-    child: int = _libc_with_lock.syscall(clone, NAMESPACES | signal.SIGCHLD, None, None, None, None)
+    child: int = _libc_with_lock.syscall(clone, sum(NAMESPACE_FLAGS) | signal.SIGCHLD, None, None, None, None)
     problem = ctypes.get_errno()
     if child:
         python.PyOS_AfterFork_Parent()

@@ -11,10 +11,9 @@ import os
 from collections.abc import Iterator
 
 from autograder.errors import SetupError
+from autograder.grade.sandbox.namespaces import NAMESPACE_FLAGS
 
 LOW_32_BITS = 0xFFFFFFFF
-# <sched.h>: new mount, cgroup, UTS, IPC, user, process and network namespaces.
-NAMESPACE_FLAGS = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # <asm-generic/ioctls.h>
 F_SETLEASE, F_NOTIFY = 0x400, 0x402  # <linux/fcntl.h>
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, LAST_FAMILY = 1, 2, 10, 16, 63  # <sys/socket.h>
