@@ -153,11 +153,7 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
-    """Return a course's policy.toml and the SHA-256 digest of the file; None and "" if there is no file.
-
-    Raises:
-        PolicyError: the file cannot be read, or is wrong.
-    """
+    """Return a course's policy.toml and the file's SHA-256 digest, None and "" without a file; raise PolicyError if it is unusable."""
     path = course / FILE
     try:
         data = path.read_bytes()
@@ -229,17 +225,10 @@ def course_total(
 
 
 class LatePolicy:
-    """Due dates, extensions and late penalties, from a course's policy.toml or else from nbgrader's configuration.
-
-    Attributes:
-        digest: SHA-256 digest of policy.toml; "" without the file.
-
-    Raises:
-        InputError: the configured plugin cannot be loaded.
-        PolicyError: policy.toml cannot be used.
-    """
+    """Due dates, extensions and late penalties, from a course's policy.toml or else from nbgrader's configuration."""
 
     def __init__(self, settings: Config) -> None:
+        """Read both; raise InputError if policy.toml cannot be used, or the configured plugin cannot be loaded."""
         root = settings.CourseDirectory.get("root", "")
         policy, self.digest = read_policy(Path(root)) if root else (None, "")
         self._policy = policy or CoursePolicy()

@@ -253,10 +253,7 @@ def _exception_class(name: str) -> type[Exception] | None:
 
 
 def function_proxy(name: str, text: str | None, calls: Calls) -> Callable[..., Any]:
-    """Return a function that calls the student's, with its name, signature, docstring and source.
-
-    `text` is its definition in the notebook; None if no cell defines it.
-    """
+    """Return a function that calls the student's, with the name, signature, docstring and source of its definition, if there is one."""
     file = FILE.format(name)
     linecache.cache.pop(file, None)
     if text is not None:

@@ -134,11 +134,7 @@ class StudentAnswers:
 
 
 def decoded_result(data: bytes, asked: messages.MakeCall, text: SubmissionText) -> ProgramText | Report:
-    """Return a result that a student's process sent, with the source of the student's code, which the process could forge.
-
-    Raises:
-        Unreachable: it is damaged.
-    """
+    """Return a result with the source of the student's code, which that process could forge; raise Unreachable if it is damaged."""
     try:
         result = msgspec.msgpack.decode(data, type=form_of_result(asked))
         result = msgspec.structs.replace(result, code=text.code(asked.name), words=text.words(asked.name))

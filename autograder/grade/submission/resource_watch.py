@@ -238,14 +238,11 @@ class ResourceWatch:
 
 
 class _ProcessorTime:
-    """The processor time of a changing set of processes.
-
-    Attributes:
-        seconds: the total: the larger of two sums, because each omits something. One is the time of each process up to
-            the last check; the other is the time of the existing processes and of their children that have ended.
-    """
+    """The processor time of a changing set of processes."""
 
     def __init__(self) -> None:
+        # The larger of two sums, because each omits something. One is the time of each process up to the last check; the
+        # other is the time of the existing processes and of their children that have ended.
         self.seconds = 0.0
         self._sampled_seconds = 0.0
         self._last: dict[int, ProcessUsage] = {}

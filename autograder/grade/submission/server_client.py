@@ -184,11 +184,7 @@ class ServerClient(contextlib.AbstractContextManager["ServerClient"]):
         self.close()
 
     def start(self) -> None:
-        """Start the server if it is not running, and wait until it is ready.
-
-        Raises:
-            IsolationError: it does not start at this level; the message quotes the last line that it printed.
-        """
+        """Start the server if it is not running, and wait until it is ready; raise IsolationError, with its last line, if it ends."""
         if self._process is not None:
             return
         if self._control is None:

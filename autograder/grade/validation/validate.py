@@ -134,11 +134,7 @@ def grade_submissions(
     backend: Backend,
     on_step: OnStep = ignore_step,
 ) -> dict[str, NotebookGrade | str]:
-    """Return the grade of each submission by its name, or the reason why the grader itself failed.
-
-    Raises:
-        IsolationError: the sandbox does not start.
-    """
+    """Return each submission's grade by its name, or the reason why the grader failed; raise IsolationError without a sandbox."""
 
     def jobs() -> Iterator[Job]:
         for number, (name, (notebook, plan)) in enumerate(submissions.items(), 1):
