@@ -23,7 +23,7 @@ from autograder.errors import UnfinishedError, printable
 from autograder.grade.backends.grading_job import Backend, Job
 from autograder.grade.submission.cell_analysis import error_of_definition
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
-from autograder.grade.submission.teacher.cell_kinds import Kind
+from autograder.grade.submission.teacher.cell_kinds import DEPENDENT, Kind
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process, plan_of_source
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 
@@ -224,10 +224,8 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
     kind, planned, inside = _kind(runs.plan, cell), runs.model[cell.id], runs.in_process[cell.id]
     got = f"the model answer {_got(planned, cell.text)}"
     if _is_full(planned):
-        differs = not _is_full(inside)
-        return _Decision(
-            kind, finding=f"in process, as nbgrader runs it, the model answer {_got(inside)}" if differs else None
-        )
+        finding = f"in process, as nbgrader runs it, the model answer {_got(inside)}"
+        return _Decision(kind, finding=None if _is_full(inside) else finding)
     better_inside = (inside.points or 0.0) > (planned.points or 0.0)
     if better_inside and kind == IN_PROCESS:
         advice = "repair the test, or grade every test in process with `--one-process`"
@@ -262,7 +260,7 @@ def _report(
     elif decision.why:
         findings.insert(0, f"judged in process, because {decision.why}: {ACCEPT}")
     elif kind == IN_PROCESS and not runs.all_in_process:
-        reason = source.kinds[cell.id].reason or "it uses a name that a test judged in process binds"
+        reason = source.kinds[cell.id].reason or DEPENDENT
         note = f"judged in process, {'as its metadata say' if cell.process == 'one' else f'because {reason}'}"
     if untouched:
         findings.append("it gives points to the release: repair the test, unless that is meant")

@@ -84,6 +84,9 @@ RANDOM = re.compile(
 """Words in answers that may draw random numbers, or create objects that do."""
 
 
+DEPENDENT = "it uses a name that a test judged in process binds"
+
+
 @dataclass(frozen=True)
 class CellKind:
     """The way in which one test is judged."""
@@ -105,9 +108,7 @@ def cell_kinds(cells: Sequence[SourceCell], student_files: Iterable[str] = ()) -
     inside = with_dependents(kinds, (name for name, kind in kinds.items() if kind.kind == "in process"))
     for name in inside:
         if kinds[name].kind != "in process":
-            kinds[name] = replace(
-                kinds[name], kind="in process", reason="it uses a name that a test judged in process binds"
-            )
+            kinds[name] = replace(kinds[name], kind="in process", reason=DEPENDENT)
     for kind in list(kinds.values()):
         for name in kind.uses_tests if kind.kind == "plain data" else ():
             if kinds[name].kind == "declarative":
