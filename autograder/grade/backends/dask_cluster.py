@@ -310,9 +310,8 @@ class DaskCluster(Backend):
             time.sleep(0.02)
         done = self._done.next_batch(block=False)
         results = [result for future, value in done for result in self._take(future, value)]
-        return results + (
-            self._update_workers() if time.monotonic() >= self._next_look or not self._usable_workers else []
-        )
+        is_due = time.monotonic() >= self._next_look or not self._usable_workers
+        return results + (self._update_workers() if is_due else [])
 
     def _take(self, future: Future[Any], value: Any) -> list[JobResult]:
         attempt = self._in_progress.pop(str(future.key), None)
@@ -362,9 +361,8 @@ class DaskCluster(Backend):
             _say("waiting for a worker; press Ctrl-C to stop")
         while not self._usable_workers:
             if self._present and self._present <= self._workers.keys():
-                problems = "; ".join(
-                    f"{self._workers[address].name} {self._workers[address].problem}" for address in self._present
-                )
+                workers = [self._workers[address] for address in self._present]
+                problems = "; ".join(f"{worker.name} {worker.problem}" for worker in workers)
                 raise _stopped(f"no worker of the cluster can grade: {problems}")
             if time.monotonic() > until:
                 raise _stopped("the scheduler has no workers; start some with `dask worker`")

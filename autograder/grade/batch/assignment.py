@@ -166,9 +166,8 @@ class _Batch:
         encoded = msgspec.json.encode(plans, order="deterministic")
         deciding = [*(source.digest for source in terms.sources.values()), terms.limits, encoded, level, versions]
         self.source_digest = hashlib.sha256(repr(deciding).encode()).hexdigest()
-        one_process = all(
-            plans[name].kinds == plan_all_in_process(source).kinds for name, source in terms.sources.items()
-        )
+        sources = terms.sources.items()
+        one_process = all(plans[name].kinds == plan_all_in_process(source).kinds for name, source in sources)
         self.made_with = {"isolation": level, "one process": one_process, "seed": str(run.seed)}
         self.made_with |= {"limits": terms.limits, "versions": versions}
         self.in_progress: dict[str, StudentSubmission] = {}

@@ -83,10 +83,8 @@ def harmless_cell(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return "" if value is None else str(value)
-    shown = "".join(
-        letter if letter.isprintable() else _escape(letter)
-        for letter in ESCAPED.sub(lambda found: _escape(found[0]), value)
-    )
+    escaped = ESCAPED.sub(lambda found: _escape(found[0]), value)
+    shown = "".join(letter if letter.isprintable() else _escape(letter) for letter in escaped)
     return f"'{shown}" if LIKE_FORMULA.match(shown) else shown
 
 

@@ -179,10 +179,8 @@ def harmless_output(output: NotebookNode, drawings: Drawings) -> NotebookNode:
     if "data" in output:
         clean.data = _harmless_data(output.data, drawings)
         given = output.get("metadata")
-        sizes = {
-            kind: harmless_picture_size(given.get(kind) if isinstance(given, dict) else None)
-            for kind in FORMATS.keys() & clean.data.keys()
-        }
+        given = given if isinstance(given, dict) else {}
+        sizes = {kind: harmless_picture_size(given.get(kind)) for kind in FORMATS.keys() & clean.data.keys()}
         clean.metadata = NotebookNode({kind: NotebookNode(size) for kind, size in sizes.items() if size})
     return clean
 

@@ -237,9 +237,8 @@ def global_reads(text: str) -> frozenset[str]:
     outer = scope_of(ast.Module(list(statements(text)), [])).get_children()
     called = [scope for scope in outer if scope.get_name() not in COMPREHENSIONS]
     scopes = [*called, *(inner for scope in called for inner in inner_scopes(scope))]
-    return frozenset(
-        s.get_name() for scope in scopes for s in scope.get_symbols() if s.is_global() and s.is_referenced()
-    )
+    symbols = [symbol for scope in scopes for symbol in scope.get_symbols()]
+    return frozenset(symbol.get_name() for symbol in symbols if symbol.is_global() and symbol.is_referenced())
 
 
 def scope_of(tree: ast.Module) -> symtable.SymbolTable:

@@ -360,12 +360,8 @@ class OutsideRun:
         modules = dict(kind.modules)
         for index in changed:
             modules |= cell_names(source.cells[index].text).imports
-        return replace(
-            kind,
-            names=kind.names | (theirs & needed),
-            setup=tuple(index for index in kind.setup if index not in changed),
-            modules=tuple(modules.items()),
-        )
+        setup = tuple(index for index in kind.setup if index not in changed)
+        return replace(kind, names=kind.names | (theirs & needed), setup=setup, modules=tuple(modules.items()))
 
     def _is_changed(self, cell: SourceCell) -> bool:
         return not cell.is_locked and cell.text.strip() not in self._submitted

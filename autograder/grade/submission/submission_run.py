@@ -128,9 +128,8 @@ class SubmissionRun:
 def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
     """Return the grade of an unreadable submission: 0 points, the reason, and a notebook that contains the reason."""
     cells = align(source, [])
-    note = nbformat.v4.new_markdown_cell(
-        translated("**This submission could not be graded:** {reason}.", reason=localized(reason))
-    )
+    said = translated("**This submission could not be graded:** {reason}.", reason=localized(reason))
+    note = nbformat.v4.new_markdown_cell(said)
     about = {"ended": reason[:], "unreadable": True}
     grade = NotebookGrade(
         cells={cell.id: _not_run(cell, reason) for cell in source.graded},
@@ -149,11 +148,8 @@ def _without_messages(grade: NotebookGrade) -> NotebookGrade:
 def _is_wrong_prediction(cell: NotebookNode, source_cell: SourceCell) -> bool:
     """Return whether a test, which consists of one prediction, ended because the prediction is wrong."""
     errors = [output.ename for output in cell.outputs if output.output_type == "error"]
-    return (
-        errors == [Incorrect.__name__]
-        and PREDICTION.match(source_cell.text) is not None
-        and len(statements(source_cell.text)) == 1
-    )
+    is_prediction = PREDICTION.match(source_cell.text) is not None and len(statements(source_cell.text)) == 1
+    return is_prediction and errors == [Incorrect.__name__]
 
 
 def graded_test(
@@ -219,9 +215,7 @@ def _notebook_text(
     if about:
         metadata["autograder"] = about
     drawings = Drawings()
-    released = {
-        source_cell.text: source_cell.cell for source_cell in source.cells if source_cell.cell.cell_type != "code"
-    }
+    released = {known.text: known.cell for known in source.cells if known.cell.cell_type != "code"}
     harmless = [harmless_cell(cell, drawings, released.get(cell.source)) for cell, _ in cells]
     for index, cell in enumerate(harmless):
         cell["id"] = f"cell-{index}"

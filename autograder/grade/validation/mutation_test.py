@@ -66,11 +66,8 @@ class MutationReport:
 
 def short_limits(limits: Limits) -> Limits:
     """Return the limits for mutants, some of which never end."""
-    return replace(
-        limits,
-        cell_seconds=min(limits.cell_seconds, CELL_SECONDS),
-        submission_seconds=min(limits.submission_seconds, SUBMISSION_SECONDS),
-    )
+    cell, submission = min(limits.cell_seconds, CELL_SECONDS), min(limits.submission_seconds, SUBMISSION_SECONDS)
+    return replace(limits, cell_seconds=cell, submission_seconds=submission)
 
 
 def mutation_test(

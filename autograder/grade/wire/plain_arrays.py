@@ -59,12 +59,8 @@ def _array(parts: Any, shape: list[int], data: Any) -> numpy.ndarray:
 
 
 def _masked_parts(value: Any) -> list[Any]:
-    mask = ma.getmask(value)
-    return [
-        ma.getdata(value, subok=False),
-        None if mask is ma.nomask else mask,
-        numpy.asarray(value.fill_value, value.dtype),
-    ]
+    mask = None if ma.getmask(value) is ma.nomask else ma.getmask(value)
+    return [ma.getdata(value, subok=False), mask, numpy.asarray(value.fill_value, value.dtype)]
 
 
 def _masked(data: Any, mask: Any, fill: Any) -> Any:
@@ -73,7 +69,6 @@ def _masked(data: Any, mask: Any, fill: Any) -> Any:
 
 def numpy_codecs() -> dict[type, Codec]:
     """Return the forms of arrays and other data of NumPy."""
-
     series = [
         getattr(numpy.polynomial, name) for name in ("Polynomial", "Chebyshev", "Legendre", "Laguerre", "Hermite")
     ]

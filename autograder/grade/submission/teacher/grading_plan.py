@@ -44,12 +44,10 @@ def plan_of_source(source: AssignmentSource, *, forbid_in_process: bool = False)
     """
     plan = GradingPlan(kinds={cell.id: source.kinds[cell.id].kind for cell in source.tests})
     inside = frozenset(cell.id for cell in source.tests if cell.process == "one" or plan.kinds[cell.id] == "in process")
-    outside = {
-        cell.id: source.kinds[cell.id].outside_kind
-        for cell in source.tests
-        if (cell.process == "two" or (forbid_in_process and cell.process != "one"))
-        and plan.kinds[cell.id] == "in process"
-    }
+    refused = [
+        cell.id for cell in source.tests if cell.process == "two" or (forbid_in_process and cell.process != "one")
+    ]
+    outside = {name: source.kinds[name].outside_kind for name in refused if plan.kinds[name] == "in process"}
     plan = plan.moved_in_process(source, inside - outside.keys())
     return msgspec.structs.replace(plan, kinds=plan.kinds | outside)
 

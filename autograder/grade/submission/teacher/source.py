@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,12 +69,8 @@ class AssignmentSource:
 
         folder = path.parent.absolute()
         changes = read_changes(folder.parent, folder.name)
-        rules = CourseRules(
-            autotests.settings,
-            autotests.course,
-            folder,
-            lambda notebook: autotests.instantiate(notebook, folder, files),
-        )
+        instantiate = partial(autotests.instantiate, folder=folder, files=files)
+        rules = CourseRules(autotests.settings, autotests.course, folder, instantiate)
         return cls(bundle_of(path.stem, read(path), files, changes, rules=rules))
 
     def variant(self, seed: int) -> AssignmentSource:

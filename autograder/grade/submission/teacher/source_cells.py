@@ -186,9 +186,8 @@ def _kind(cell: BundledCell, known: Mapping[str, Any]) -> Kind:
 
 def _settings(about: Any, name: str) -> tuple[Process, bool]:
     """Return the values of "process" and "counts" in a cell's metadata under "autograder"."""
-    process, counts = (
-        (about.get("process", ""), about.get("counts", False)) if isinstance(about, dict) else (about, False)
-    )
+    given = about if isinstance(about, dict) else {"process": about}
+    process, counts = given.get("process", ""), given.get("counts", False)
     if process not in ("", "one", "two") or not isinstance(counts, bool):
         raise SourceError(
             f'the cell {name!r} has the metadata {{"autograder": {about!r}}}. Use one of {{"process": "one"}}, '
