@@ -5,6 +5,7 @@ from autograder.grade.sandbox.shell import make_shell
 from autograder.grade.submission.cell_planner import CellPlanner
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.submission.teacher.grading_plan import plan_of_source
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 
 LIMITS = Limits(cell_seconds=5, submission_seconds=30, memory_bytes=512 * MEBIBYTE)
@@ -31,8 +32,13 @@ def server(bubblewrap):
 
 
 def grader_of(server, limits=LIMITS):
-    """Return a grader for the servers of the fixture."""
-    return SubmissionGrader(server, limits, server.judges, CellPlanner(make_shell(limits.output_bytes)))
+    """Return a grader for the servers of the fixture, which judges tests by their kinds in the source if it gets no plan."""
+    grader = SubmissionGrader(server, limits, server.judges, CellPlanner(make_shell(limits.output_bytes)))
+    own = grader.grade
+    grader.grade = lambda source, data, files, seed=5, plan=None, *, pictures=False: own(
+        source, data, files, seed, plan or plan_of_source(source), pictures=pictures
+    )
+    return grader
 
 
 @pytest.fixture(scope="module")

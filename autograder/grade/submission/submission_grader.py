@@ -8,7 +8,6 @@ acceptable.
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -23,7 +22,7 @@ from autograder.grade.submission.outside_run import OutsideRun, SubmissionInputs
 from autograder.grade.submission.server_client import ServerClient, WorkerClient, WorkerEnded
 from autograder.grade.submission.submission_run import SubmissionRun, graded_test, needs_manual_grade, unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, parse, submitted_language
-from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_of_source
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
@@ -118,16 +117,15 @@ class SubmissionGrader:
         source: AssignmentSource,
         data: bytes,
         files: dict[str, bytes],
-        seed: int | None = None,
-        plan: GradingPlan | None = None,
+        seed: int,
+        plan: GradingPlan,
         *,
-        pictures: bool = False,
+        pictures: bool,
     ) -> NotebookGrade:
         """Return the grade of a notebook; a fault of the notebook is part of the grade, not an error.
 
-        The other submitted files are given by relative path. The seed, from which the tests' inputs are drawn, is
-        secret if it is None; tests in process do not use it. Without a plan, each test is judged by its kind in the
-        source's text and metadata. With `pictures`, wrong answers are recorded for the feedback.
+        The other submitted files are given by relative path. The inputs of tests are drawn from the seed, except those
+        of tests in process. With `pictures`, wrong answers are recorded for the feedback.
 
         Raises:
             IsolationError: a server does not start.
@@ -143,8 +141,8 @@ class SubmissionGrader:
             cells=cells,
             files=files | source.files,
             own_modules=tuple(text.decode("utf-8", "replace") for text in modules),
-            seed=secrets.randbits(63) if seed is None else seed,
-            plan=plan_of_source(source) if plan is None else plan,
+            seed=seed,
+            plan=plan,
             language=submitted_language(data),
             pictures=pictures,
             limits=self._limits,
