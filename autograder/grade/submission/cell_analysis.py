@@ -56,12 +56,8 @@ def cell_names(text: str) -> CellNames:
     comprehensions = [inner for inner in inner_scopes(scope) if inner.get_name() in COMPREHENSIONS]
     outer = {symbol.get_name() for symbol in scope.get_symbols()}
     outer |= {symbol.get_name() for inner in comprehensions for symbol in inner.get_symbols() if symbol.is_global()}
-    declared = {
-        symbol.get_name()
-        for inner in inner_scopes(scope)
-        for symbol in inner.get_symbols()
-        if symbol.is_declared_global() and symbol.is_assigned()
-    }
+    symbols = [symbol for inner in inner_scopes(scope) for symbol in inner.get_symbols()]
+    declared = {symbol.get_name() for symbol in symbols if symbol.is_declared_global() and symbol.is_assigned()}
     binds = frozenset(declared).union(*(bound_names(part) for part in parts))
     imports, from_parts = _imports(tree)
     return CellNames(
@@ -322,8 +318,7 @@ def _bound(node: ast.AST) -> Iterator[str]:
         yield node.name
         return
     if isinstance(node, (ast.Import, ast.ImportFrom)):
-        for alias in node.names:
-            yield (alias.asname or alias.name).partition(".")[0]
+        yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
     for child in ast.iter_child_nodes(node):

@@ -131,12 +131,11 @@ class _NameOwners:
         self.cells = cells
         self.names = [cell_names(_text(cell)) for cell in cells]
         answers = [names for cell, names in zip(cells, self.names, strict=True) if cell.is_answer]
+        teachers = [names for cell, names in zip(cells, self.names, strict=True) if cell.kind == "teacher"]
         self.answered = frozenset[str]().union(*(names.binds for names in answers))
         self.read_late = frozenset[str]().union(*(names.late for names in answers)) - self.answered
         self.classes = frozenset[str]().union(*(names.classes for names in answers))
-        self.given = frozenset[str]().union(
-            *(names.binds for cell, names in zip(cells, self.names, strict=True) if cell.kind == "teacher")
-        )
+        self.given = frozenset[str]().union(*(names.binds for names in teachers))
         self.files = student_files | {text for cell in cells if cell.is_answer for text in _file_names(cell.full)}
 
     def owner(self, name: str, before: int) -> int | None:
@@ -282,11 +281,8 @@ class _NameOwners:
         return next((reason for node in _nodes(cell.text) if (reason := _reason_of(node))), None)
 
     def _is_declarative(self, cell: SourceCell, names: CellNames, index: int) -> bool:
-        family: set[str] = set()
-        for before in self.names[: index + 1]:
-            family |= {
-                name for name, (module, part) in before.parts.items() if module == CHECK and part in CHECK_FUNCTIONS
-            }
+        parts = [item for before in self.names[: index + 1] for item in before.parts.items()]
+        family = {name for name, (module, part) in parts if module == CHECK and part in CHECK_FUNCTIONS}
         calls = 0
         for part in statements(cell.text):
             if isinstance(part, (ast.FunctionDef, ast.ClassDef)):
