@@ -219,20 +219,15 @@ def test_servers_that_share_a_start_share_nothing_else(bubblewrap):
     """Two forks of one process: a worker sees no file and no process of the other's, and outlives the other's server."""
     host = HostProcess(LEVELS["bubblewrap"])
     first, second = (ServerClient(LEVELS["bubblewrap"], Limits(), host.fork("server")) for _ in range(2))
-    with contextlib.ExitStack() as stack:
-        stack.callback(host.close)
-        stack.enter_context(first)
-        stack.enter_context(second)
-        left = stack.enter_context(first.worker({}))
+    with contextlib.closing(host), first, second, first.worker({}) as left:
         outputs(left, "import os; open('/tmp/mine', 'w').close()")
         with second.worker({}) as right:
             assert "False\n" == printed(right, "import os; print(os.path.exists('/tmp/mine'))")
             assert "True\n" == printed(right, "print(os.getpid() <= 3)")  # the numbers of a namespace of its own
         second.close()
         assert "True\n" == printed(left, "print(os.path.exists('/tmp/mine'))")
-        assert 2 == len(
-            first._process.children(recursive=True)
-        )  # the worker, and the process that holds its namespaces
+        processes = first._process.children(recursive=True)
+        assert 2 == len(processes)  # the worker, and the process that holds its namespaces
 
 
 def test_the_rehearsal_is_run_to_its_end():

@@ -55,7 +55,7 @@ def names(aligned):
 
 def was_put_back(item):
     """Return whether a cell was missing from the submission."""
-    return "autograder" in item[0].metadata and item[0].metadata.autograder.get("put_back", False)
+    return item[0].metadata.get("autograder", {}).get("put_back", False)
 
 
 ORDER = ["# Title", "import math", "setup", "a", "t", "## Why?", "why", "## How?", "how", "code", "end"]
