@@ -92,11 +92,8 @@ class FilterError(SetupError):
 
 class _Comparison(ctypes.Structure):
     _fields_ = (
-        ("position", ctypes.c_uint),
-        ("operation", ctypes.c_int),
-        ("mask", ctypes.c_uint64),
-        ("value", ctypes.c_uint64),
-    )
+        ("position", ctypes.c_uint), ("operation", ctypes.c_int), ("mask", ctypes.c_uint64), ("value", ctypes.c_uint64),
+    )  # fmt: skip
 
 
 class _Program(ctypes.Structure):

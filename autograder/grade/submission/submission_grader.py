@@ -119,7 +119,6 @@ class SubmissionGrader:
         files: dict[str, bytes],
         seed: int,
         plan: GradingPlan,
-        *,
         pictures: bool,
     ) -> NotebookGrade:
         """Return the grade of a notebook; a fault of the notebook is part of the grade, not an error.
@@ -174,10 +173,7 @@ class SubmissionGrader:
         return run
 
     def _in_worker(
-        self,
-        work: SubmissionInputs,
-        seconds: float,
-        run_cells: Callable[[SubmissionRun, WorkerClient], None],
+        self, work: SubmissionInputs, seconds: float, run_cells: Callable[[SubmissionRun, WorkerClient], None]
     ) -> tuple[SubmissionRun, float]:
         """Return the run of a submission in a new worker, and the rest of the submission's time in seconds."""
         run = SubmissionRun(work.source, align(work.source, work.cells))
