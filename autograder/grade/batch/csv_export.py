@@ -25,10 +25,7 @@ CODE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(00(?:0[0-9a-f]|10)[0-9a
 
 
 class QuotedCsvExport(CsvExportPlugin):
-    """Writes the columns of nbgrader's own exporter, which (0.9.6) writes names with commas and formulas unchanged.
-
-    A text that a spreadsheet would compute is prefixed with an apostrophe, so that spreadsheets show it as text.
-    """
+    """Writes the columns of nbgrader's own exporter, which (0.9.6) writes names with commas and formulas unchanged."""
 
     def export(self, gradebook: Gradebook) -> None:
         """Write a row for each assignment and student to the file `to`, or to grades.csv."""

@@ -53,10 +53,7 @@ class MovedGrade(msgspec.Struct, frozen=True):
 
 
 def row_of(work: StudentSubmission, course_notes: list[str], problem: str | None) -> StudentRow:
-    """Return the row of a student whose notebooks are all graded.
-
-    The notes are about the course's own files; `problem` is the reason why the autograded folder could not be written.
-    """
+    """Return the row of a graded student, with notes on the course's files, and the reason why the folder could not be written."""
     notebooks = work.grades.values()
     return StudentRow(
         student=work.student if work.has_id else printable(work.student),

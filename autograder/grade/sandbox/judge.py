@@ -210,10 +210,7 @@ def _in_fork(run: Callable[[], messages.TestRan]) -> messages.TestRan | None:
 
 
 class RemoteSubject:
-    """A student's function or class in another process, whose calls form a group.
-
-    `result` returns the Report or ProgramText of a call, and `recorded` the recording of an attempt, or None.
-    """
+    """A student's function or class in another process, whose calls form a group; `result` returns the Report or ProgramText of one."""
 
     def __init__(
         self,

@@ -145,10 +145,7 @@ def address_space() -> int:
 
 
 def limit(limits: Limits, used: int) -> None:
-    """Set the limits that the kernel enforces per process; the grader checks the totals of all processes.
-
-    `used` is the address space in use before the submission begins, in bytes.
-    """
+    """Set the kernel's limits per process, given the bytes of address space in use; the grader checks the totals of all processes."""
     for kind, value in (
         (resource.RLIMIT_AS, used + limits.memory_bytes),
         (resource.RLIMIT_CPU, int(limits.submission_seconds) + 1),

@@ -81,18 +81,14 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class _Runs:
-    """The grades of the tests, by grade_id: of the model answers and the release by `plan`, and of the model answers in process.
-
-    `all_in_process`: whether the teacher asked for a plan that judges every test in process.
-    `answered`: the notebook with the model answers as they ran.
-    """
+    """The grades of the tests, by grade_id: of the model answers and the release by `plan`, and of the model answers in process."""
 
     plan: GradingPlan
     model: dict[str, CellGrade]
     in_process: dict[str, CellGrade]
     release: dict[str, CellGrade]
-    all_in_process: bool
-    answered: str
+    all_in_process: bool  # whether the teacher asked for a plan that judges every test in process
+    answered: str  # the notebook with the model answers as they ran
 
 
 @dataclass(frozen=True)
