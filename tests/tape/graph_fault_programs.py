@@ -63,6 +63,14 @@ PROGRAMS = (
             (q - 1).pow(2).mean().backward()
             optimizer.step()
         """, (("z.round()", "z + (z.round() - z).detach()"),)),
+    FaultyProgram("two values of a rollout", "graph used again", "raises-backward", """
+        net = nn.Linear(2, 1)
+        values = net(torch.ones(3, 2))
+        old, count = values.exp(), 3  # fault
+        returns = (values + 1).exp()  # fault
+        for _ in range(2):
+            ((net(torch.ones(3, 2)) * old - returns).pow(2).sum() / count).backward()
+        """, (("values.exp(),", "values.exp().detach(),"), ("(values + 1).exp()", "(values + 1).exp().detach()"))),
     FaultyProgram("losses of earlier rounds in a sum with retain_graph", "graph used again", "correct", """
         net, total = nn.Linear(2, 1), 0
         optimizer = torch.optim.SGD(net.parameters(), lr=0.01)

@@ -79,7 +79,11 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     first, begun = earlier[number], begun_at[number].call
     # Of losses that were all computed before, as in `for loss in losses: loss.backward()`, no round passes on a value.
     if first.place == last.place and any(state.graph.nodes[node].step > begun for node in again):
-        yield _carried_fault(state, shared, first.place, FREED_IN_LOOP)
+        freed = [state.graph.nodes[number] for number in visited[-1] & set().union(*visited[:-1])]
+        carried = {_carried_node(state, node) or node: None for node in freed if node.inputs}
+        for place in dict.fromkeys(node.place for node in sorted(carried, key=lambda node: -node.id)):
+            newest = max((node for node in carried if node.place == place), key=lambda node: node.id)
+            yield _carried_fault(state, newest, first.place, FREED_IN_LOOP)
         return
     known: dict[str, object] = {
         "name": _name_of_node(state, shared),

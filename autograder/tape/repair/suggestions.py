@@ -394,7 +394,10 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
         if loop not in (at, *source.ancestors(at)):
             yield (after(source, at, code[1]),)  # type: ignore[index]
         yield (after(source, statement, code[1]),)  # type: ignore[index]
-    if isinstance(at, ast.Assign) and len(at.targets) == 1 and not isinstance(at.targets[0], ast.Tuple | ast.List):
+    if isinstance(at, ast.Assign) and isinstance(at.value, ast.Tuple):
+        each = [replace(source, value, f"{source.operand(value)}.detach()") for value in at.value.elts]
+        yield from (tuple(each), *((edit,) for edit in each))
+    elif isinstance(at, ast.Assign) and len(at.targets) == 1 and not isinstance(at.targets[0], ast.Tuple | ast.List):
         yield (replace(source, at.value, f"{source.operand(at.value)}.detach()"),)
 
 
