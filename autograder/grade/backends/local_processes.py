@@ -168,7 +168,9 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
             next(lane for lane in self._busy if lane.next_job is None).reserve(job)
             return
         lane = self._free.pop() if self._free else self._new_lane(len(self._busy))
-        if _has_ended(lane):
+        if multiprocessing.connection.wait(
+            [lane.connection], timeout=0
+        ):  # it has ended: a lane without a job sends nothing
             lane.close()
             lane = self._new_lane(len(self._busy))
         self._busy.append(lane)
@@ -279,8 +281,3 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
 
 def _size(job: Job) -> int:
     return len(job.data) + sum(map(len, job.files.values()))
-
-
-def _has_ended(lane: _Lane) -> bool:
-    """Return whether a free lane has ended: a lane without a job sends nothing."""
-    return bool(multiprocessing.connection.wait([lane.connection], timeout=0))

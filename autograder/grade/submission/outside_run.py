@@ -349,8 +349,8 @@ class OutsideRun:
         source, kind = self._work.source, self._work.source.kinds[source_cell.id]
         changed, theirs = set[int](), set[str]()
         for index in kind.setup:
-            names = cell_names(source.cells[index].text)
-            if theirs & names.needs or self._is_changed(source.cells[index]):
+            cell, names = source.cells[index], cell_names(source.cells[index].text)
+            if theirs & names.needs or (not cell.is_locked and cell.text.strip() not in self._submitted):
                 changed.add(index)
                 theirs |= names.binds
         if not changed:
@@ -362,9 +362,6 @@ class OutsideRun:
             modules |= cell_names(source.cells[index].text).imports
         setup = tuple(index for index in kind.setup if index not in changed)
         return replace(kind, names=kind.names | (theirs & needed), setup=setup, modules=tuple(modules.items()))
-
-    def _is_changed(self, cell: SourceCell) -> bool:
-        return not cell.is_locked and cell.text.strip() not in self._submitted
 
     def _judged(
         self,

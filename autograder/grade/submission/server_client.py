@@ -154,6 +154,7 @@ class WorkerClient:
 _CREDENTIALS = struct.Struct("3i")  # of a process: its id, user and group; unix(7)
 START_SECONDS = 120  # importing PyTorch from a slow disk
 STOP_SECONDS = 20
+LARGEST = 1 << 16  # bytes of a server's answer
 OWN_PROCESSES = 4  # the server, the holders of namespaces, and the worker
 
 
@@ -249,7 +250,7 @@ class ServerClient(contextlib.AbstractContextManager["ServerClient"]):
         if self._control is not None:
             with contextlib.suppress(ChannelError, OSError):
                 _send(self._control, order, *descriptors)
-                answer = _received(self._control, STOP_SECONDS)
+                answer = receive(self._control, Ready, largest=LARGEST, deadline=time.monotonic() + STOP_SECONDS)
         if answer is None:
             self.close()
             raise WorkerEnded.of("grade.ended_server|it ended the server that starts submissions, which was restarted")
@@ -267,10 +268,6 @@ def _send(control: socket.socket, order: Order, *descriptors: int) -> None:
     send(control, order)
 
 
-def _received(control: socket.socket, seconds: float) -> Ready:
-    return receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
-
-
 def handshake(control: socket.socket) -> tuple[psutil.Process, bool]:
     """Return a server's process, as numbered in this process's namespace, and whether workers get their own namespaces.
 
@@ -282,7 +279,8 @@ def handshake(control: socket.socket) -> tuple[psutil.Process, bool]:
     process = sender_of(control)
     if not process:
         raise ChannelError.of("grade.process_ended|its process has ended")
-    return psutil.Process(process), _received(control, START_SECONDS).has_namespaces
+    ready = receive(control, Ready, largest=LARGEST, deadline=time.monotonic() + START_SECONDS)
+    return psutil.Process(process), ready.has_namespaces
 
 
 def sender_of(connection: socket.socket) -> int:

@@ -45,8 +45,10 @@ def run_in_process(run: SubmissionRun, worker: WorkerClient, tests: Collection[s
     required_tests = run.source.with_required_tests(tests)
     hidden = shows_hidden_text(run.source, tests)
     cells = [(cell, source_cell) for cell, source_cell in run.cells if cell.cell_type == "code"]
-    texts = [(cell, _text(run.source, cell, source_cell, required_tests)) for cell, source_cell in cells]
-    for (cell, source_cell), answer in zip(cells, run.run_cells(texts, worker), strict=True):
+    texts = [_text(run.source, cell, source_cell, required_tests) for cell, source_cell in cells]
+    answers = worker.answers([messages.RunCell(text) for text in texts if text.strip()])
+    for (cell, source_cell), text in zip(cells, texts, strict=True):
+        answer = run.next_cell(cell, text, answers, worker)
         if source_cell is not None and source_cell.kind == "test" and source_cell.id in tests and answer is not None:
             kind, message = answer.error or ("", "")
             failure = FAILURES.get(kind, "incorrect") if kind else None

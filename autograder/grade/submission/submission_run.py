@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -36,15 +36,6 @@ class SubmissionRun:
         self.grades: dict[str, CellGrade] = {}  # of the tests that have run, by the cell's id
         self.ended: str | None = None  # the reason why the program has ended before its last cell
         self.count = 0  # the number of started cells, which is the execution count of the latest one
-
-    def run_cells(
-        self, cells: Sequence[tuple[NotebookNode, str]], worker: WorkerClient
-    ) -> Iterator[messages.CellRan | None]:
-        """Run these texts in the worker, as the cells, and yield the answer to each; None for a cell that did not finish."""
-        requests = [messages.RunCell(text) for _, text in cells if text.strip()]
-        answers = worker.answers(requests) if self.ended is None else iter(())
-        for cell, text in cells:
-            yield self.next_cell(cell, text, answers, worker)
 
     def next_cell(
         self, cell: NotebookNode, text: str, answers: Iterator[messages.Answer], worker: WorkerClient
