@@ -11,7 +11,7 @@ import pytest
 
 from autograder.classroom.policy_names import fill_names, listed_students
 from autograder.classroom.submission_record import keep_students
-from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.batch.assignment import QUIET, Options, grade_assignment
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.dry_run import dry_run
 from autograder.grade.batch.gradebook import StoppedError
@@ -76,7 +76,7 @@ def test_points_that_another_program_wrote_are_restored_and_named(known, tmp_pat
     grade_assignment("small", folder, Options(), open_backend=FakeBackend(10))
     change_grades(folder, "extra_credit = 0.5")
     change_grades(folder, "auto_score = 0 WHERE auto_score = 2")
-    [moved, *_] = dry_run("small", folder, Options(), open_backend=FakeBackend(10))
+    [moved, *_] = dry_run("small", folder, Options(), QUIET, FakeBackend(10))
     note = "another program had changed the points of t, which are restored"
     assert (2.0, 4.0, (note,)) == (moved.before, moved.after, moved.reasons)
     rows = grade_assignment("small", folder, Options(), open_backend=FakeBackend(10))

@@ -13,7 +13,7 @@ from nbgrader.api import Base
 from sqlalchemy import MetaData, Table, create_engine, inspect
 
 from autograder.grade.backends.grading_job import OpenBackend
-from autograder.grade.batch.assignment import QUIET, Options, ProgressCallbacks, grade_classroom
+from autograder.grade.batch.assignment import Options, ProgressCallbacks, grade_classroom
 from autograder.grade.batch.classroom import Classroom, open_class, opened_gradebook
 from autograder.grade.batch.gradebook import RECORDS, GradingRecords, Score
 from autograder.grade.batch.student_rows import MovedGrade, StudentRow
@@ -28,11 +28,7 @@ class _Records(msgspec.Struct, frozen=True):
 
 
 def dry_run(
-    assignment: str,
-    course: Path,
-    options: Options,
-    shown: ProgressCallbacks = QUIET,
-    open_backend: OpenBackend | None = None,
+    assignment: str, course: Path, options: Options, shown: ProgressCallbacks, open_backend: OpenBackend
 ) -> list[MovedGrade]:
     """Return the students whose points a run of `grade` with these arguments would change. Nothing is written to the course."""
     classroom = open_class(course, assignment)

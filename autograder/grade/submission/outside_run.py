@@ -229,12 +229,9 @@ class OutsideRun:
         self._steps.append(_Step(requests, take))
 
     def _flush(self) -> None:
-        """Send the waiting requests, and handle each answer as it arrives."""
+        """Send the waiting requests when the first answer is needed, and handle each answer as it arrives."""
         steps, self._steps = self._steps, []
-        requests = [request for step in steps for request in step.requests]
-        answers: Iterator[messages.Answer] = iter(())
-        if requests and self._run.ended is None:
-            answers = self._worker.answers(requests)
+        answers = self._worker.answers([request for step in steps for request in step.requests])
         for step in steps:
             step.take(answers)
 
