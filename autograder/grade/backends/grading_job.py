@@ -218,10 +218,8 @@ class Backend(ABC):
         """Yield the results of all jobs, each list within a second of its first result.
 
         The longer a caller takes for one list, the longer is the next one, so a caller can write the results of a list
-        together. Jobs are taken from the iterable only when the backend can begin them, or keep them in reserve.
-
-        Raises:
-            IsolationError: submissions cannot be isolated as the terms require.
+        together. Jobs are taken from the iterable only when the backend can begin them, or keep them in reserve. It
+        raises IsolationError if submissions cannot be isolated as the terms require.
         """
 
     def grade(self, jobs: Iterable[Job]) -> Iterator[JobResult]:

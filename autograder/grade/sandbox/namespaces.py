@@ -49,12 +49,7 @@ def fork_into_own_namespaces(clone: int) -> int:
     This saves one of three forks per submission, because `unshare` gives a new process namespace only to the children
     of a process. The steps before and after are those of `os.fork` (CPython 3.11, posixmodule.c). The child must fork
     before it runs other code, because the C library learns its new thread id only from its own `fork` (glibc 2.36).
-
-    Args:
-        clone: the number of the system call.
-
-    Raises:
-        OSError: the kernel does not allow it.
+    `clone` is the number of the system call. It raises OSError if the kernel does not allow it.
     """
     python = ctypes.pythonapi
     python.PyOS_BeforeFork()
@@ -94,9 +89,7 @@ def mount_private_filesystems(disk_bytes: int, packages: Iterable[str]) -> None:
     """Give the first process of a namespace its own /tmp and /dev/shm, and a /proc that shows only its own processes.
 
     At most `disk_bytes` may be written there. The packages stay visible and read-only, even if they are in /tmp.
-
-    Raises:
-        OSError: the kernel does not allow it.
+    It raises OSError if the kernel does not allow it.
     """
     files = disk_bytes // resource.getpagesize()  # empty files use kernel memory too
     _mount("none", "/", None, MS_REC | MS_PRIVATE)

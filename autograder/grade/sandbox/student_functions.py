@@ -64,10 +64,7 @@ def call_function(function: Callable[..., Any], arguments: bytes, printed: Calla
     """Call a student's function and return a FunctionReply as msgpack.
 
     The arguments are a tuple and a dictionary, encoded as a pair by `plain_values.encode`; `printed` returns the text
-    that the call wrote to stdout.
-
-    Raises:
-        CellTimeoutError: the time of the call was up.
+    that the call wrote to stdout. It raises CellTimeoutError when the time of the call is up.
     """
     args, kwargs = decode(arguments)
     given: dict[int | str, Any] = dict(enumerate(args)) | kwargs

@@ -87,10 +87,7 @@ def recordings_of(source: AssignmentSource, server: ServerClient) -> bytes:
     """Return the recordings of the demonstrations in a source when it runs as handed out; b"" if it does not have any.
 
     The worker runs the text that every student has, without tests, so the recordings contain no secrets, and a
-    submission cannot change the recordings for another.
-
-    Raises:
-        IsolationError: the server does not start.
+    submission cannot change the recordings for another. It raises IsolationError if the server does not start.
     """
     cells = [cell for cell in source.cells if cell.cell.cell_type == "code"]
     if not any(DECORATOR in cell.text for cell in cells if cell.kind != "test"):
@@ -126,10 +123,8 @@ class SubmissionGrader:
         """Return the grade of a notebook; a fault of the notebook is part of the grade, not an error.
 
         The other submitted files are given by relative path. The inputs of tests are drawn from the seed, except those
-        of tests in process. With `pictures`, wrong answers are recorded for the feedback.
-
-        Raises:
-            IsolationError: a server does not start.
+        of tests in process. With `pictures`, wrong answers are recorded for the feedback. It raises IsolationError if a
+        server does not start.
         """
         start = time.monotonic()
         try:

@@ -100,10 +100,7 @@ def receive(
 
     If `most_items` is given, the values are counted before they are built. The deadline is a time of
     `time.monotonic()`; None waits forever. `watch` is called at least ten times per second, whether or not the other
-    side sends; it may raise.
-
-    Raises:
-        ChannelError: the other side has ended, the deadline has passed, or the other side sent something else.
+    side sends; it may raise. ChannelError means that the other side has ended, is late, or sent something else.
     """
     (size,) = HEADER.unpack(_receive_exactly(connection, HEADER.size, deadline, watch))
     if size > largest:
