@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -17,6 +17,7 @@ from autograder.errors import printable
 from autograder.grade.batch.gradebook import Score
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.grade.validation.validate import progress_on_stderr
 from autograder.locale.stored_messages import StoredMessage
 
 
@@ -202,13 +203,6 @@ def _remarks(row: StudentRow) -> list[str]:
 @contextlib.contextmanager
 def progress_bar() -> Iterator[Callable[[int, int], None]]:
     """Yield a function that draws the number of graded students and the total on standard error, if that is a terminal."""
-    console = Console(stderr=True)
     columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # Threads must not run when the batch forks its processes, so the bar is redrawn only when it changes.
-    with Progress(*columns, console=console, auto_refresh=False, disable=not console.is_terminal) as bar:
-        task = bar.add_task("grading", total=None)
-
-        def draw(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, refresh=True)
-
-        yield draw
+    with progress_on_stderr(*columns) as update:
+        yield lambda done, total: update(completed=done, total=total)

@@ -15,7 +15,7 @@ import msgspec
 import nbformat
 from nbformat import NotebookNode
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -321,22 +321,24 @@ def report_lines(reports: list[SourceReport], kind: Literal["findings", "notes"]
 
 
 @contextlib.contextmanager
+def progress_on_stderr(*columns: ProgressColumn, transient: bool = False) -> Iterator[Callable[..., None]]:
+    """Yield a function that sets the state of a bar on standard error, which is drawn only in a terminal."""
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
+    # Threads must not run when processes are forked, so the bar is redrawn only when it changes.
+    with Progress(*columns, console=console, auto_refresh=False, transient=transient, disable=hidden) as bar:
+        yield partial(bar.update, bar.add_task("", total=None), refresh=True)
+
+
+@contextlib.contextmanager
 def shown_steps() -> Iterator[OnStep]:
     """Yield a function that shows a step on standard error: as a bar in a terminal, otherwise as a line."""
-    console = Console(stderr=True)
-    described = TextColumn("validating {task.description}", markup=False)
-    columns = (described, BarColumn(), MofNCompleteColumn())
-    # Threads must not run when processes are forked, so the bar is redrawn only when it changes.
-    with Progress(
-        *columns, console=console, auto_refresh=False, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=None)
+    described, is_terminal = TextColumn("validating {task.description}", markup=False), Console(stderr=True).is_terminal
+    with progress_on_stderr(described, BarColumn(), MofNCompleteColumn(), transient=True) as update:
 
         def show(name: str, number: int, total: int) -> None:
-            name = printable(name)
-            if console.is_terminal:
-                bar.update(task, description=name, completed=number, total=total, refresh=True)
-            elif total <= BETWEEN_LINES or number % BETWEEN_LINES in (0, 1) or number == total:
-                print(f"validating {name} ({number} of {total})", file=sys.stderr, flush=True)
+            update(description=printable(name), completed=number, total=total)
+            if not is_terminal and (total <= BETWEEN_LINES or number % BETWEEN_LINES in (0, 1) or number == total):
+                print(f"validating {printable(name)} ({number} of {total})", file=sys.stderr, flush=True)
 
         yield show
