@@ -50,15 +50,8 @@ def canvas_zip(path: Path, students: Iterable[MadeStudent] = HERE, first: int = 
 def canvas_gradebook(path: Path, students: list[MadeStudent] = STUDENTS, **options: object) -> Path:
     """Write Canvas' gradebook: lib/gradebook_exporter.rb, csv_data."""
     header = [
-        "Student",
-        "ID",
-        "SIS Login ID",
-        "Section",
-        "First steps (311)",
-        "Other (312)",
-        "Current Score",
-        "Final Score",
-    ]
+        "Student", "ID", "SIS Login ID", "Section", "First steps (311)", "Other (312)", "Current Score", "Final Score",
+    ]  # fmt: skip
     points = ["    Points Possible", "", "", "", "5.00", "10.00", "(read only)", "(read only)"]
     grades = {20: "EX", 21: "N/A", 22: "-", 23: "3.00"}
     rows = [

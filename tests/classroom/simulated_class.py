@@ -29,11 +29,8 @@ class SimulatedStudent(NamedTuple):
 def code(exercise: str, answer: str | None, style: int) -> str:
     """Return an answer in one of several dresses that do the same: names, comments, layout."""
     body = {
-        "copies the input": "x.clone()",
-        "silences the counter": "x.data",
-        "moves the write": "x + 1",
-        None: "x * 2",
-    }
+        "copies the input": "x.clone()", "silences the counter": "x.data", "moves the write": "x + 1", None: "x * 2",
+    }  # fmt: skip
     name = ("value", "t", "h0")[style % 3]
     note = "" if style % 2 else f"  # Ann Lee, {style}"
     expression = body.get(answer, f"x ** {style % 4}").replace("x", name)

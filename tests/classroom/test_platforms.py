@@ -224,12 +224,8 @@ def test_what_is_no_notebook_of_the_assignment_is_said(name, data):
 
 def test_texts_and_data_are_no_notebooks():
     """The command does not ask about a README, a data file or a picture."""
-    for name, data in (
-        ("README.txt", b"hello"),
-        ("data.json", b'{"a": 1}'),
-        ("data.json", b"[1]"),
-        ("plot.png", b"\x89PNG"),
-    ):
+    others = ("README.txt", b"hello"), ("data.json", b'{"a": 1}'), ("data.json", b"[1]"), ("plot.png", b"\x89PNG")
+    for name, data in others:
         notebooks = find_notebooks(files(name, data=data), SHAPES, {})
         assert ({}, {}) == (notebooks.found, notebooks.unknown)
 

@@ -12,12 +12,8 @@ from tests.corpus.watch import watch
 
 READS = ("{new} = {old} + 1", "{new} = {old} * 0.5", "{new} = {old}.tanh()", "{new} = {old} * {other}")
 LOSSES = (
-    "({old} * {old}).sum()",
-    "{old}.exp().sum()",
-    "({old} * 3).sum()",
-    "({old} * {other}).sum()",
-    "{old}.sin().sum()",
-)
+    "({old} * {old}).sum()", "{old}.exp().sum()", "({old} * 3).sum()", "({old} * {other}).sum()", "{old}.sin().sum()",
+)  # fmt: skip
 WAYS = (
     "{old}", "{old}[1:3]", "{old}.view(2, 2)[0]", "{old}.data", "{old}.detach()", "{old}.detach()[:2]", "{old}.data[2:]",
     "{old}.clone()", "{old}.detach().clone()", "{old}.detach().numpy()", "torch.from_dlpack({old}.detach())",

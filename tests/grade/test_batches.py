@@ -113,12 +113,13 @@ def test_names_of_the_classs_list_reach_the_gradebook(known, tmp_path):
     assert {"Doe, Jr., Jo", "李小龙", "Own, Name", "Roe, Al"} == set(names.values())
     with closing(sqlite3.connect(folder / "gradebook.db")) as book:
         found = book.execute("SELECT last_name, first_name, email FROM student ORDER BY id LIMIT 4").fetchall()
-    assert [
+    expected = [
         ("Doe, Jr.", "Jo", "0@b.org"),
         ("李小龙", "", "1@b.org"),
         ("Own", "Name", "2@b.org"),
         ("Roe", "Al", None),
-    ] == found
+    ]
+    assert expected == found
 
 
 def test_the_report_has_what_changed_and_a_summary(known, tmp_path, capsys):

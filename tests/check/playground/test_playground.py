@@ -80,12 +80,8 @@ def test_an_arrangement_is_answered_with_its_picture(picture, program):
     sent[2], sent[3] = sent[3], sent[2]
     board = picture.send(number=1, lines=sent, edits={}, again=False)
 
-    assert (1, "correct", "here", "") == (
-        board["number"],
-        picture.scene["outcome"],
-        picture.scene["place"],
-        board["problem"],
-    )
+    shown = board["number"], picture.scene["outcome"], picture.scene["place"], board["problem"]
+    assert (1, "correct", "here", "") == shown
     assert ["0", "1", "3", "2"] == [card["id"] for card in board["cards"]]
     known = {line["key"] for line in picture.scene["programs"][0]["lines"]}
     assert {key for card in board["cards"] for key in card["keys"]} == known
