@@ -298,7 +298,8 @@ class PostMortem:
 
     def _name(self, kept: SavedTensorRef, written: list[CallSite]) -> str:
         """Return a saved tensor's display name: a variable that still exists, else the expression in the source."""
-        name = find_name(kept.tensor, self.frames, _same_elements) or find_name(kept.tensor, self.frames, _same_memory)
+        same_elements = functools.partial(_same_memory, is_ordered=True)
+        name = find_name(kept.tensor, self.frames, same_elements) or find_name(kept.tensor, self.frames, _same_memory)
         name = name or (saved_expression(kept.site, kept.name) if kept.site else None)
         texts = [text for site in written if (text := written_expression(site)) and text.isidentifier()]
         return name or next(iter(texts), None) or f"{kept.name} of {type(kept.node).__name__}"
@@ -366,18 +367,14 @@ class PostMortem:
         return []
 
 
-def _same_elements(left: torch.Tensor, right: torch.Tensor) -> bool:
-    """Return whether two tensors consist of the same elements of the same storage, in the same order."""
-    try:
-        return left.shape == right.shape and left.stride() == right.stride() and _same_memory(left, right)
-    except (RuntimeError, NotImplementedError):
-        return False
+def _same_memory(left: torch.Tensor, right: torch.Tensor, *, is_ordered: bool = False) -> bool:
+    """Return whether two tensors start at the same element of a storage and have equal sizes, like a weight and its transpose.
 
-
-def _same_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
-    """Return whether two tensors start at the same element of a storage and have equal sizes, like a weight and its transpose."""
+    `is_ordered` means that they also have the same elements in the same order.
+    """
     try:
         same = left.numel() == right.numel() and left.storage_offset() == right.storage_offset()
+        same = same and (not is_ordered or (left.shape == right.shape and left.stride() == right.stride()))
         return same and storage_of(left) is not None and storage_of(left) == storage_of(right)
     except (RuntimeError, NotImplementedError):
         return False

@@ -11,7 +11,7 @@ from autograder.tape.recording.schema import Recording, SavedEdge
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict, line_of
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_name, is_wrong, percent, short_values
-from autograder.view.text.naming import NAMELESS, layer_names
+from autograder.view.text.naming import NAMELESS, count_noun, layer_names
 
 CODE = 60  # the maximum number of columns of code in a sentence
 
@@ -204,22 +204,12 @@ def gradient_error_sentence(gradients: dict[str, Gradient], limit: int | None = 
         return ""
     named = {name: gradient for name, gradient in wrong.items() if not name.startswith("leaf ")} or wrong
     name, worst = max(named.items(), key=lambda pair: float("inf") if pair[1].off is None else pair[1].off)
-    known = {
-        "leaf": gradient_name(name, worst),
-        "got": short_values(worst.got),
-        "right": short_values(worst.true),
-        "more": _others(len(wrong) - 1),
-    }
+    more = count_noun(len(wrong) - 1, "; 1 more is wrong", "; {count} more are wrong") if len(wrong) > 1 else ""
+    known = {"got": short_values(worst.got), "right": short_values(worst.true), "more": more}
+    known["leaf"] = gradient_name(name, worst)
     if not worst.off:
         return translated("{leaf} is {got}; the right value is {right}{more}.", **known)
     known["off"] = percent(worst.off)
     if worst.true is None or known["got"] == known["right"] or (limit is not None and len(known["right"]) > limit):
         return translated("{leaf} is off by {off}{more}.", **known)
     return translated("{leaf} is off by {off}: {got} where {right} is right{more}.", **known)
-
-
-def _others(count: int) -> str:
-    """Return the number of further wrong gradients, to follow a sentence; "" for 0."""
-    if not count:
-        return ""
-    return translated("; 1 more is wrong") if count == 1 else translated("; {count} more are wrong", count=count)
