@@ -61,7 +61,7 @@ class Writes:
 
     def check(self, tracked: TrackedTensor, tensor: torch.Tensor, operation: str) -> bool:
         """Return whether a tensor was modified since its last check, and record the modification."""
-        moved = self._elsewhere(tracked, tensor, operation)
+        moved = self._elsewhere(tracked, tensor)
         version = version_of(tensor)
         if moved is None and version == tracked.counter.version:
             return False
@@ -94,7 +94,7 @@ class Writes:
             shared = shared or (tensor is not None and tensor.is_shared())
         return self.note(memory, interval, operation, through=through, exact=exact, shared=shared)
 
-    def _elsewhere(self, tracked: TrackedTensor, tensor: torch.Tensor, operation: str) -> TrackedTensor | None:
+    def _elsewhere(self, tracked: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor | None:
         """Return the new tracked data of an object that has other memory now (`.data =`, `set_`, `resize_`), else None."""
         place = address_of(tensor)
         if place is None or place[0] == tracked.pointer:

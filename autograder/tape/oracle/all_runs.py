@@ -130,9 +130,8 @@ def _recorded(
     seconds = min(runner.seconds, RECORDING * budget.left)
     recorder = replace(runner, seconds=seconds) if plain.error is None else runner
     observer, observed = _observe(recorder, first, None if observer is None or excerpt else (observer, plain))
-    trace = copies.trace
-    is_known = not first and _agree(plain, meant) and trace.fits(observer.state)
-    if not is_known:
+    trace, is_whole = copies.trace, plain.error is None and meant.error is None and len(plain.calls) == len(meant.calls)
+    if first or not is_whole or differ(plain, meant, ROUNDING) or not trace.fits(observer.state):
         trace = BackwardTrace(first=first)
         runner.run_again(trace)
     effect = UntrackedEffect()
@@ -160,12 +159,6 @@ def _observe(runner: Runner, first: int, known: tuple[Observer, Run] | None) -> 
         if not is_out_of_time(again.error) and len(again.calls) >= len(observed.calls):
             return closer, again
     return observer, observed
-
-
-def _agree(plain: Run, meant: Run) -> bool:
-    """Return whether both runs made the same calls without an error, and all gradients are equal."""
-    is_whole = plain.error is None and meant.error is None and len(plain.calls) == len(meant.calls)
-    return is_whole and not differ(plain, meant, ROUNDING)
 
 
 def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Run]:
