@@ -147,11 +147,13 @@ class Runner:
                 # The limit is the inner context, so that it raises in the program only, and not in the code that cleans up.
                 clock = _until_backward(calls, seconds or 0.0, patience)
                 limit = time_limit(seconds, repeat_seconds=REPEAT_SECONDS, clock=clock) if seconds else nullcontext()
-                with listener.around(program), limit, children.ended_here():
-                    run.returned = program.call(lambda: len(calls))
-                    children.join()
-            except LastCall:
-                run.is_truncated = True
+                with listener.around(program), limit:
+                    try:
+                        with children.ended_here():
+                            run.returned = program.call(lambda: len(calls))
+                            children.join()
+                    except LastCall:  # a listener is told of no error
+                        run.is_truncated = True
             except ProgramError as error:
                 error.args = tuple(
                     text.without(run.root) if isinstance(text, Message) else str(text).replace(run.root, "")
