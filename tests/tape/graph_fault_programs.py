@@ -650,6 +650,17 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "an assigned gradient replaces the one that another loss has filled": """
+        net, scale = nn.Linear(2, 1), torch.ones(1, requires_grad=True)
+        steps = [torch.optim.SGD(held, lr=0.1) for held in ([scale], net.parameters())]
+        for _ in range(3):
+            steps[0].zero_grad()
+            scale.grad = torch.autograd.grad((net(torch.ones(3, 2)) * scale).sum(), scale)[0]
+            steps[0].step()
+            steps[1].zero_grad()
+            (net(torch.ones(3, 2)) * scale).pow(2).mean().backward()
+            steps[1].step()
+        """,
     "a test of `.grad` that only clears it reads it of a computed tensor, too": """
         w = torch.ones(2, requires_grad=True)
         for _ in range(2):
