@@ -408,7 +408,16 @@ def _copy_target(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
             yield (insert(source, made.value, ".detach().clone()", after=True),)
 
 
+def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Replace values of 0 in front of a root or logarithm, whose derivative is infinite there."""
+    for call in (one for one in calls(at) if called(one) in ("sqrt", "rsqrt", "log") and not one.keywords):
+        value = call.args[0] if call.args else getattr(call.func, "value", None)
+        if value is not None:
+            yield (replace(source, value, f"{source.operand(value)}.clamp(min=1e-12)"),)
+
+
 CHANGES: dict[str, Change] = {
+    "nan or inf": _clamp,
     "target in the prediction's memory": _copy_target,
     "graph cut": _keep_history,
     "leaf lost": _update_in_place,
