@@ -9,16 +9,7 @@ from typing import Any
 
 import torch
 
-from autograder.tape.internals.tensor_fields import (
-    STALE,
-    expected_version,
-    is_checkpoint,
-    is_read,
-    saved_names,
-    saved_state,
-    unchecked,
-    version_of,
-)
+from autograder.tape.internals import tensor_fields
 from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import tensors_in
 from autograder.tape.observe.nodes import GraphNode, TrackedSave
@@ -40,8 +31,8 @@ def kept_by(
     """
     for name, member in _members(node):
         tensor, read = member.data, partial(_raw, node, name)
-        if tensor is STALE:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
-            tensor = unchecked(node, name, near)
+        if tensor is tensor_fields.STALE:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
+            tensor = tensor_fields.unchecked(node, name, near)
             read = partial(lambda kept: kept, tensor)
         if isinstance(tensor, torch.Tensor):
             yield name, read, member.unpack_hook is None, False
@@ -54,8 +45,8 @@ def kept_by(
 
 def _members(node: Any) -> Iterator[tuple[str, Any]]:
     """Yield the states of the tensors that a node saved, each with its name, such as "self" or "tensors[1]"."""
-    for name in saved_names(type(node)):  # type: ignore[arg-type]
-        saved = saved_state(node, name)
+    for name in tensor_fields.saved_names(type(node)):  # type: ignore[arg-type]
+        saved = tensor_fields.saved_state(node, name)
         many = isinstance(saved, tuple | list)
         for index, part in enumerate(saved if many else (saved,)):
             if part is not None:
@@ -64,7 +55,7 @@ def _members(node: Any) -> Iterator[tuple[str, Any]]:
 
 def _member(node: Any, name: str) -> Any:
     attribute, _, index = name.partition("[")
-    saved = saved_state(node, attribute)
+    saved = tensor_fields.saved_state(node, attribute)
     return saved[int(index[:-1])] if index and saved is not None else saved
 
 
@@ -80,7 +71,7 @@ def hidden_in(node: Any) -> tuple[dict[str, object], bool]:
     `torch.utils.checkpoint` saves no tensor and recomputes it from inputs whose versions it checks (torch 2.13).
     """
     packed = {name: member for name, member in _members(node) if not isinstance(member.data, torch.Tensor | None)}
-    checked = any(is_checkpoint(member.unpack_hook) for member in packed.values())
+    checked = any(tensor_fields.is_checkpoint(member.unpack_hook) for member in packed.values())
     return {name: member.data for name, member in packed.items()}, checked
 
 
@@ -102,8 +93,8 @@ def kept_still(node: Any, name: str, tensor: torch.Tensor) -> torch.Tensor | Non
 
 def saved_version(node: object, name: str, tensor: torch.Tensor) -> int | None:
     """Return the version of a tensor when it was saved: the current one if backward accepts it, else the one that backward expects."""
-    expected = None if "[" in name else expected_version(node, name)
-    return version_of(tensor) if expected is None else expected
+    expected = None if "[" in name else tensor_fields.expected_version(node, name)
+    return tensor_fields.version_of(tensor) if expected is None else expected
 
 
 class Links:
@@ -195,12 +186,13 @@ class Links:
         memory.live_tensors.append(saved if isinstance(saved, weakref.ref) else weakref.ref(tensor))
         self.watcher.begin(memory, always=True)
         self.watcher.reach(memory)
-        now = version_of(tensor)
+        now = tensor_fields.version_of(tensor)
         version = saved_version(node.node, name, tensor) if checked and not stashed else now
         save = TrackedSave(
             len(state.graph.saves), node, name, saved, saved if isinstance(saved, weakref.ref) else tensor, memory,
             *(extent_of(elements) if memory.size else (0, 0)), version, checked, stashed, fingerprint(elements, memory),
-            memory.generation, version_now=now, used=is_read(node.node, name), writes_before=len(state.writes),
+            memory.generation, version_now=now, used=tensor_fields.is_read(node.node, name),
+            writes_before=len(state.writes),
         )  # fmt: skip
         state.graph.keep(save)
         owner = known or self._owner(save, now, made)

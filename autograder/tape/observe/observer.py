@@ -12,15 +12,7 @@ from typing import Any
 
 import torch
 
-from autograder.tape.internals.entry_points import (
-    EXPOSING,
-    GRADIENT_GIVEN,
-    Hook,
-    around_optimizer_steps,
-    around_transforms,
-    replaced,
-    replaced_hooks,
-)
+from autograder.tape.internals import entry_points
 from autograder.tape.internals.mode_stack import has_scripted_functions, is_tracing
 from autograder.tape.internals.tensor_fields import is_checkpoint, mode_paused, readable_saved_tensors
 from autograder.tape.observe.backward_watcher import BackwardWatcher
@@ -120,11 +112,12 @@ class Observer(Listener):
         train, swap, record = torch.nn.Module.train, torch.utils.swap_tensors, torch.set_grad_enabled.__init__
         try:
             with (
-                readable_saved_tensors(), replaced_hooks(self._packing), around_transforms(self._transform),
-                replaced(torch.utils, "swap_tensors", noted(swap, self._forget_tensors)),
-                replaced(torch.nn.Module, "train", noted(train, self._mode_set)),
-                replaced(torch.set_grad_enabled, "__init__", noted(record, self._recording_set)),
-                around_optimizer_steps(self._optimizer_steps, self._optimizer_has_stepped),
+                readable_saved_tensors(), entry_points.replaced_hooks(self._packing),
+                entry_points.around_transforms(self._transform),
+                entry_points.replaced(torch.utils, "swap_tensors", noted(swap, self._forget_tensors)),
+                entry_points.replaced(torch.nn.Module, "train", noted(train, self._mode_set)),
+                entry_points.replaced(torch.set_grad_enabled, "__init__", noted(record, self._recording_set)),
+                entry_points.around_optimizer_steps(self._optimizer_steps, self._optimizer_has_stepped),
                 in_new_threads(self._thread), functions, functions.recorded_calls(),
                 self.statements.traced(begun=not self._only_counts),
             ):  # fmt: skip
@@ -143,7 +136,9 @@ class Observer(Listener):
         for memory in self.state.memories.all:
             memory.content = None
 
-    def _packing(self, pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
+    def _packing(
+        self, pack: entry_points.Hook, unpack: entry_points.Hook
+    ) -> tuple[entry_points.Hook, entry_points.Hook]:
         """Return hooks that do the same and note the packed values until the node that saves them is known."""
         if is_checkpoint(unpack):
             return pack, unpack
@@ -228,7 +223,7 @@ class Observer(Listener):
         state.under_way.pop(threading.get_ident(), None)
         for tensor in inputs:
             tracked = self.links.track(tensor)
-            if name in EXPOSING:
+            if name in entry_points.EXPOSING:
                 self.watcher.expose(tracked.memory)
                 tracked.memory.capsule = tracked.memory.capsule or name == "__dlpack__"
             was_written = self.writes.check(tracked, tensor, name) or was_written
@@ -254,7 +249,7 @@ class Observer(Listener):
             for tensor, tracked in zip(inputs, sources, strict=True):
                 self.links.link(tracked, tensor)
         state.thread.packed.clear()
-        if name in GRADIENT_GIVEN and len(sources) == 2:
+        if name in entry_points.GRADIENT_GIVEN and len(sources) == 2:
             self._buffer_given(*sources)
         if not state.thread.engine_depth:
             pairs = [(tensor, self.links.track(tensor)) for tensor in written]

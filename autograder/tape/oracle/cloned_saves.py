@@ -19,16 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import CheckpointFunction
 
-from autograder.tape.internals.entry_points import (
-    GRADIENT_GIVEN,
-    ZEROING,
-    around_transforms,
-    function_name,
-    replaced,
-    replaced_apply,
-    replaced_hooks,
-    without_hooks,
-)
+from autograder.tape.internals import entry_points
 from autograder.tape.internals.tensor_fields import is_checkpoint
 from autograder.tape.observe.backward_watcher import BackwardTrace
 from autograder.tape.observe.left_gradients import LeftGradients
@@ -63,11 +54,12 @@ class ClonedSavesRun(Listener):
     def around(self, program: Program) -> Iterator[None]:
         """Return the context that makes the copies."""
         with (
-            self.left.around(program), around_transforms(without_hooks), self._saves(), replaced_hooks(_packing_copies),
+            self.left.around(program), entry_points.around_transforms(entry_points.without_hooks),
+            self._saves(), entry_points.replaced_hooks(_packing_copies),
             # Each saved tensor already has the hooks of this run, and PyTorch allows only one pair.
-            replaced(torch.autograd.SavedTensor, "register_hooks", lambda *_: None),
-            replaced_apply(self._with_copies), replaced(torch.Tensor, "register_hook", _register_with_copy),
-            self.buffers, in_new_threads(self._thread),
+            entry_points.replaced(torch.autograd.SavedTensor, "register_hooks", lambda *_: None),
+            entry_points.replaced_apply(self._with_copies),
+            entry_points.replaced(torch.Tensor, "register_hook", _register_with_copy), self.buffers, in_new_threads(self._thread),
         ):  # fmt: skip
             yield
 
@@ -112,7 +104,7 @@ class ClonedSavesRun(Listener):
 
 
 # The methods behind GRADIENT_GIVEN, and ZEROING. Most calls are of other functions.
-_ON_BUFFERS = {"__set__", *ZEROING}
+_ON_BUFFERS = {"__set__", *entry_points.ZEROING}
 
 
 class _Buffers(TorchFunctionMode):
@@ -146,11 +138,11 @@ class _Buffers(TorchFunctionMode):
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if getattr(func, "__name__", "") not in _ON_BUFFERS:
             return func(*args, **(kwargs or {}))
-        name = function_name(func)
-        if name in GRADIENT_GIVEN and isinstance(args[1], torch.Tensor):
+        name = entry_points.function_name(func)
+        if name in entry_points.GRADIENT_GIVEN and isinstance(args[1], torch.Tensor):
             self.given.add(id(args[1]))
             self.keep.append(args[1])  # so that Python does not reuse its id
-        if name in ZEROING and args:
+        if name in entry_points.ZEROING and args:
             written = tensors(args)
             leaves = [self._leaf_of(tensor) for tensor in written]
             if written and all(leaf is not None for leaf in leaves):
