@@ -20,17 +20,9 @@ if TYPE_CHECKING:
     from autograder.tape.recording.schema import explain_json as explain_json
     from autograder.tape.run.programs.source_text import ProgramError as ProgramError
 
-_HOMES = {
-    "ProgramError": "run.programs.source_text",
-    "clone_on_save": "oracle.gradient_comparison",
-    "explain_cell": "explain",
-    "explain_json": "recording.schema",
-    "explain_program": "explain",
-    "finite_differences": "oracle.gradient_comparison",
-    "outcome_of": "explain",
-    "record": "explain",
-    "record_file": "explain",
-}
+_HOMES = dict.fromkeys(("explain_cell", "explain_program", "outcome_of", "record", "record_file"), "explain")
+_HOMES |= dict.fromkeys(("clone_on_save", "finite_differences"), "oracle.gradient_comparison")
+_HOMES |= {"ProgramError": "run.programs.source_text", "explain_json": "recording.schema"}
 
 __all__ = sorted(_HOMES)
 

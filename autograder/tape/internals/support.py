@@ -13,16 +13,10 @@ from autograder.locale.messages import Message
 
 # Private or undocumented names without an alternative. 2.6 to 2.15 have all of them.
 REQUIRED = (
-    "Tensor._version",
-    "Tensor._base",
-    "Tensor._is_view",
-    "_C.DisableTorchFunction",
-    "autograd.SavedTensor",
-    "autograd._engine_run_backward",
-    "autograd.graph._engine_run_backward",
-    "autograd.function.BackwardCFunction",
+    "Tensor._version", "Tensor._base", "Tensor._is_view", "_C.DisableTorchFunction", "autograd.SavedTensor",
+    "autograd._engine_run_backward", "autograd.graph._engine_run_backward", "autograd.function.BackwardCFunction",
     "utils.checkpoint.CheckpointFunction",
-)
+)  # fmt: skip
 
 
 def require_internals(module: object = torch) -> None:

@@ -132,12 +132,8 @@ def _cause(recording: Recording, harm: Harm) -> str:
         line = where(harm.mutated_at[0], recording.programs[0].file)
         known = {"line": line, "tensor": harmed_tensor(harm), "through": through(harm)}
         cause = translated("{line} modified {tensor}{through}", **known)
-    known = {
-        "gradient": gradient_name(name, gradient),
-        "got": short_values(gradient.got),
-        "right": short_values(gradient.true),
-        "cause": cause,
-    }
+    known = {"got": short_values(gradient.got), "right": short_values(gradient.true), "cause": cause}
+    known["gradient"] = gradient_name(name, gradient)
     if gradient.off and max(len(known["got"]), len(known["right"])) > VALUES:
         return translated("{gradient} is off by {off}, because {cause}", off=percent(gradient.off), **known)
     return translated("{gradient} is {got} instead of {right}, because {cause}", **known)

@@ -127,11 +127,9 @@ class WriteSentences:
 
 
 FORECAST: dict[Outcome, str] = {
-    "raises-forward": translatable("raises"),
-    "raises-backward": translatable("raises"),
-    "correct": translatable("right"),
+    "raises-forward": translatable("raises"), "raises-backward": translatable("raises"), "correct": translatable("right"),
     "silently-wrong": translatable("silently wrong"),
-}
+}  # fmt: skip
 """The words for the result of calling backward now; `forecast_word` translates them."""
 
 
