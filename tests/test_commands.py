@@ -23,7 +23,7 @@ from autograder.cli.run_command import run_command
 from autograder.course.book.make_book import KEPT
 from autograder.errors import InputError
 from autograder.grade.batch.assignment import Options
-from autograder.grade.submission.teacher.grading_plan import GradingPlan
+from autograder.grade.submission.teacher.source import GradingPlan
 from autograder.grade.validation.mutation_test import MutationReport
 from autograder.grade.validation.validate import SourceReport
 from autograder.tape.oracle.excerpt import Scope

@@ -21,7 +21,7 @@ from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.grade.batch.course_config import FILE as CONFIG
 from autograder.grade.batch.course_config import limits_of
 from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
-from autograder.grade.submission.teacher.grading_plan import GradingPlan
+from autograder.grade.submission.teacher.source import GradingPlan
 from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step
 from autograder.grade.wire.limits import Limits
 from autograder.requirements import PACKAGE

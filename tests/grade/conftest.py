@@ -5,7 +5,7 @@ from autograder.grade.sandbox.shell import make_shell
 from autograder.grade.submission.cell_planner import CellPlanner
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.submission_grader import SubmissionGrader
-from autograder.grade.submission.teacher.grading_plan import plan_of_source
+from autograder.grade.submission.teacher.source import plan_of_source
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 
 LIMITS = Limits(cell_seconds=5, submission_seconds=30, memory_bytes=512 * MEBIBYTE)

@@ -22,8 +22,7 @@ import msgspec
 from autograder.grade.sandbox.isolation import IsolationLevel, known_level
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.teacher.grading_plan import GradingPlan
-from autograder.grade.submission.teacher.source import AssignmentSource, SourceBundle
+from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan, SourceBundle
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 from autograder.requirements import PACKAGE
 

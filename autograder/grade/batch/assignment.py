@@ -40,8 +40,7 @@ from autograder.grade.sandbox.isolation import STRONGEST, known_level, require_l
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted_files import is_about_the_machine
-from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process
-from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan, plan_all_in_process
 from autograder.grade.validation.mutation_test import MutationReport, NamedAnswer, mutation_test, short_limits
 from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step, validate_source
 from autograder.grade.wire.limits import Limits

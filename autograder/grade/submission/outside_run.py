@@ -33,8 +33,7 @@ from autograder.grade.submission.server_client import (
 )
 from autograder.grade.submission.submission_run import SubmissionRun, graded_test, needs_manual_grade
 from autograder.grade.submission.teacher.cell_kinds import CellKind
-from autograder.grade.submission.teacher.grading_plan import GradingPlan
-from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits

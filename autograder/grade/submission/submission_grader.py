@@ -22,8 +22,7 @@ from autograder.grade.submission.outside_run import OutsideRun, SubmissionInputs
 from autograder.grade.submission.server_client import ServerClient, WorkerClient, WorkerEnded
 from autograder.grade.submission.submission_run import SubmissionRun, graded_test, needs_manual_grade, unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, parse, submitted_language
-from autograder.grade.submission.teacher.grading_plan import GradingPlan
-from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits

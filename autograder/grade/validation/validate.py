@@ -24,8 +24,13 @@ from autograder.grade.backends.grading_job import Backend, Job
 from autograder.grade.submission.cell_analysis import error_of_definition
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.cell_kinds import DEPENDENT, Kind
-from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process, plan_of_source
-from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
+from autograder.grade.submission.teacher.source import (
+    AssignmentSource,
+    GradingPlan,
+    SourceCell,
+    plan_all_in_process,
+    plan_of_source,
+)
 
 IN_PROCESS: Kind = "in process"
 LONGEST_QUOTE, LONGEST_LINE = 400, 120

@@ -16,7 +16,7 @@ import pytest
 from autograder.grade.backends.grading_job import GradingTerms, Job
 from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.sandbox.isolation import LEVELS
-from autograder.grade.submission.teacher.grading_plan import plan_of_source
+from autograder.grade.submission.teacher.source import plan_of_source
 from tests.grade.conftest import EACH_LEVEL, LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, printed, source
 

@@ -7,7 +7,7 @@ import io
 import linecache
 
 from autograder.grade.submission.notebook_grade import CellGrade
-from autograder.grade.submission.teacher.grading_plan import plan_all_in_process
+from autograder.grade.submission.teacher.source import plan_all_in_process
 from tests.grade.conftest import grader_of
 from tests.grade.small_course import answer, graded_cell, hand_in, source, teacher
 

@@ -5,7 +5,7 @@ import nbformat
 import pytest
 
 from autograder.grade.batch.feedback_page import list_exercises
-from autograder.grade.submission.teacher.grading_plan import plan_all_in_process, plan_of_source
+from autograder.grade.submission.teacher.source import plan_all_in_process, plan_of_source
 from tests.grade.conftest import grader_of
 from tests.grade.small_course import answer, graded_cell, hand_in, source
 

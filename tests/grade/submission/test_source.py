@@ -19,7 +19,8 @@ from traitlets.config import Config, PyFileConfigLoader
 from autograder.course.canonical import KERNEL
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.teacher.autotests import AutotestRunner
-from autograder.grade.submission.teacher.source import AssignmentSource, SourceBundle, SourceError, files_next_to_source
+from autograder.grade.submission.teacher.source import AssignmentSource, files_next_to_source
+from autograder.grade.submission.teacher.source_cells import SourceBundle, SourceError
 from tests.grade.conftest import LIMITS
 from tests.grade.plain_course import known
 from tests.grade.small_course import KNOWN, answer, graded_cell, source, source_of, teacher

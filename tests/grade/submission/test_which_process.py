@@ -6,7 +6,7 @@ import msgspec
 import nbformat
 import pytest
 
-from autograder.grade.submission.teacher.grading_plan import plan_all_in_process, plan_of_source
+from autograder.grade.submission.teacher.source import plan_all_in_process, plan_of_source
 from autograder.grade.submission.teacher.source_cells import SourceError
 from tests.grade.conftest import LIMITS, grader_of
 from tests.grade.hostile.forbidden_names import ALLOWED, ANSWER, HELPER

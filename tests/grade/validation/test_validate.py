@@ -13,7 +13,7 @@ from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.sandbox.launch import HostProcess
-from autograder.grade.submission.teacher.grading_plan import GradingPlan
+from autograder.grade.submission.teacher.source import GradingPlan
 from autograder.grade.validation.validate import (
     CellReport,
     SourceReport,

@@ -1,21 +1,23 @@
-"""The teacher's source notebook: the cells that are graded, automatically or manually, and the files next to it."""
+"""The teacher's source notebook: the cells that are graded, the files next to it, and the plan by which its tests are judged."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from autograder.course.canonical import read
 from autograder.course.variants.declared_changes import read_changes
 from autograder.errors import printable
 from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
 from autograder.grade.submission.submitted_files import UnreadableSubmission, digest, plain_file, reason_of
-from autograder.grade.submission.teacher.cell_kinds import CellKind, cell_kinds
-from autograder.grade.submission.teacher.source_cells import SourceBundle, SourceCell, SourceError, source_cells, varied
+from autograder.grade.submission.teacher.cell_kinds import CellKind, Kind, cell_kinds, with_dependents
+from autograder.grade.submission.teacher.source_cells import SourceBundle, SourceCell, source_cells, varied
 
 IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves
 LARGEST_FILE = 2**30  # bytes
@@ -39,8 +41,6 @@ def files_next_to_source(folder: Path) -> tuple[dict[str, bytes], list[str]]:
 
 if TYPE_CHECKING:
     from autograder.grade.submission.teacher.autotests import AutotestRunner
-
-__all__ = ["AssignmentSource", "SourceBundle", "SourceCell", "SourceError"]
 
 
 class AssignmentSource:
@@ -133,3 +133,47 @@ class AssignmentSource:
         Replacements for an answer are not included, because they take effect only from their place in the test.
         """
         return definitions(cell.visible, self.answer_names)
+
+
+class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The way in which the tests of one source are judged."""
+
+    kinds: dict[str, Kind] = {}  # the kind of each test, by its id; a missing test is judged in process
+    nobody: dict[str, str] = {}  # id of a test → the reason why a person has to grade it
+    # whether a prediction earns its points by any outcome or value, because completion counts
+    any_prediction: bool = False
+
+    def in_process(self, source: AssignmentSource) -> frozenset[str]:
+        """Return the ids of the tests that run in the submission's own process."""
+        outside = {name for name, kind in self.kinds.items() if kind != "in process"}
+        return frozenset(cell.id for cell in source.tests) - self.nobody.keys() - outside
+
+    def with_unplanned(self, planned: Collection[str]) -> GradingPlan:
+        """Return the plan in which each declarative cell that is not among the planned ones is judged as plain data."""
+        unplanned = (name for name, kind in self.kinds.items() if kind == "declarative" and name not in planned)
+        return msgspec.structs.replace(self, kinds=self.kinds | dict.fromkeys(unplanned, "plain data"))
+
+    def moved_in_process(self, source: AssignmentSource, tests: frozenset[str]) -> GradingPlan:
+        """Return the plan in which these tests, and all that use a name which one of them binds, are judged in process."""
+        moved = with_dependents(source.kinds, tests)
+        return msgspec.structs.replace(self, kinds=self.kinds | dict.fromkeys(moved, "in process"))
+
+
+def plan_of_source(source: AssignmentSource, *, forbid_in_process: bool = False) -> GradingPlan:
+    """Return the plan from a source's text and the metadata of its cells: `{"autograder": {"process": "one"}}`.
+
+    With `forbid_in_process`, tests are judged in process only if the metadata request it.
+    """
+    plan = GradingPlan(kinds={cell.id: source.kinds[cell.id].kind for cell in source.tests})
+    inside = frozenset(cell.id for cell in source.tests if cell.process == "one" or plan.kinds[cell.id] == "in process")
+    refused = [
+        cell.id for cell in source.tests if cell.process == "two" or (forbid_in_process and cell.process != "one")
+    ]
+    outside = {name: source.kinds[name].outside_kind for name in refused if plan.kinds[name] == "in process"}
+    plan = plan.moved_in_process(source, inside - outside.keys())
+    return msgspec.structs.replace(plan, kinds=plan.kinds | outside)
+
+
+def plan_all_in_process(source: AssignmentSource) -> GradingPlan:
+    """Return the plan of `--one-process`: every test runs in the process of the answers, as in nbgrader."""
+    return GradingPlan(kinds={cell.id: "in process" for cell in source.tests})
