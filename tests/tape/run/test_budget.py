@@ -145,13 +145,8 @@ def test_a_right_loop_is_compared_to_its_end():
     """Its first two calls are recorded; the text and the data say that all calls were compared."""
     verdict = record_program(from_source(training(harmed="< 0"))).verdict
 
-    assert ("correct", 12, 12, 1, 2) == (
-        verdict.outcome,
-        verdict.excerpt.calls,
-        verdict.excerpt.checked,
-        verdict.excerpt.first,
-        verdict.excerpt.last,
-    )
+    part = verdict.excerpt
+    assert ("correct", 12, 12, 1, 2) == (verdict.outcome, part.calls, part.checked, part.first, part.last)
     assert any("12 backward calls. All gradients were compared;" in note for note in verdict.notes)
     assert "no write broke backward" == headline(verdict)
     for checked, told in (
