@@ -9,7 +9,6 @@ The course's `autotests.yml` defines the conversion of a line
 from __future__ import annotations
 
 import contextlib
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,12 @@ from autograder.errors import UnfinishedError
 from autograder.grade.nbgrader_adapter import AutotestsBy
 from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
 from autograder.grade.submission.server_client import ServerClient, WorkerClient, received_outputs
+from autograder.grade.submission.teacher.release_steps import SILENT
 from autograder.grade.submission.teacher.source_cells import SourceError
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 
 LONGEST_REASON = 300
-_SILENT = logging.getLogger("autograder.autotests")  # errors are raised
-_SILENT.setLevel(logging.CRITICAL + 1)
 
 
 class IsolatedAutotests(AutotestsBy):
@@ -77,7 +75,7 @@ class AutotestRunner(contextlib.AbstractContextManager["AutotestRunner"]):
             SourceError: the lines cannot be converted; the message gives the reason.
             IsolationError: the server does not start.
         """
-        runner = IsolatedAutotests(config=self.settings, log=_SILENT)
+        runner = IsolatedAutotests(config=self.settings, log=SILENT)
         if not any(runner.autotest_delimiter in cell.source for cell in notebook.cells if cell.cell_type == "code"):
             return notebook
         notebook.cells = [cell for cell in notebook.cells if not is_authors(cell.metadata)]

@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal, TypeGuard
+from typing import Literal, TypeGuard
 
 from autograder.check.subject.learner_code import words_of
 from autograder.grade.submission.cell_analysis import (
@@ -29,9 +29,7 @@ from autograder.grade.submission.cell_analysis import (
     statements,
     transformed,
 )
-
-if TYPE_CHECKING:
-    from autograder.grade.submission.teacher.source_cells import SourceCell
+from autograder.grade.submission.teacher.source_cells import SourceCell
 
 Kind = Literal["declarative", "plain data", "in process"]
 CHECK = "autograder.check"

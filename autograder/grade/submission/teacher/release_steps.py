@@ -27,8 +27,8 @@ from autograder.grade.submission.teacher.source_cells import BundledCell, Source
 NUMBER = "autograder_cell"
 """The metadata key that identifies a cell after a preprocessor; it is removed at the end."""
 
-_SILENT = logging.getLogger("autograder.release_steps")  # errors are raised
-_SILENT.setLevel(logging.CRITICAL + 1)
+SILENT = logging.getLogger("autograder.release_steps")  # errors are raised
+SILENT.setLevel(logging.CRITICAL + 1)
 
 Cells = Mapping[int, NotebookNode]
 
@@ -66,7 +66,7 @@ def bundle_of(
     config = copy.deepcopy(rules.settings)
     configure(config)
     steps = [
-        step(config=config, log=_SILENT) if isinstance(step, type) else step
+        step(config=config, log=SILENT) if isinstance(step, type) else step
         for step in config.GenerateAssignment.preprocessors
     ]
     with contextlib.chdir(rules.root):
