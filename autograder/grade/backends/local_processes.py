@@ -25,7 +25,6 @@ from autograder.grade.backends.grading_job import (
 )
 from autograder.grade.sandbox.isolation import LEVELS, IsolationError
 from autograder.grade.sandbox.launch import CLOSE_SECONDS, ControlGroup, HostProcess, processor_shares
-from autograder.grade.submission.resource_watch import usage_of
 from autograder.grade.submission.server_client import control_group, handshake, sender_of
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.wire.channel import ChannelError, receive, send
@@ -104,8 +103,11 @@ class _Lane:
                 self.process.kill()
 
     def _processor_seconds(self) -> float:
-        usage = usage_of(self.process) if self.process else None
-        return usage.own_seconds if usage else 0.0
+        try:
+            times = self.process.cpu_times() if self.process else None
+        except psutil.Error:
+            times = None
+        return float(times.user + times.system) if times else 0.0
 
     def close(self) -> None:
         self.connection.close()
