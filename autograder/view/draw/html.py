@@ -22,7 +22,6 @@ from autograder.view.draw.svg import draw_picture
 from autograder.view.draw.timeline import NARROW, WIDE, draw_timeline, scene_timeline
 from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.timeline import timeline_of, timeline_text
-from autograder.view.scene.timeline_parts import Timeline
 from autograder.view.text.report import as_text
 
 MAX_STEPS_IN_WORDS = 120  # the maximum number of steps that a page describes in words below the picture
@@ -72,7 +71,10 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         image = f'<img alt="{escape(describe_picture(scene), quote=True)}" src="{as_image(scene)}">'
     else:
         scene.timeline = scene_timeline(timeline, recording, scene)
-        image = timeline_images(timeline)
+        # one image for wide windows and one for narrow windows, of which PAGE_STYLE shows one
+        alt, widths = escape(timeline_text(timeline), quote=True), {"wide": WIDE, "narrow": NARROW}
+        urls = {name: _data_url(draw_timeline(timeline, width)) for name, width in widths.items()}
+        image = "".join(f'<img class="{name}" alt="{alt}" src="{url}">' for name, url in urls.items())
     script = pictures("const") + START
     style = read_asset("graph.css") + PAGE_STYLE
     return PAGE.format(
@@ -86,15 +88,6 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         in_words=escape(translated("In words")),
         words=escape(as_text(recording, MAX_STEPS_IN_WORDS)),
         scene=base64.b64encode(zlib.compress(msgspec.json.encode(scene), 9)).decode(),
-    )
-
-
-def timeline_images(timeline: Timeline) -> str:
-    """Return the timeline as an image for wide windows and one for narrow windows, of which PAGE_STYLE shows one."""
-    words = escape(timeline_text(timeline), quote=True)
-    return "".join(
-        f'<img class="{name}" alt="{words}" src="{_data_url(draw_timeline(timeline, width))}">'
-        for name, width in (("wide", WIDE), ("narrow", NARROW))
     )
 
 
