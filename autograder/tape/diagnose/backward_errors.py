@@ -177,7 +177,10 @@ def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:
 
 
 def _name_of_node(state: RunState, node: GraphNode) -> str:
+    """Return the name of a node's tensor, unless only a function that the node's line calls has a variable of this name."""
     tensors = [state.tensors.all[node.tensor]] if node.tensor is not None else []
+    if any(tensor.name is not None and tensor.name_depth > state.finished_steps[node.step].depth for tensor in tensors):
+        tensors = []
     return name_of(state, tensors, Message("backward.part_of_graph|a part of the graph"))
 
 

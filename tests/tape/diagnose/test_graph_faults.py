@@ -41,7 +41,6 @@ def test_the_line_is_named_with_a_change(program: FaultyProgram):
 def test_the_repaired_program_is_left_in_peace(program: FaultyProgram):
     """The same program with the change runs, and has no such note."""
     verdict = verdict_of(program.repaired)
-
     assert ("correct", (), ()) == (verdict.outcome, verdict.harms, verdict.graph_faults)
 
 
@@ -74,7 +73,6 @@ def test_a_line_that_uses_a_gradient_that_is_none(before, line, effect, fix):
 def test_nothing_is_said_of_what_is_meant(name: str):
     """Accumulation, logs, frozen parts, and players with an optimizer each do intentionally what faulty programs do."""
     verdict = verdict_of(HEAD + dedent(RIGHT[name]).lstrip("\n"))
-
     assert ("correct", ()) == (verdict.outcome, verdict.graph_faults)
 
 
@@ -100,7 +98,6 @@ def test_an_optimizer_that_an_error_kept_from_its_step_is_none_that_is_missing()
         second.step()
         """
     verdict = verdict_of(HEAD + dedent(source).lstrip("\n"))
-
     assert ("raises-backward", ()) == (verdict.outcome, verdict.graph_faults)
 
 
@@ -114,7 +111,6 @@ def test_a_modified_graph_is_not_to_be_kept():
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         exec(text, {"kept": True})
     (fault,) = verdict_of(text.replace("=kept", "=False")).graph_faults
-
     assert "Compute it again after line 7," in fault.change
     assert "retain_graph" not in fault.change
 
@@ -129,6 +125,17 @@ def test_a_state_whose_graph_was_modified_is_named():
     (fault,) = verdict_of(text).graph_faults
     assert (6, "state = state.detach()") == (fault.place.line, fault.change.split("`")[1])
     exec(f"{text}    state = state.detach()", {})
+
+
+def test_a_value_has_no_name_of_a_called_function():
+    """The function calls the value `loss`, and the line below its call binds this name to another tensor."""
+    text = HEAD + (
+        "net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))\nclass Kept:\n    losses = []\n"
+        "    def keep(self, loss): self.losses.append(loss)\nkept = Kept()\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nfor _ in range(2):\n    kept.keep(net(torch.ones(1, 2)).sum())\n"
+        "    loss = torch.stack(kept.losses).mean()\n    loss.backward(retain_graph=True)\n    optimizer.step()\n"
+    )
+    (fault,) = verdict_of(text).graph_faults
+    assert (10, "a part of the graph") == (fault.place.line, fault.sentence.partition(" is")[0])
 
 
 def test_a_target_outside_of_the_graph_starts_no_search_for_writes(monkeypatch):
@@ -204,7 +211,6 @@ def test_a_line_of_an_imported_file_is_named_with_its_file(tmp_path, name):
     program = tmp_path / "train.py"
     program.write_text(f"import torch\nfrom parts import lost\nw = torch.ones(2, requires_grad=True)\n{use}\n")
     notes = record_file(str(program)).verdict.notes
-
     assert any("parts.py, line 2: " in note and use.partition("  # ")[2] in note for note in notes), notes
     assert not any(note.startswith("Line 2") for note in notes)
 
@@ -324,7 +330,6 @@ def test_a_layer_without_a_name_is_a_parameter_in_the_sentence():
             optimizer.step()
         """
     (fault,) = verdict_of(HEAD + dedent(source).lstrip("\n")).graph_faults
-
     assert fault.sentence.startswith("no optimizer updates a parameter, although backward computes a gradient")
 
 
