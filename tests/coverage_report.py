@@ -37,6 +37,7 @@ patch = _exit
 `patch = fork` is left out: it makes every fork start anew, and each then saves the data of its parent a second time.
 """
 
+# A line of this code that is reported as missed may have been executed.
 NOT_MEASURED = {
     "autograder/grade/sandbox": "runs in the sandbox: empty environment, no folder to write to",
     "autograder/grade/submission": "partly runs in the sandbox, in lanes and workers",
@@ -48,7 +49,6 @@ NOT_MEASURED = {
     "autograder/tape/repair/trial/trial_run.py": "partly runs as a profile function, which Python does not trace",
     "autograder/cli/bootstrap.py": "runs on a bare machine, in an environment without coverage",
 }
-"""Code that also runs where nothing is recorded: a line that is reported here as missed may have been executed."""
 
 
 def main(words: list[str]) -> int:
@@ -90,8 +90,7 @@ def report_lines(files: dict[str, Any]) -> Iterator[str]:
         yield from (f"{path}: {reason}", *(f"  {place}" for place in missed if place.startswith(path)))
 
 
-COUNTED = ("num_statements", "num_branches", "covered_lines", "covered_branches")
-"""Keys of coverage's summary of a file."""
+COUNTED = ("num_statements", "num_branches", "covered_lines", "covered_branches")  # keys of coverage's summary
 
 
 def subpackage(file: str) -> str:

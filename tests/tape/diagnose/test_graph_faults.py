@@ -130,9 +130,10 @@ def test_a_state_whose_graph_was_modified_is_named():
 def test_a_value_has_no_name_of_a_called_function():
     """The function calls the value `loss`, and the line below its call binds this name to another tensor."""
     text = HEAD + (
-        "net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))\nclass Kept:\n    losses = []\n"
-        "    def keep(self, loss): self.losses.append(loss)\nkept = Kept()\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nfor _ in range(2):\n    kept.keep(net(torch.ones(1, 2)).sum())\n"
-        "    loss = torch.stack(kept.losses).mean()\n    loss.backward(retain_graph=True)\n    optimizer.step()\n"
+        "net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "class Kept:\n    losses = []\n    def keep(self, loss): self.losses.append(loss)\nkept = Kept()\n"
+        "for _ in range(2):\n    kept.keep(net(torch.ones(1, 2)).sum())\n    loss = torch.stack(kept.losses).mean()\n"
+        "    loss.backward(retain_graph=True)\n    optimizer.step()\n"
     )
     (fault,) = verdict_of(text).graph_faults
     assert (10, "a part of the graph") == (fault.place.line, fault.sentence.partition(" is")[0])
