@@ -170,10 +170,8 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
             next(lane for lane in self._busy if lane.next_job is None).reserve(job)
             return
         lane = self._free.pop() if self._free else self._new_lane(len(self._busy))
-        if multiprocessing.connection.wait(
-            [lane.connection], timeout=0
-        ):  # it has ended: a lane without a job sends nothing
-            lane.close()
+        if multiprocessing.connection.wait([lane.connection], timeout=0):
+            lane.close()  # a lane without a job sends nothing, so this one has ended
             lane = self._new_lane(len(self._busy))
         self._busy.append(lane)
         lane.give(job, self._terms)

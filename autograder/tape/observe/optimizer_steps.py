@@ -81,9 +81,8 @@ class OptimizerSteps:
         # the line of a step that updated the parameters that another optimizer had just updated
         self.doubled_at: Place | None = None
         self._doubled: set[int] = set()
-        self._is_inside = (
-            False  # whether a step has not ended: the optimizer inside another one holds the same parameters
-        )
+        # whether a step has not ended: an optimizer inside another one holds the same parameters
+        self._is_inside = False
         self._switched: list[tuple[weakref.ref[torch.nn.Module], Place]] = []
         self._off_at: Place | None = None
         self._step: tuple[Place, Parameters, list[bytes | int]] | None = None

@@ -199,7 +199,7 @@ def _why_none(searches: list[Search]) -> str:
             tried=tried,
         )
     error = searches[0].verdict.error
-    if error and "inplace" not in error.message.replace("-", ""):
+    if error and "inplace" not in error.message.replace("-", "") and "second time" not in error.message:
         place = error.place(searches[0].factory.original.file)
         values = {"tried": tried, "error": error.type}
         if place is None:
