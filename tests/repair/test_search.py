@@ -259,7 +259,6 @@ def test_of_a_slow_program_the_first_change_that_works_is_proven_at_once(monkeyp
     monkeypatch.setattr(search, "run_trial", slow)
     with budget.Budget(60.0, began=clock[0]).active():
         found = find_repairs(factory_of_text(MANY_CHANGES, "slow.py"), verdict, proven)
-
     assert "f = f + a" == found.fixes[0].after.strip()
     assert stages.index("proven") <= 5
 
@@ -320,7 +319,6 @@ h.sum().backward()
 def test_a_method_that_writes_into_itself_is_no_obstacle():
     """`self` is not an argument of the call: other writes of the program are repaired, and every kind works."""
     found = repairs_of(METHOD_WRITES_SELF)
-
     assert "h = h.add(1)" in [fix.after for fix in found.fixes]
     assert not [note for note in found.notes if "report" in note]
 
@@ -349,7 +347,6 @@ for epoch in range(1):
 def test_what_two_losses_share_is_detached_however_far_from_backward():
     """The shared tensor is in a statement that leads to the second loss through another one; the loop's own names are not state."""
     found = repairs_of(SHARED_BY_TWO_LOSSES)
-
     assert "fake = critic(code.detach() * 2).square().mean()" in [fix.after for fix in found.fixes]
     assert found.fixes[0].proven
 
@@ -370,7 +367,6 @@ for x in torch.ones(2, 2):
 def test_a_loop_elsewhere_may_bind_the_same_name():
     """`x = x + y` at the end of a loop is an update, although another loop of the file has an otherwise unused variable x."""
     found = repairs_of(NAMED_AS_A_LOOP_VARIABLE)
-
     assert "x = x + y" in [fix.after for fix in found.fixes]
 
 
@@ -394,7 +390,6 @@ h.sum().backward()
 def test_what_is_computed_again_in_backward_is_no_change():
     """A checkpointed block runs again in backward, the last one first; the resulting values of its names do not count as a change."""
     found = repairs_of(CHECKPOINTED)
-
     assert "h = h + y" in [fix.after for fix in found.fixes]
     assert {fix.changes for fix in found.fixes} == {""}
 
@@ -425,7 +420,6 @@ def test_a_carried_state_is_detached_before_the_time_is_up():
     little.most = 26
 
     (first, *_) = explain_program(factory_of_text(CARRIED), budget=little).verdict.fixes
-
     assert "h = h.detach()" == first.after.strip()
     assert first.proven
     assert "into earlier rounds" in first.changes
@@ -481,7 +475,6 @@ def test_a_state_that_a_loop_is_given_is_detached():
     """The state of an earlier forward is trained on twice with a step between: its history is cut, with a note. Run plainly."""
     first = repairs_of(GIVEN).fixes[0]
     exec(apply_fix(GIVEN, first), {})
-
     assert "first = tuple(part.detach() for part in first)" in first.after
     assert (False, True) == (first.proven, "No gradient flows through first" in first.changes)
 
@@ -496,7 +489,6 @@ def test_what_vmap_maps_over_has_no_values_to_compare():
     first = repairs_of(source).fixes[0]
     space: dict = {}
     exec(apply_fix(source, first), space)
-
     assert first.proven
     assert [3.0, 3.0] == space["w"].grad.tolist()
 
@@ -526,6 +518,16 @@ def test_a_root_of_zero_is_clamped():
     (fault,) = explain_program(factory_of_text(PROGRAMS[0].source, "bug.py")).verdict.graph_faults
     assert fault.was_run
     assert "+torch.where(w > 0, w.clamp(min=1e-12).sqrt(), 0 * w)" in fault.diff
+
+
+def test_a_value_from_before_the_loop_is_computed_in_it():
+    """The encoder learns if each round computes the features, and only in the first round if they are detached after it."""
+    text = (
+        "import torch\nenc, out = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)\nseen = enc(torch.ones(3, 2)).exp()\n"
+        "for _ in range(3):\n    out(seen).pow(2).mean().backward()\n"
+    )
+    (fault,) = explain_program(factory_of_text(text, "bug.py")).verdict.graph_faults
+    assert (True, True) == (fault.was_run, "+    seen = enc" in fault.diff)
 
 
 RAISING = [program for program in PROGRAMS if program.outcome != "correct"]
@@ -564,5 +566,4 @@ def test_an_optimizer_may_be_an_argument():
     source = EditableSource(
         "def train(o, sched, env):\n    loss().backward()\n    o.step(), sched.step(), env.step(1)\n"
     )
-
     assert ["o"] == suggestions._names_of_optimizers(source, source.statements_at(2)[0])

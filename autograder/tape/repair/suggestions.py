@@ -41,6 +41,7 @@ FAULTS = 3  # maximum number of faults for which changes are searched
 UNWRAPPED = {"Variable", "tensor", "as_tensor", "from_numpy", "Parameter", "asarray", "float", "int", "deepcopy"}
 NUMBERS = {"item", "tolist"}
 _CODE = re.compile(r"`([^`]+)`")
+_DRAWN = re.compile("rand|sample|normal|uniform")
 _SWITCH = re.compile(r"\b(materialize_grads|create_graph|allow_unused)=True")
 Proof = Callable[[Program], Verdict]
 Change = Callable[[EditableSource, ast.stmt, GraphFault], Iterator[Edits]]
@@ -387,11 +388,13 @@ def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
 
 
 def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Cut the history of a value, as the change says: before the loop that uses it, or after backward."""
+    """Compute a value again in the loop that uses it, or cut its history, as the change says: before the loop, or after backward."""
     code = _CODE.search(fault.change)
     for statement in _backwards(source, at) if code and "detach" in code[1] else ():
         loop = next((one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While)), at)
-        if loop not in (at, *source.ancestors(at)):
+        if isinstance(loop, ast.For | ast.While) and loop not in source.ancestors(at):
+            if source.stands_alone(at) and not _DRAWN.search(source.of(at)):
+                yield (delete(source, at), before(source, loop.body[0], source.of(at)))
             yield (after(source, at, code[1]),)  # type: ignore[index]
         yield (after(source, statement, code[1]),)  # type: ignore[index]
     if isinstance(at, ast.Assign) and isinstance(at.value, ast.Tuple):

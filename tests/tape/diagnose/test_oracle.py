@@ -27,7 +27,6 @@ def test_slopes_are_those_of_the_formula():
     """x³·y has the slopes 3x²·y and x³; what is handed in is not written."""
     point = {"x": torch.tensor([1.0, -2.0]), "y": torch.tensor([3.0, 0.5])}
     slopes = finite_differences(lambda x, y: (x**3 * y).sum(), point)
-
     torch.testing.assert_close(slopes["x"], torch.tensor([9.0, 6.0], dtype=torch.float64))
     torch.testing.assert_close(slopes["y"], torch.tensor([1.0, -8.0], dtype=torch.float64))
     assert [1.0, -2.0] == point["x"].tolist()
@@ -39,7 +38,6 @@ def test_a_run_with_cloned_saves_has_the_gradients_that_no_write_could_reach():
     cloned = ClonedSavesRun()
     plain = gradients_of(Runner(one).run())
     right = gradients_of(Runner(one).run(cloned))
-
     assert [[0.0, 0.0]] == [gradient.tolist() for gradient in plain.final]
     torch.testing.assert_close(right.final[0], torch.tensor([1.0, 2.0]).exp())
 
@@ -179,7 +177,6 @@ def test_a_backward_that_recomputes_has_a_reference_with_the_same_leaves(option,
     verdict, plain = record(HEAD + RECOMPUTES.format(option=option, write=write)).verdict, {}
     exec(HEAD + "torch.manual_seed(0)\nlayer = torch.nn.Linear(2, 2)\nlayer(w.sin()).pow(2).sum().backward()", plain)
     found = verdict.gradients["layer.weight"]
-
     assert outcome == verdict.outcome
     torch.testing.assert_close(torch.tensor(found.true if write else found.got), plain["layer"].weight.grad)
 
