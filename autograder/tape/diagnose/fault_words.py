@@ -115,6 +115,10 @@ def why_recording_is_off(state: RunState) -> str:
 
 def change_of(cut: Cut, state: RunState) -> str:
     """Return the replacement for a line that cuts the graph."""
+    if cut.how == WRITTEN or (cut.how == NO_GRAD and ".copy_(" in cut.place.text):
+        return Message(
+            "cut.call_with|Call the module with these values instead: `torch.func.functional_call(module, values, inputs)`."
+        )
     if cut.how == NO_GRAD:
         if ".sample(" in cut.place.text:
             return Message("cut.rsample|Draw with rsample(), which keeps the history of the distribution's parameters.")
@@ -127,10 +131,6 @@ def change_of(cut: Cut, state: RunState) -> str:
         return Message(
             "cut.functional_call|Call the model itself with other parameters: `torch.func.functional_call(model, "
             "parameters, inputs)`, where the parameters are computed from its own."
-        )
-    if cut.how == WRITTEN:
-        return Message(
-            "cut.call_with|Call the module with these values instead: `torch.func.functional_call(module, values, inputs)`."
         )
     if cut.how in ALIASES and cut.how not in cut.place.text:
         return Message("cut.use_tensors|Use the tensors themselves, if you want to train the operations before it.")

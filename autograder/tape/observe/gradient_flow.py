@@ -136,7 +136,7 @@ class GradientFlow:
             self.missing[here] = sources[0], inputs[0].requires_grad
         elif name == "grad" and isinstance(result, torch.Tensor):
             self.present.add(here)
-        elif name == "grad =" and not any(source.id in self._earlier for source in sources[1:]):
+        elif name == "grad =" and sources and not any(source.id in self._earlier for source in sources[1:]):
             self._spent[sources[0].id] = None  # cleared, or replaced by another gradient
         self._follow_gradients(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
