@@ -80,10 +80,8 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     # Of losses that were all computed before, as in `for loss in losses: loss.backward()`, no round passes on a value.
     if first.place == last.place and any(state.graph.nodes[node].step > begun for node in again):
         freed = [state.graph.nodes[number] for number in visited[-1] & set().union(*visited[:-1])]
-        carried = {_carried_node(state, node) or node: None for node in freed if node.inputs}
-        for place in dict.fromkeys(node.place for node in sorted(carried, key=lambda node: -node.id)):
-            newest = max((node for node in carried if node.place == place), key=lambda node: node.id)
-            yield _carried_fault(state, newest, first.place, FREED_IN_LOOP)
+        for node in _carried_nodes(state, freed) or [shared]:
+            yield _carried_fault(state, node, first.place, FREED_IN_LOOP)
         return
     known: dict[str, object] = {
         "name": _name_of_node(state, shared),
@@ -163,13 +161,26 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place, effect: str) -
     return FREED_GRAPH.at(carried.place, effect, change, name=name, place=line_of(at, carried.place.file))
 
 
+def _carried_nodes(state: RunState, freed: list[GraphNode]) -> list[GraphNode]:
+    """Return the nodes of earlier iterations that this iteration uses, one for each line, the newest first."""
+    used = [node for node in sorted(freed, key=lambda node: node.id) if node.inputs and _is_carried(state, node)]
+    carried = [_carried_node(state, node) or node for node in {node.place: node for node in used}.values()]
+    return sorted({node.place: node for node in carried}.values(), key=lambda node: -node.id)
+
+
+def _is_carried(state: RunState, node: GraphNode) -> bool:
+    """Return whether this iteration uses the result of a node."""
+    before = state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
+    return any(consumer.step > before for consumer in node.consumers)
+
+
 def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:
     """Return the newest node of an earlier iteration that this iteration uses and that leads to `shared`."""
     before = state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
     stack, seen, found = [shared], {shared}, []
     while stack:
         node = stack.pop()
-        if any(consumer.step > before for consumer in node.consumers):
+        if _is_carried(state, node):
             found.append(node)
         stack += [consumer for consumer in node.consumers if consumer.step <= before and consumer not in seen]
         seen.update(node.consumers)

@@ -406,9 +406,10 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
 
 def _copy_target(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Copy the values of a prediction where a target is another name of it."""
-    for made in source.nodes(ast.Assign):
-        if isinstance(made.value, ast.Name) and source.of(made.value) in fault.change:
-            yield (insert(source, made.value, ".detach().clone()", after=True),)
+    code = _CODE.search(fault.change)
+    for made in source.nodes(ast.Assign) if code else ():
+        if isinstance(made.value, ast.Name) and f"{made.value.id}.detach().clone()" == code[1]:  # type: ignore[index]
+            yield (replace(source, made.value, code[1]),)  # type: ignore[index]
 
 
 def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
