@@ -359,10 +359,10 @@ def plain_name(word: str) -> str:
 def _index(atlas: Atlas) -> dict[str, tuple[Operation, ...]]:
     """Return the operations by each of their names. A full name has priority over a part of another name."""
     found: dict[str, list[Operation]] = {}
-    for rank in range(3):
+    for of_rank in zip(*map(_names, atlas.operations), strict=True):
         added: dict[str, list[Operation]] = {}
-        for operation in atlas.operations:
-            for name in _names(operation)[rank]:
+        for operation, names in zip(atlas.operations, of_rank, strict=True):
+            for name in names:
                 added.setdefault(name, []).append(operation)
         found = added | found
     return {name: tuple(dict.fromkeys(operations)) for name, operations in found.items()}

@@ -170,13 +170,17 @@ def _carried_nodes(state: RunState, freed: list[GraphNode]) -> list[GraphNode]:
 
 def _is_carried(state: RunState, node: GraphNode) -> bool:
     """Return whether this iteration uses the result of a node."""
-    before = state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
-    return any(consumer.step > before for consumer in node.consumers)
+    return any(consumer.step > _last_round(state) for consumer in node.consumers)
+
+
+def _last_round(state: RunState) -> int:
+    """Return the step of the backward call before the last one, or -1 without one."""
+    return state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
 
 
 def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:
     """Return the newest node of an earlier iteration that this iteration uses and that leads to `shared`."""
-    before = state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
+    before = _last_round(state)
     stack, seen, found = [shared], {shared}, []
     while stack:
         node = stack.pop()

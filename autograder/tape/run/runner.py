@@ -152,7 +152,7 @@ class Runner:
                         with children.ended_here():
                             run.returned = program.call(lambda: len(calls))
                             children.join()
-                    except LastCall:  # a listener is told of no error
+                    except LastCall:  # for a listener, the run ends without an error
                         run.is_truncated = True
             except ProgramError as error:
                 error.args = tuple(
