@@ -77,12 +77,12 @@ def test_storages_with_the_same_lines_share_a_column(lines, expected):
 
 
 def test_a_row_names_the_execution_of_its_line():
-    """The write of the second round is into the result of the second of three executions."""
-    lines = (
-        "loss = 0\nfor i in range(3):\n    h = w.exp()\n    loss = loss + h.sum()\n    if i == 1:\n        h.mul_(2)\n"
-    )
-    [column] = timeline_of(record(HEAD + lines + "loss.backward()\n", file="bug.py")).columns
-    assert [("5", "execution 2 of 3"), ("8", ""), ("9", "")] == [(row.line, row.remark) for row in column.rows]
+    """The write is into the result of the second of three executions. Leaving `with` is not a statement between two rows."""
+    lines = "loss = 0\nfor i in range(3):\n    h = w.exp()\n    loss = loss + h.sum()\n    if i == 1:\n"
+    lines += "        with torch.no_grad():\n            h.mul_(2)\nloss.backward()\n"
+    [column] = timeline_of(record(HEAD + lines, file="bug.py")).columns
+    assert [("5", "execution 2 of 3"), ("9", ""), ("10", "")] == [(row.line, row.remark) for row in column.rows]
+    assert ["", "… 3 statements", "… 5 statements"] == [row.fold for row in column.rows]
 
 
 def test_a_column_without_a_storage_is_headed_by_its_line():

@@ -317,7 +317,8 @@ class ColumnMaker:
                 later = self._callers(self.recording.steps[following]) if following is not None else []
                 callers = [caller for caller in callers if caller in later]
             shown = [each for each in shown if each.depth < step.depth]
-            between = index - last - 1 - len(callers) if last >= 0 else 0
+            passed = sum(each not in self._exits for each in range(last + 1, index))
+            between = passed - len(callers) if last >= 0 else 0
             calls = [*{caller.place: caller for caller in callers}.values()]  # a recursive call is one row
             calls = calls if len(calls) <= MOST_CALLERS else [calls[0], *calls[1 - MOST_CALLERS :]]
             folds = [self._fold(between, 0), self._fold(0, len(callers) - len(calls))]
@@ -331,6 +332,19 @@ class ColumnMaker:
         if self.at_end is not None:
             index, mark = self.at_end
             yield self._row(self.recording.steps[index], (mark,), "", [])
+
+    @cached_property
+    def _exits(self) -> set[int]:
+        """The indices of the steps in which Python left a `with` block: it runs the block's first line again (3.11)."""
+        entered: set[tuple[Place, int]] = set()
+        exits = set()
+        for step in self.recording.steps:
+            if step.place.text.startswith(("with ", "async with ")) and step.place.text.endswith(":"):
+                block = step.place, step.depth
+                if block in entered:
+                    exits.add(step.index)
+                entered ^= {block}
+        return exits
 
     def _fold(self, statements: int, calls: int) -> str:
         """Return the words on statements and calls that are left out above a row; "" without them."""
@@ -377,7 +391,8 @@ class ColumnMaker:
             return None
         began = [
             each.index for before, each in zip((None, *self.recording.steps), self.recording.steps, strict=False)
-            if each.place == step.place and not (before is not None and before.depth > each.depth)
+            if each.place == step.place and each.index not in self._exits
+            and not (before is not None and before.depth > each.depth)
         ]  # fmt: skip
         number = sum(index <= step.index for index in began)
         return (number, len(began)) if len(began) > 1 else None
