@@ -1,4 +1,4 @@
-"""Find the cause of an error that no modified tensor explains: a freed graph, a tensor that a later line cannot use, a mode left on."""
+"""Find the cause of an error that no modified tensor explains: a freed graph, a custom backward, a mode left on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     FaultKind,
     name_of,
-    statement_at,
     tensors_of,
     variables_at,
     why_recording_is_off,
@@ -23,7 +22,6 @@ from autograder.tape.observe.gradient_flow import NO_GRAD
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.step_builder import WriteEvent
-from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 
@@ -208,124 +206,6 @@ def _youngest_shared(nodes: list[GraphNode], before: list[set[int]]) -> GraphNod
 
 MODIFIED = "modified by an inplace operation"  # in PyTorch's message, 2.6 to 2.15
 FREED_GRAPH = FaultKind("graph used again", _graph_used_again)
-
-# Parts of PyTorch's messages, 2.6 to 2.15.
-COPIED = "support the deepcopy protocol"
-# By words of an error, its cause.
-NOT_A_LEAF = {
-    "can't optimize a non-leaf Tensor": "optimizer.not_a_leaf|{name} is computed here, so it is not a leaf, and the "
-    "optimizer of {place} cannot update it.",
-    "you can only change requires_grad flags of leaf": "requires_grad.not_a_leaf|{name} is computed here, so it is not "
-    "a leaf, and {place} cannot change its requires_grad.",
-}
-MAKE_LEAF = "optimizer.make_leaf|Make a leaf of the result: `.detach().requires_grad_()`."
-INFERENCE = ("nference tensor", "InferenceMode")
-SWAPPED = re.compile(r"Couldn't swap (\w+\.(\w+))")
-VIEW = ("view was created in no_grad mode", "function that returns multiple views")
-
-NAMELESS = Message("tensor.nameless|a tensor")
-
-
-def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the line that made the tensor which the last call of the program could not use."""
-    state, error, call = evidence.state, message_of(evidence.runs.plain.error), evidence.state.flow.last_call
-    problem = evidence.runs.plain.problem
-    if problem is not None and (swapped := SWAPPED.search(error)) and problem.line:
-        yield from _referenced(state, swapped[1], problem.place(evidence.file))
-    if problem is not None and (place := problem.place(evidence.file)):
-        for words, effect in NOT_A_LEAF.items():
-            given = _named_in(evidence, place) if words in error else []
-            yield from _not_a_leaf(state, given[:1], place, effect, MAKE_LEAF)
-    if call is None or problem is None or not problem.is_at(call[2]):
-        return
-    function, inputs, at = call
-    if COPIED in error and function == "__deepcopy__":
-        yield from _not_a_leaf(
-            state, inputs[:1], at,
-            "deepcopy.not_a_leaf|{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy it.",
-            "deepcopy.detach|Keep it without its history (`.detach()`), or do not keep it in the copied object.",
-        )  # fmt: skip
-    elif any(word in error for word in INFERENCE):
-        yield from _inference(state, [value for value in inputs if value.counter.version is None], at)
-    elif any(word in error for word in VIEW):
-        yield from _view(state, inputs[:1], at)
-
-
-def _named_in(evidence: Evidence, place: Place) -> list[TrackedTensor]:
-    """Return the tensors with a graph that the variables of a line name, the newest first."""
-    statement = statement_at(trees_of(evidence), place)
-    names = {ast.unparse(node) for node in ast.walk(statement) if isinstance(node, ast.expr)} if statement else set()
-    return [
-        tracked
-        for tracked in reversed(evidence.state.tensors.all)
-        if tracked.node is not None and tracked.name in names
-    ]
-
-
-def _not_a_leaf(
-    state: RunState, tensors: list[TrackedTensor], at: Place, effect: str, change: str
-) -> Iterator[GraphFault]:
-    for tracked in tensors:
-        if tracked.node is not None:
-            made = state.graph.nodes[tracked.node].place
-            name, place = name_of(state, [tracked], NAMELESS), line_of(at, made.file)
-            yield REFUSED_TENSOR.at(made, effect, change, name=name, place=place)
-
-
-def _inference(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
-    for tracked in tensors[:1]:
-        if (made := state.made_at(tracked)) is not None and made != at:
-            yield REFUSED_TENSOR.at(
-                made,
-                "inference.tensor_needed|{name} is made in inference mode here, and {place} needs a normal tensor.",
-                "inference.use_no_grad|Use torch.no_grad() instead, or pass a clone that is made outside of inference mode.",
-                name=name_of(state, [tracked], NAMELESS), place=line_of(at, made.file),
-            )  # fmt: skip
-
-
-def _view(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
-    for tracked in tensors:
-        made = state.made_at(tracked)
-        if made is None or made == at:
-            continue
-        base = state.tensors.all[tracked.base] if tracked.base is not None else tracked
-        known: dict[str, object] = {
-            "name": name_of(state, [tracked], Message("view.a_view|a view")), "place": line_of(at, made.file),
-            "base": name_of(state, [base] if base is not tracked else [], Message("view.the_base|the base")),
-        }  # fmt: skip
-        if tracked.unrecorded:
-            message = Message(
-                "view.made_in_no_grad|{name} is a view that is made here while recording is off; {place} modifies it "
-                "while recording is on, which PyTorch does not allow.", **known,
-            )  # fmt: skip
-            change = Message("view.index_in_grad|Index {base} where recording is on, and modify that view.", **known)
-        else:
-            message = Message(
-                "view.one_of_several|{name} is one of several views that one call returns here (as unbind, chunk, "
-                "split and iteration do); {place} modifies it in place, which PyTorch does not allow.", **known,
-            )  # fmt: skip
-            change = Message("view.index_base|Take the view by an index of {base} instead.", **known)
-        yield GraphFault(REFUSED_TENSOR.name, made, message, change)
-
-
-def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFault]:
-    """Yield the line that took a view of a parameter which a later conversion of its module cannot swap."""
-    for tracked in state.tensors.all:
-        base = state.tensors.all[tracked.base] if tracked.base is not None else None
-        made, name = state.made_at(tracked), state.name_of(tracked)
-        if base is None or not base.parameter or made is None or name is None or at is None:
-            continue
-        if (state.name_of(base) or "").rpartition(".")[2] == key.rpartition(".")[2]:
-            yield REFUSED_TENSOR.at(
-                made,
-                "view.cannot_be_swapped|{name} is a view of {key}, so {place} cannot swap {key} with the converted tensor.",
-                "view.take_after_conversion|Take the view after the conversion.",
-                name=name, key=key, place=line_of(at, made.file),
-            )  # fmt: skip
-            return
-
-
-REFUSED_TENSOR = FaultKind("tensor that a later line cannot use", _refused_tensor)
 
 
 RETURNED = re.compile(

@@ -14,7 +14,6 @@ from autograder.tape.diagnose.backward_errors import (
     FREED_GRAPH,
     LEFT_ON,
     NOT_RECORDED,
-    REFUSED_TENSOR,
     STALE_CAST,
 )
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
@@ -22,6 +21,7 @@ from autograder.tape.diagnose.fault_words import FaultKind
 from autograder.tape.diagnose.graph_cut import EMPTY, GRAPH_CUT, LOST_LEAF, MISSING
 from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
 from autograder.tape.diagnose.optimizer_faults import OPTIMIZER_FAULTS, UNUSED_TARGET
+from autograder.tape.diagnose.refused_tensors import REFUSED_TENSOR
 from autograder.tape.diagnose.shown_gradients import checks_of, notes_on_formulas, rename_targets, shown_gradients
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.backward_watcher import node_of_visit
