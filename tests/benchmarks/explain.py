@@ -28,8 +28,6 @@ ROWS = (
     ("gpt.py", "--steps", "800"),
     ("gpt.py", "--steps", "1", "--harmful"),
     ("gpt.py", "--steps", "60", "--harmful"),
-    ("maml.py", "--steps", "3"),
-    ("maml.py", "--steps", "30"),
 )
 TIMES, MORE, MEMORY_TIMES, MEMORY_MORE = (
     3,
