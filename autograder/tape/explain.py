@@ -20,6 +20,7 @@ from autograder.tape.diagnose.assembly import assemble, recording_of_beginning
 from autograder.tape.diagnose.backward_errors import CUSTOM_BACKWARD
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
 from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
+from autograder.tape.diagnose.rule_errors import BROKEN_RULE, NOTHING_REQUIRED
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.all_runs import Runs, all_runs, beginning_of, cell_runs, compiled_again, first_run, repeated
 from autograder.tape.oracle.excerpt import WHOLE, Scope
@@ -37,6 +38,9 @@ from autograder.tape.run.snapshot import Snapshot
 if TYPE_CHECKING:
     # The sandbox hides `repair`, and submissions record programs: what needs it imports it late.
     from autograder.tape.repair.trial.program_factory import ProgramFactory
+
+# Kinds of graph faults that no change of an in-place operation mends.
+BEYOND_SEARCH = {kind.name for kind in (UNUSED_TARGET, CUSTOM_BACKWARD, BROKEN_RULE, NOTHING_REQUIRED)}
 
 NOTE = Message(
     "note.before_error|Before this error, a backward call gave a wrong gradient without an error; the explanation is about that gradient."
@@ -203,9 +207,7 @@ def _is_beyond_search(recording: Recording) -> bool:
     from autograder.tape.repair.search import derivatives_answer
 
     verdict = recording.verdict
-    is_unused = not verdict.harms and any(
-        fault.kind in (UNUSED_TARGET.name, CUSTOM_BACKWARD.name) for fault in verdict.graph_faults
-    )
+    is_unused = not verdict.harms and any(fault.kind in BEYOND_SEARCH for fault in verdict.graph_faults)
     is_of_a_formula = verdict.outcome == "silently-wrong" and derivatives_answer(verdict) == "no" and not verdict.harms
     return is_unused or is_of_a_formula or unknown_outcome.is_foreign_error(recording)
 

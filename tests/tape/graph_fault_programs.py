@@ -42,6 +42,41 @@ class FaultyProgram:
 
 
 PROGRAMS = (
+    FaultyProgram("sparse gradients for Adam", "rule of autograd", "raises-forward", """
+        embedding = nn.Embedding(4, 2, sparse=True)
+        optimizer = torch.optim.Adam(embedding.parameters())
+        embedding(torch.tensor([1])).sum().backward()
+        optimizer.step()  # fault
+        """, (("sparse=True", "sparse=False"),)),
+    FaultyProgram("weights that should require grad", "loss without a graph", "raises-backward", """
+        x = torch.ones(3)
+        w = torch.zeros(3)  # fault
+        ((x * w - 1) ** 2).sum().backward()
+        w = w.detach() - 0.1 * w.grad
+        """, (("zeros(3)", "zeros(3, requires_grad=True)"),)),
+    FaultyProgram("a frozen head", "loss without a graph", "raises-backward", """
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        net.requires_grad_(False)  # fault
+        optimizer = torch.optim.SGD(net[1].parameters(), lr=0.1)
+        net(torch.ones(3, 2)).sum().backward()
+        """, (("net.req", "net[0].req"),)),
+    FaultyProgram("a number of the loss", "graph cut", "raises-forward", """
+        net = nn.Linear(2, 1)
+        loss = net(torch.ones(3, 2)).sum().item()  # fault
+        loss.backward()
+        """, ((".item()", ""),)),
+    FaultyProgram("a gradient kept too late", "gradient of a tensor that is not a leaf", "raises-forward", """
+        h = torch.ones(2, requires_grad=True) * 2
+        h.sum().backward()
+        h.retain_grad()
+        print(h.grad.norm())  # fault
+        """, (("h.sum().backward()\nh.retain_grad()", "h.retain_grad()\nh.sum().backward()"),)),
+    FaultyProgram("rows of a Jacobian", "graph used again", "raises-backward", """
+        x = torch.ones(2, requires_grad=True)
+        y = x.exp()  # fault
+        for i in range(2):
+            torch.autograd.grad(y[i], x)
+        """, (("grad(y[i], x)", "grad(y[i], x, retain_graph=True)"),)),
     FaultyProgram("a root behind where", "nan or inf", "correct", """
         w = torch.tensor([0.0, 4.0], requires_grad=True)
         torch.where(w > 0, w.sqrt(), 0 * w).sum().backward()  # fault

@@ -116,6 +116,16 @@ def _loops_over(tree: ast.Module, name: str, line: int) -> list[ast.For]:
 def _missing(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that read the `.grad` of a tensor with a graph."""
     state, trees = evidence.state, trees_of(evidence)
+    problem = evidence.runs.plain.problem
+    for place, tracked in state.flow.retained_late.items():
+        if problem is not None and problem.is_at(place):
+            yield MISSING.at(
+                place,
+                "leaf.retained_late|{name}.grad is None: retain_grad() was called after backward, and keeps only the "
+                "gradients of later calls.",
+                "leaf.retain_before|Call {name}.retain_grad() before backward.",
+                name=name_of(state, [tracked], "it"),
+            )
     for place, (tracked, _) in state.flow.missing.items():
         if tracked.node is not None and not _only_clears(trees.get(place.file), place.line):
             yield MISSING.at(
@@ -199,6 +209,7 @@ LOST_LEAF = FaultKind("leaf lost", _lost_leaf)
 
 _SUM = re.compile("(Add|Sub|Rsub)Backward")
 _SCALED = re.compile("(Mul|Div|Neg|Mean|Sum)Backward")
+_NO_BACKWARD = re.compile("'(float|int|numpy.*)' object has no attribute 'backward'")
 NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 to 2.15
 
 
@@ -211,6 +222,7 @@ def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
 def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the cut of each backward that starts from a leaf or a tensor without a graph."""
     flow, error = evidence.state.flow, message_of(evidence.runs.plain.error)
+    yield from _number_backward(evidence, error)
     for call in flow.calls:
         if not call.recording and flow.steps.left_recording:
             continue  # the line that turned recording off is named
@@ -231,6 +243,15 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
             above = (evidence.state.tensors.all[number] for number in sorted(leaves_above(evidence.state, cut)))
             leaves = [tensor for tensor in above if tensor.leaf]
             yield _cut_fault(evidence.state, cut, follows, leaves, call.place)
+
+
+def _number_backward(evidence: Evidence, error: str) -> Iterator[GraphFault]:
+    """Yield the line that made a number or an array of a tensor, if the program called backward on it."""
+    problem = evidence.runs.plain.problem
+    at = problem.place(evidence.file) if problem and _NO_BACKWARD.search(error) else None
+    if at is not None and (cut := _last_cut(evidence.state, at)) is not None:
+        follows = Message("cut.number_backward|{place} calls backward on it.", place=line_of(at, cut.place.file))
+        yield _cut_fault(evidence.state, cut, follows)
 
 
 def _last_cut(state: RunState, before: Place) -> Cut | None:

@@ -22,6 +22,7 @@ from autograder.tape.diagnose.graph_cut import EMPTY, GRAPH_CUT, LOST_LEAF, MISS
 from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
 from autograder.tape.diagnose.optimizer_faults import OPTIMIZER_FAULTS, UNUSED_TARGET
 from autograder.tape.diagnose.refused_tensors import REFUSED_TENSOR
+from autograder.tape.diagnose.rule_errors import BROKEN_RULE, NOTHING_REQUIRED
 from autograder.tape.diagnose.shown_gradients import checks_of, notes_on_formulas, rename_targets, shown_gradients
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.backward_watcher import node_of_visit
@@ -68,7 +69,7 @@ def _not_finite(evidence: Evidence) -> Iterator[GraphFault]:
 NOT_FINITE = FaultKind("nan or inf", _not_finite)
 KINDS = (
     LOST_LEAF, FREED_GRAPH, MISSING, EMPTY, LEFT_ON, NOT_RECORDED, UNUSED_TARGET, REFUSED_TENSOR, CUSTOM_BACKWARD,
-    GRAPH_CUT, STALE_CAST, NOT_FINITE, *OPTIMIZER_FAULTS,
+    BROKEN_RULE, NOTHING_REQUIRED, GRAPH_CUT, STALE_CAST, NOT_FINITE, *OPTIMIZER_FAULTS,
 )  # fmt: skip
 
 

@@ -89,6 +89,9 @@ class GradientFlow:
         self.first_held: dict[int, tuple[int, int]] = {}  # by id, the number of calls and the position in the optimizer
         # By line, the last tensor whose `.grad` was None there, and whether it required grad.
         self.missing: dict[Place, tuple[TrackedTensor, bool]] = {}
+        self.retained_late: dict[
+            Place, TrackedTensor
+        ] = {}  # the same of tensors whose gradient is to be kept, after a backward call
         self.present: set[Place] = set()  # the lines that read a `.grad` which was not None
         self.used_twice: list[tuple[Place, TrackedTensor]] = []
         self._of_value: dict[int, Cut] = {}
@@ -132,8 +135,11 @@ class GradientFlow:
 
         For `__setitem__`, `results` is the tensor that it modified. `numbers` are the float arguments.
         """
-        if name == "grad" and result is None and len(inputs) == 1 and not inputs[0].retains_grad:
-            self.missing[here] = sources[0], inputs[0].requires_grad
+        if name == "grad" and result is None and len(inputs) == 1:
+            if not inputs[0].retains_grad:
+                self.missing[here] = sources[0], inputs[0].requires_grad
+            elif self.calls:
+                self.retained_late[here] = sources[0]
         elif name == "grad" and isinstance(result, torch.Tensor):
             self.present.add(here)
         elif name == "grad =" and sources and not any(source.id in self._earlier for source in sources[1:]):

@@ -420,7 +420,30 @@ def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
             yield (replace(source, value, f"{source.operand(value)}.clamp(min=1e-12)"),)
 
 
+def _follow_rule(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Set the keyword that the rule is about: the dtype of a leaf, `sparse` of an embedding, `use_reentrant` of a checkpoint."""
+    for call in calls(at):
+        if "requires_grad" in {keyword.arg for keyword in call.keywords}:
+            yield (Edit(source.span(call)[1] - 1, source.span(call)[1] - 1, ", dtype=torch.float32"),)
+    for keyword in source.nodes(ast.keyword, source.tree if "sparse=False" in fault.change else at):
+        if keyword.arg in ("sparse", "use_reentrant"):
+            yield (replace(source, keyword.value, "False"),)
+
+
+def _require_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Let a tensor require grad where it is made, or the parameters of an optimizer before that is made."""
+    if code := _CODE.search(fault.change):
+        yield (after(source, at, code[1]),)
+        return
+    for made, given in _optimizers(source):
+        text = source.of(given)
+        if text.endswith(".parameters()"):
+            yield (before(source, made, f"{text.removesuffix('.parameters()')}.requires_grad_()"),)
+
+
 CHANGES: dict[str, Change] = {
+    "loss without a graph": _require_gradient,
+    "rule of autograd": _follow_rule,
     "nan or inf": _clamp,
     "target in the prediction's memory": _copy_target,
     "graph cut": _keep_history,

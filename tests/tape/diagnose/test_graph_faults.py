@@ -69,6 +69,29 @@ def test_a_line_that_uses_a_gradient_that_is_none(before, line, effect, fix):
     assert (fix in fault.diff, bool(fix)) == (True, fault.was_run)
 
 
+@pytest.mark.parametrize(("lines", "reason", "fix"), [
+    ("torch.tensor([1, 2], requires_grad=True)", "only floating-point and complex numbers", "dtype=torch.float32"),
+    ("x = torch.ones(2)\nx.register_hook(print)", "x does not require grad", ""),
+    ("w.resize_(4)", "does not resize such a tensor", ""),
+    ("y = torch.utils.checkpoint.checkpoint(torch.exp, w, use_reentrant=True)\ntorch.autograd.grad(y.sum(), w)",
+     "works only with a backward call that fills the .grad", "use_reentrant=False"),
+    ("y = torch.igamma(w, torch.ones(2))\ny.sum().backward()", "no formula for the derivative of igamma", ""),
+    ("w.exp().backward(torch.ones(3))", "has the shape [3], and the tensor that it starts from has the shape [2]", ""),
+    ("w.grad = torch.ones(3)", "must have its shape, dtype and device", ""),
+    ("class F(torch.autograd.Function):\n  def forward(self, x): return x\nF()(w)", "not a static method", ""),
+    ("class F(torch.autograd.Function):\n  @staticmethod\n  def forward(ctx, x, k): ctx.save_for_backward(k)\nF.apply(w, 3)",
+     "its argument 0 (counted from 0) has type int", ""),
+    ("(torch.ones(2) ** 2).sum().backward()", "no tensor that the loss is computed from requires grad", ""),
+    ("x = torch.ones(2)\n(x ** 2).sum().backward()", "x does not require grad", "x.requires_grad_()"),
+])  # fmt: skip
+def test_a_rule_of_autograd(lines, reason, fix):
+    """PyTorch raises an error at a rule: the note has the reason, and a change that was run where one is known."""
+    verdict = explain_program(factory_of_text(f"{HEAD}w = torch.ones(2, requires_grad=True)\n{lines}\n")).verdict
+    assert verdict.outcome.startswith("raises")
+    assert reason in "".join(fault.sentence for fault in verdict.graph_faults)
+    assert fix in "".join(fault.diff for fault in verdict.graph_faults if fault.was_run)
+
+
 @pytest.mark.parametrize("name", RIGHT)
 def test_nothing_is_said_of_what_is_meant(name: str):
     """Accumulation, logs, frozen parts, and players with an optimizer each do intentionally what faulty programs do."""

@@ -1,0 +1,181 @@
+"""Explain an error of a rule of autograd that no modified tensor and no cut of the graph caused."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autograder.errors import message_of
+from autograder.locale.messages import Message
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.fault_words import FaultKind, name_of
+from autograder.tape.diagnose.graph_cut import GRAPH_CUT, NO_HISTORY, trees_of
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+
+_FREEZES = re.compile(r"\.requires_grad = False|\.requires_grad_\((requires_grad=)?False\)")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of autograd: words of PyTorch's message (2.6 to 2.15) whose groups are values of the two texts.
+
+    `node` names the group or the start of the node at whose line the fault is; without one, it is at the line of the error.
+    """
+
+    words: re.Pattern[str]
+    effect: str
+    change: str
+    node: str = ""
+
+
+RULES = (
+    Rule(
+        re.compile(r"hook on a tensor that doesn't require|retain_grad on Tensor that has requires_grad=False"),
+        "rule.no_gradient|{name} does not require grad, so backward computes no gradient for it.",
+        "rule.ask_for_gradient|Call {name}.requires_grad_() before this line if you want its gradient, and use a tensor with "
+        "its history instead of a detached one.",
+    ),
+    Rule(
+        re.compile("can require gradients"),
+        "rule.not_floating|the tensor has no floating-point dtype, and only floating-point and complex numbers have a "
+        "derivative.",
+        "rule.make_floating|Make it of floating-point numbers: with dtype=torch.float32, or by .float() before this line.",
+    ),
+    Rule(
+        re.compile("cannot resize variables that require grad"),
+        "rule.resized|{name} requires grad, and PyTorch does not resize such a tensor in place.",
+        "rule.reshape|Compute with another view of it, such as {name}.reshape(...), or make a new leaf of the other size.",
+    ),
+    Rule(
+        re.compile(r"compatible with \.grad\(\)"),
+        "rule.reentrant|the reentrant checkpoint of this line works only with a backward call that fills the .grad of the "
+        "leaves, and not with autograd.grad or `inputs=`.",
+        "cut.not_reentrant_only|Pass use_reentrant=False.",
+        node="CheckpointFunctionBackward",
+    ),
+    Rule(
+        re.compile(r"derivative for '(?P<function>\w+): (?P<argument>\w+)' is not implemented"),
+        "rule.no_formula|PyTorch has no formula for the derivative of {function} with respect to {argument}.",
+        "rule.write_backward|Detach this argument if it needs no gradient; otherwise, write a torch.autograd.Function with "
+        "the derivative.",
+        node="function",
+    ),
+    Rule(
+        re.compile(
+            r"grad_output\[\d+\] has a shape of torch\.Size\((?P<given>.*?)\) and .* torch\.Size\((?P<shape>.*?)\)"
+        ),
+        "rule.shape_of_grad_output|the gradient that backward is given has the shape {given}, and the tensor that it starts "
+        "from has the shape {shape}.",
+        "rule.give_same_shape|Give backward a tensor of the same shape.",
+    ),
+    Rule(
+        re.compile("attempting to assign a gradient|assigned grad has data"),
+        "rule.assigned_gradient|the .grad of a tensor must have its shape, dtype and device.",
+        "rule.assign_alike|Assign a tensor that has them.",
+    ),
+    Rule(
+        re.compile("autograd function with non-static forward"),
+        "rule.legacy_function|the class is a torch.autograd.Function whose forward is not a static method.",
+        "rule.static_methods|Declare forward and backward with @staticmethod and `ctx` as the first argument, and call the "
+        "function with .apply(...).",
+    ),
+    Rule(
+        re.compile(r"save_for_backward can only save variables, but argument (?P<number>\d+) is of type (?P<type>.+)"),
+        "rule.saved_value|save_for_backward keeps only tensors, and its argument {number} (counted from 0) has type {type}.",
+        "rule.keep_attribute|Keep other values as attributes of ctx.",
+    ),
+    Rule(
+        re.compile(r"(?P<optimizer>\w+) does not support sparse gradients"),
+        "rule.sparse|the optimizer holds the weight of an embedding with sparse gradients, which {optimizer} cannot use.",
+        "rule.sparse_adam|Make the embedding with sparse=False, or update its weight with torch.optim.SparseAdam.",
+    ),
+)
+
+
+def _broken_rules(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the line that broke a rule of autograd."""
+    problem, error, call = (
+        evidence.runs.plain.problem,
+        message_of(evidence.runs.plain.error),
+        evidence.state.flow.last_call,
+    )
+    at = problem.place(evidence.file) if problem else None
+    if problem is None or at is None:
+        return
+    for rule in RULES:
+        if (found := rule.words.search(error)) is not None:
+            values: dict[str, object] = found.groupdict()
+            nodes = _nodes(evidence.state, str(values.get(rule.node, rule.node))) if rule.node else []
+            tensors = call[1][:1] if call is not None and problem.is_at(call[2]) else []
+            name = name_of(evidence.state, tensors, Message("tensor.nameless|a tensor"))
+            yield BROKEN_RULE.at(nodes[-1] if nodes else at, rule.effect, rule.change, name=name, **values)
+            return
+
+
+def _nodes(state: RunState, name: str) -> list[Place]:
+    """Return the lines of the nodes of a function, such as `igamma` or `CheckpointFunctionBackward`."""
+    start = name.replace("_", "").lower()
+    return [node.place for node in state.graph.nodes if node.name.lower().startswith(start)]
+
+
+def _nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that made tensors which do not require grad, if backward found no tensor that does and nothing cut the graph."""
+    state, calls = evidence.state, evidence.state.flow.calls
+    error = message_of(evidence.runs.plain.error)
+    if NO_HISTORY not in error or not calls or not calls[-1].recording or next(GRAPH_CUT.find(evidence), None):
+        return
+    last = calls[-1].place
+    for place in _freezing_lines(evidence)[-1:] if any(one.parameter for one in state.tensors.all) else ():
+        yield NOTHING_REQUIRED.at(
+            place,
+            "required.frozen|it sets requires_grad to False, and backward at {place} finds no tensor that requires grad.",
+            "required.train|Let the parameters that the optimizer trains require grad.",
+            place=line_of(last, place.file),
+        )  # fmt: skip
+        return
+    wanted = [(tracked, made) for tracked in _wanted(evidence) if (made := state.made_at(tracked)) is not None]
+    for tracked, made in wanted:
+        yield NOTHING_REQUIRED.at(
+            made,
+            "required.not_set|{name} does not require grad, and backward at {place} finds no tensor that does.",
+            "required.set|Call `{name}.requires_grad_()` before the loss is computed.",
+            name=name_of(state, [tracked]), place=line_of(last, made.file),
+        )  # fmt: skip
+    if not wanted:
+        yield NOTHING_REQUIRED.at(
+            last,
+            "required.nothing|no tensor that the loss is computed from requires grad.",
+            "required.set_any|Call requires_grad_() on the tensors whose gradients you want, before the loss is computed.",
+        )
+
+
+def _freezing_lines(evidence: Evidence) -> list[Place]:
+    """Return the lines that ran and set requires_grad to False, in the order in which they first ran."""
+    ran = dict.fromkeys(step.place for step in evidence.state.finished_steps if step.place is not None)
+    return [place for place in ran if _FREEZES.search(place.text)]
+
+
+def _wanted(evidence: Evidence) -> list[TrackedTensor]:
+    """Return the tensors whose gradients the program wants: those whose `.grad` it reads, or that an optimizer is given.
+
+    Without such a tensor, return the only one that the program made and named.
+    """
+    state, names = evidence.state, set[str]()
+    for tree in trees_of(evidence).values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr == "grad":
+                names.add(ast.unparse(node.value))
+            elif isinstance(node, ast.Call) and "optim" in ast.unparse(node.func) and node.args:
+                names |= {ast.unparse(part) for part in getattr(node.args[0], "elts", ())}
+    floating = (one for one in state.tensors.all if one.name and re.match("b?float|complex", one.dtype))
+    made = {one.name: one for one in floating if not one.requires_grad and not one.made}
+    asked = [one for name, one in made.items() if name in names]
+    return asked or (list(made.values()) if len(made) == 1 else [])
+
+
+BROKEN_RULE = FaultKind("rule of autograd", _broken_rules)
+NOTHING_REQUIRED = FaultKind("loss without a graph", _nothing_required)
