@@ -65,7 +65,7 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
         made = state.graph.nodes[min(again)].place
         yield FREED_GRAPH.at(
             made,
-            "backward.called_again|{name} is computed here once, and {place} calls backward on it more than once.",
+            "backward.called_again|{name} is computed here once, and {place} calls backward on it again.",
             "backward.compute_before_each|Compute it again before each backward.",
             name=name_of(state, last.roots, Message("backward.the_loss|The loss")), place=line_of(last.place, made.file),
         )  # fmt: skip
