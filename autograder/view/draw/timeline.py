@@ -51,7 +51,7 @@ def draw_timeline(timeline: Timeline, width: float = WIDE) -> str:
         if words:
             top, lines = _lines(words, width, top, CHARACTER, kind, LINE + 2)
             shapes += lines
-    return write_document(timeline.title, [group(*shapes, kind=f"time {timeline.tone}")], width, top + 4)
+    return write_document(timeline.title, [group(*shapes, kind=f"time {timeline.classes}")], width, top + 4)
 
 
 def draw_column(column: Column, tone: str, width: float) -> Drawing:
@@ -256,7 +256,7 @@ def scene_timeline(timeline: Timeline, recording: Recording, scene: Scene, graph
         for column in timeline.columns
     ]
     rest, names = list(timeline.rest), list(timeline.unmodified)
-    return SceneTimeline(timeline.title, timeline.tone, columns, timeline.change, rest, names, graph_first)
+    return SceneTimeline(timeline.title, timeline.classes, columns, timeline.change, rest, names, graph_first)
 
 
 GLYPHS: dict[Kind, str] = {

@@ -20,7 +20,7 @@ from autograder.view.scene.timeline_parts import VALUES, Column, Kind, Mark, Row
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_name, is_wrong, percent, short_values
 from autograder.view.text.harm_sentences import WORDS, harm_words, harmed_tensor, through, where
-from autograder.view.text.headline import short_message, title
+from autograder.view.text.headline import is_refused, short_message, title
 from autograder.view.text.naming import count_noun, join_few
 
 COLUMNS, MAX_STORAGES_SEARCHED = 4, 40
@@ -54,7 +54,8 @@ def timeline_of(recording: Recording) -> Timeline | None:
     names = _unmodified(recording, columns) if recording.verdict.harms else []
     rest = tuple(_rest(recording, names, more))
     many = tuple(names) if len(names) > NAMES else ()
-    return Timeline(_title(recording, columns[0]), recording.verdict.outcome, tuple(columns), change, rest, many)
+    drawn, refused = _title(recording, columns[0]), is_refused(recording.verdict)
+    return Timeline(drawn, recording.verdict.outcome, tuple(columns), change, rest, many, refused)
 
 
 def is_withheld(recording: Recording) -> bool:

@@ -75,12 +75,18 @@ class Timeline:
     rest: tuple[str, ...] = ()  # sentences on the storages that are not drawn
     # names of the variables whose tensors were not modified, if they are too many for a sentence
     unmodified: tuple[str, ...] = ()
+    is_refused: bool = False  # whether a check rejected the program although its gradients are right
 
     @property
     def tone(self) -> str:
         """The class that gives the figure the color of the outcome; a graph fault has that of a wrong gradient."""
         is_lost = any(mark.kind == "lost" for column in self.columns for row in column.rows for mark in row.marks)
         return "silent" if is_lost and self.outcome == "correct" else tone_of(self.outcome)
+
+    @property
+    def classes(self) -> str:
+        """The classes of the figure: its tone, and "refused", which gives the title another color."""
+        return f"{self.tone} refused" if self.is_refused else self.tone
 
 
 class SceneColumn(msgspec.Struct):
