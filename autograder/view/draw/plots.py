@@ -186,13 +186,14 @@ def _axes(across: str, up: str) -> Axes:
 
 
 def _legend(axes: Axes) -> None:
-    """Add a legend with each label once; give all texts a readable color, and other fonts for letters that theirs lack."""
+    """Add a legend with each label once, lines first; give all texts a readable color, and fonts for letters that theirs lack."""
     from matplotlib.text import Text
 
     handles: dict[str, Any] = {}
     for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
         handles.setdefault(label, handle)
     if handles:
-        axes.legend(handles.values(), handles.keys(), frameon=False)
+        labels = sorted(handles, key=lambda label: handles[label].get_linestyle() == "None")
+        axes.legend([handles[label] for label in labels], labels, frameon=False)
     for text in axes.findobj(Text):
         text.set(color=INK, fontfamily=[*text.get_fontfamily(), *font_families()])
