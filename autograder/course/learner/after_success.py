@@ -28,7 +28,7 @@ from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import localized, translatable, translated
 
 AGAIN = translatable("To practise again, because you saw the model answer first:")
-STUMBLED = translatable("Several of your wrong predictions fit this belief:")
+STUMBLED = translatable("Beliefs that fit several of your wrong predictions:")
 
 
 def explain_passes() -> None:
