@@ -238,7 +238,11 @@ def _path(
     """Return the column of the tensors that the same lines lose and read."""
     names = [tensor.name for tensor in tensors]
     made = {tensor.made: tensor.name for tensor in reversed(tensors) if tensor.made is not None}
-    marked = [(place, Mark("made", translated("makes {tensor}", tensor=name))) for place, name in made.items()]
+    began = {step.place: step.index for step in reversed(recording.steps) if step.place in made}
+    marked = [
+        (place, Mark("made", translated("makes {tensor}", tensor=made[place])))
+        for place in sorted(made, key=lambda place: (began.get(place, len(recording.steps)), place.line))
+    ]
     effect, _, detail = localized(fault.sentence, recording.verdict.messages).partition(". ")
     kind: Kind = "lost" if fault.kind != "graph used again" else "made"
     marked.append((lost or fault.place, Mark(kind, effect.removesuffix("."), detail)))
