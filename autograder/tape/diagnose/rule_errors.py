@@ -141,7 +141,7 @@ def _nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
     for tracked, made in wanted:
         yield NOTHING_REQUIRED.at(
             made,
-            "required.not_set|{name} does not require grad, and backward at {place} finds no tensor that does.",
+            "required.not_set|{name} does not require grad when the loss is computed, and backward at {place} finds no graph.",
             "required.set|Call `{name}.requires_grad_()` before the loss is computed.",
             name=name_of(state, [tracked]), place=line_of(last, made.file),
         )  # fmt: skip
