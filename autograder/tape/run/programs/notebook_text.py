@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import getopt
 import io
 import json
@@ -33,6 +34,9 @@ _CELL_MAGICS = (*_OPTIONS, "capture", "explain")
 _WRITERS = ("writefile", "file")
 _NOTEBOOKS = (".ipynb", ".ipy")  # files that `%run` runs as cells
 _SHOWING = ("html", "HTML", "javascript", "js", "latex", "markdown", "svg", "SVG")  # cell magics that run no code
+# Magics that IPython knows without `%`, if they are the only line of a cell. Those of the shell may also be valid Python.
+_SHELL = ("cat", "cd", "cp", "ldir", "lf", "lk", "ll", "ls", "lx", "mkdir", "mv", "pwd", "rm", "rmdir", "who", "whos")
+_LINE_MAGICS = (*_OPTIONS, "conda", "env", "load_ext", "matplotlib", "pip", "pylab", "reload_ext", "run", "set_env")
 SHOWN = 4  # number of lines in a note
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _RUNS_CODE = re.compile(
@@ -53,6 +57,8 @@ def python_of_cell(source: str) -> str:
     they are assigned, their values are None and [].
     """
     lines = source.replace("\r\n", "\n").split("\n")
+    if len(source.splitlines()) == 1 and _is_automagic(lines[0].strip()):
+        lines[0] = f"%{lines[0].strip()}"
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
     magic = re.match(r"\s*%%(\w+)[ \t]*(.*)", lines[first])
     if magic and magic[1] in _WRITERS and lines[first + 1 :]:
@@ -64,6 +70,19 @@ def python_of_cell(source: str) -> str:
         setup = _code_in(magic[1], magic[2]) if magic[1] in ("timeit", "prun") else None
         lines[first] = setup or f"# {lines[first]}"
     return "\n".join(_python_lines(lines))
+
+
+def _is_automagic(line: str) -> bool:
+    """Return whether IPython reads the only line of a cell as a magic without its `%`, such as `ls -l | grep w`."""
+    word, _, rest = line.partition(" ")
+    if word not in (*_SHELL, *_LINE_MAGICS):
+        return False
+    try:
+        tree = ast.parse(line)
+    except SyntaxError:
+        return True
+    # Python that shows a value: a variable may have such a name, but to leave the line out changes no other value.
+    return word in _SHELL and isinstance(tree.body[0], ast.Expr) and (not rest or rest.startswith("-"))
 
 
 def _python_lines(lines: list[str]) -> Iterator[str]:
