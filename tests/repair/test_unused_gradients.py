@@ -7,7 +7,7 @@ import torch
 
 import autograder
 from autograder.tape.repair.edits import apply_fix
-from autograder.tape.repair.trial.meant_run import MeantRun, UnusedGradients
+from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.trial.trial_run import run_trial
 from autograder.tape.run.runner import Runner
@@ -66,9 +66,12 @@ def test_what_becomes_of_a_gradient_after_the_end_of_a_run_is_not_asked():
     assert ([1, 1], 1) == ([len(call.gradients) for call in cut.calls], cut.thrown_away)
 
 
-def test_nothing_is_waited_for_before_the_first_call():
-    """Without a backward, there is no gradient to discard."""
-    assert {} == UnusedGradients().waiting
+def test_a_leaf_that_only_the_new_part_reads_cuts_nothing_off():
+    """In a GAN, the discriminator steps between two losses of one fake: the second still trains the generator `a`."""
+    text = HEAD.partition("for ")[0] + "y = a * a\n" + "(y * b).backward()\ntwo.step()\na.grad = None\n" * 2
+    run = MeantRun(keeps_graph=True)
+    run_trial(Runner(factory_of_text(text, "train.py").original), run)
+    assert [12, pytest.approx(4 * 2.6)] == [call.gradients[-1].item() for call in run.calls]
 
 
 PROGRAM = """

@@ -244,7 +244,7 @@ class MeantRun(TrialRun):
     def _stale(self, call: Backward) -> list[Tensor]:
         """Return the leaves that were modified since an earlier call, and which only the part of both graphs reads.
 
-        If the other part reads a modified leaf, too, as with the state of a recurrent network, let no gradient into the
+        If the other part reads such a leaf, too, as with the state of a recurrent network, let no gradient into the
         common part.
         """
         # The AccumulateGrad node of a leaf exists as long as the leaf and is part of every graph.
@@ -252,14 +252,21 @@ class MeantRun(TrialRun):
         pairs = list(zip(call.targets, call.keys, strict=False))
         earlier = [(walked & nodes, seen) for walked, seen in self._walked if walked & nodes]
         self._walked.append((nodes, {id(leaf): key for leaf, key in pairs}))
-        stale = [leaf for leaf, key in pairs if any(seen.get(id(leaf), key) != key for _, seen in earlier)]
         common = set[Any]().union(*(walked for walked, _ in earlier))
         below = {one for node in nodes - common for one, _ in node.next_functions}
+        # A leaf that only the new part reads, as the discriminator's between two losses of a GAN, has its present value.
+        modified = [leaf for leaf, key in pairs if any(seen.get(id(leaf), key) != key for _, seen in earlier)]
+        stale = [leaf for leaf in modified if id(leaf) in _read_by(common)]
         read = {id(node.variable) for node in below if hasattr(node, "variable")}
         only_common = [leaf for leaf in stale if id(leaf) not in read]
         if len(only_common) < len(stale):
             self._cuts = [node.register_prehook(_zeros) for node in below & common]
         return only_common
+
+
+def _read_by(nodes: set[Any]) -> set[int]:
+    """Return the ids of the leaves that nodes of a graph read."""
+    return {id(one.variable) for node in nodes for one, _ in node.next_functions if hasattr(one, "variable")}
 
 
 def _zeros(gradients: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
