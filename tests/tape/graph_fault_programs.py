@@ -345,6 +345,18 @@ PROGRAMS = (
         net(torch.ones(4, 2)).pow(2).mean().backward()
         optimizer.step()  # fault
         """, (("first.parameters(), lr=0.1)\nnet = copy.deepcopy(first)", "first.parameters(), lr=0.1)\nnet = first"),)),
+    FaultyProgram("optimizer_of_the_target", "optimizer of other parameters", "correct", """
+        online, target = nn.Linear(2, 1), nn.Linear(2, 1)
+        target.load_state_dict(online.state_dict())
+        optimizer = torch.optim.RMSprop(target.parameters(), lr=0.1)
+        for _ in range(2):
+            goal = 1 + target(torch.ones(3, 2)).detach()
+            (online(torch.ones(3, 2)) - goal).pow(2).mean().backward()
+            optimizer.step()  # fault
+            optimizer.zero_grad()
+            for t, o in zip(target.parameters(), online.parameters()):
+                t.data.copy_(0.5 * t.data + 0.5 * o.data)
+        """, (("RMSprop(target.", "RMSprop(online."),)),
     FaultyProgram("carried_state", "graph used again", "raises-backward", """
         cell, state = nn.RNNCell(2, 3), torch.zeros(1, 3)
         for _ in range(2):

@@ -89,6 +89,9 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
     return Message("cut.compare|{sign} has no gradient, so its result for {name} has no history", sign=sign, name=name)
 
 
+COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
+
+
 def is_copy(cut: Cut) -> bool:
     """Return whether a line copies leaves, as `copy.deepcopy(model)` does."""
     are_leaves = all(tracked.leaf for tracked, _ in cut.sources.values())
@@ -216,6 +219,16 @@ def reached_elsewhere(evidence: Evidence) -> set[tuple[int, ...]]:
     shapes = {leaf: key[0] for call in calls for leaf, key in zip(call.numbers, call.keys, strict=True)}
     recorded = {leaf for call in calls[excerpt.first - 1 : excerpt.last] for leaf in call.numbers}
     return {shape for leaf, shape in shapes.items() if leaf not in recorded}
+
+
+def followers(state: RunState) -> set[int]:
+    """Return the ids of parameters into which the program copies values between backward calls, as into a target network.
+
+    They may stay equal: if an optimizer does not train the original, the copied values do not change either.
+    """
+    writes = (write for write in state.writes if write.call > 0 and not write.in_backward)
+    copied = {id(write.memory) for write in writes if COPIED.search(write.place.text)}
+    return {number for number, one in state.flow.optimized.items() if id(one.memory) in copied}
 
 
 def leaves_above(state: RunState, cut: Cut) -> set[int]:

@@ -14,6 +14,7 @@ from autograder.tape.diagnose.fault_words import (
     NUMBERS,
     FaultKind,
     change_of,
+    followers,
     how_it_cuts,
     is_copy,
     is_early_copy,
@@ -265,7 +266,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut off parameters of an optimizer that no backward reached."""
     state, flow = evidence.state, evidence.state.flow
     given = (leaf.id for leaves in state.given.values() for leaf in leaves)
-    reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen}
+    reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen, *followers(state)}
     elsewhere, empty = reached_elsewhere(evidence), _without_gradient(evidence)
     reached |= {number for number, step in empty.items() if step.is_updated}
     held = {number: one for number, one in flow.optimized.items() if flow.calls and number not in reached}

@@ -9,9 +9,11 @@ from autograder.errors import message_of
 from autograder.locale.messages import Message, counted_message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
+    COPIED,
     FaultKind,
     and_more,
     change_of,
+    followers,
     how_it_cuts,
     is_early_copy,
     leaves_above,
@@ -165,7 +167,6 @@ def _plain_name(state: RunState, tracked: TrackedTensor, other: str = "") -> str
 
 ITS_PARAMETERS = Message("optimizer.its_parameters|its parameters")
 _INITIAL = re.compile(r"init|normal_|uniform_")
-_COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
 
 
 def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
@@ -203,7 +204,7 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
     # that were copied, as into a target network, are not random, whenever the program copied them.
     written = {
         (write.memory, write.place) for write in state.writes
-        if write.changed and (write.call > 0 or _COPIED.search(write.place.text))
+        if write.changed and (write.call > 0 or COPIED.search(write.place.text))
     }  # fmt: skip
     by_hand = {(memory, place) for memory, place in written if not _INITIAL.search(place.text)}
     used = {
@@ -223,9 +224,10 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
             tensors_of(state, missed), names=name_of(state, missed, Message("tensor.a_parameter|a parameter")),
         )  # fmt: skip
         return
+    foreign = {tensor.name for fault in _foreign(evidence) for tensor in fault.tensors}
     places: dict[Place, list[TrackedTensor]] = {}
     for tracked in steps.unoptimized.values():
-        if (made := made_at(tracked)) is not None:
+        if (made := made_at(tracked)) is not None and state.name_of(tracked) not in foreign:
             places.setdefault(made, []).append(tracked)
     for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
         if any(tensor.id in used or tensor.id in flow.optimized for tensor in tensors):
@@ -264,18 +266,20 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
         return
     cuts = [cut for cut in flow.cuts.values() if cut.joined and not is_early_copy(cut)]
     cut_off = {number for cut in cuts for number in leaves_above(state, cut)}
-    if {one.id for one in idle} & cut_off:
+    if {one.id for one in idle} & cut_off - followers(state):
         return
     message = counted_message(
         len(idle),
-        "optimizer.foreign.one|the optimizer holds {count} tensor that no loss depends on, but not these, which do get gradients: {names}.",
-        "optimizer.foreign|the optimizer holds {count} tensors that no loss depends on, but not these, which do get gradients: {names}.",
+        "optimizer.foreign.one|the optimizer holds {count} tensor without a gradient, but not these, which do get gradients: {names}.",
+        "optimizer.foreign|the optimizer holds {count} tensors without a gradient, but not these, which do get gradients: {names}.",
         names=name_of(state, missed, Message("optimizer.the_parameters|the parameters")),
     )
     change = Message(
         "optimizer.make_after|Make the optimizer after the model is complete, from the parameters of the model that computes the loss."
     )
-    concerned = tensors_of(state, idle) + tensors_of(state, missed)
+    # A target network is not to be trained.
+    meant = [one for one in idle if one.id not in followers(state)]
+    concerned = tensors_of(state, meant) + tensors_of(state, missed)
     yield GraphFault(FOREIGN.name, flow.optimizer_at, message, change, concerned)
 
 

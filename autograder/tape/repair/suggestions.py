@@ -283,6 +283,7 @@ def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFaul
             if root and (old := next(iter(source.nodes(ast.Name, given)), None)) is not None:
                 text = source.apply_to(made, [replace(source, old, root)])
             yield from ((delete(source, made), before(source, user, text)) for user in users[:1])
+    yield from _hold_others(source, at, fault)
 
 
 def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:

@@ -35,7 +35,7 @@ _WRITERS = ("writefile", "file")
 _NOTEBOOKS = (".ipynb", ".ipy")  # files that `%run` runs as cells
 _SHOWING = ("html", "HTML", "javascript", "js", "latex", "markdown", "svg", "SVG")  # cell magics that run no code
 # Magics that IPython knows without `%`, if they are the only line of a cell. Those of the shell may also be valid Python.
-_SHELL = ("cat", "cd", "cp", "ldir", "lf", "lk", "ll", "ls", "lx", "mkdir", "mv", "pwd", "rm", "rmdir", "who", "whos")
+_SHELL = ("cat", "cd", "cp", "ldir", "lf", "lk", "ll", "ls", "lx", "mkdir", "mv", "pwd", "rm", "rmdir", "who")
 _LINE_MAGICS = (*_OPTIONS, "conda", "env", "load_ext", "matplotlib", "pip", "pylab", "reload_ext", "run", "set_env")
 SHOWN = 4  # number of lines in a note
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
