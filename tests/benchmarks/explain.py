@@ -29,12 +29,8 @@ ROWS = (
     ("gpt.py", "--steps", "1", "--harmful"),
     ("gpt.py", "--steps", "60", "--harmful"),
 )
-TIMES, MORE, MEMORY_TIMES, MEMORY_MORE = (
-    3,
-    3,
-    2,
-    500,
-)  # seconds of the first answer, megabytes of both, beside the plain run
+# Seconds of the first answer and megabytes of both, beside the plain run.
+TIMES, MORE, MEMORY_TIMES, MEMORY_MORE = 3, 3, 2, 500
 MEGABYTE = 1 << 20
 
 

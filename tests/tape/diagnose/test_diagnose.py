@@ -34,6 +34,11 @@ def test_gradients_stand_beside_the_right_ones(monkeypatch):
     torch.testing.assert_close(torch.tensor(shown["w"].true), torch.tensor([1.0, 2.0]).exp())
 
 
+def test_a_write_to_a_slice_gives_no_other_error(monkeypatch):
+    """PyTorch's message names the function that kept the slice; if our code reads the graph, it names as_strided instead."""
+    assert evidence_of(WRITTEN.format("h[:1].sigmoid_()\nh[:1] += 1"), monkeypatch).repeats
+
+
 CLEARED = """import torch
 a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
 c = torch.ones(100, requires_grad=True)
