@@ -530,6 +530,22 @@ def test_a_value_from_before_the_loop_is_computed_in_it():
     assert (True, True) == (fault.was_run, "+    seen = enc" in fault.diff)
 
 
+def test_a_change_whose_run_the_time_limit_ends_is_suggested_before_another(monkeypatch):
+    """The gradients of `one` are not cleared. Once the time is over, no other change is named than the one that ran last."""
+    text = (
+        "import torch\na, b = (torch.ones(2, requires_grad=True) for _ in 'ab')\n"
+        "one, two = torch.optim.SGD([a], lr=0.1), torch.optim.SGD([b], lr=0.1)\nfor _ in range(3):\n"
+        "    two.zero_grad()\n    (a * b).exp().sum().backward()\n    two.step()\n    one.step()\n"
+    )
+    verdict, over = explain_program(factory_of_text(text)).verdict, SimpleNamespace(is_spent=False, runs=9)
+    monkeypatch.setattr(suggestions, "current_budget", lambda: over)
+    unknown = suggestions.with_values(verdict, outcome=None, graph_faults=())
+    late = suggestions.with_suggestions(
+        verdict, factory_of_text(text), suggestions.Scope(), lambda *_: setattr(over, "is_spent", True) or unknown
+    )
+    assert (False, True) == (late.graph_faults[0].was_run, "+    one.zero_grad()" in late.graph_faults[0].diff)
+
+
 RAISING = [program for program in PROGRAMS if program.outcome != "correct"]
 
 
