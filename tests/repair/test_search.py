@@ -515,7 +515,8 @@ def test_a_leaf_that_a_loop_of_one_line_writes_is_written_under_no_grad_after_ba
 
 def test_a_root_of_zero_is_clamped():
     """The derivative of the root is infinite at 0, and finite where the root is taken of a small number."""
-    (fault,) = explain_program(factory_of_text(PROGRAMS[0].source, "bug.py")).verdict.graph_faults
+    source = next(one.source for one in PROGRAMS if one.name == "a root behind where")
+    (fault,) = explain_program(factory_of_text(source, "bug.py")).verdict.graph_faults
     assert fault.was_run
     assert "+torch.where(w > 0, w.clamp(min=1e-12).sqrt(), 0 * w)" in fault.diff
 
