@@ -301,15 +301,14 @@ class FiniteDifferences:
         the graph. Raise NotApplicable if a derivative depends on the step size, as at a kink.
         """
         directions = self._directions()
-        compared = {leaf: self._compared(leaf, direction) for leaf, direction in directions.items()}
+        compared = {leaf: self._compared({leaf: way}) for leaf, way in directions.items()}
         pairs_of_calls = zip(*compared.values(), strict=True)
         largest = [max(abs(derivative) for pair in pairs for derivative in pair) for pairs in pairs_of_calls]
         found = set()
         for leaf, pairs in compared.items():
             wrong = {call for call, pair in enumerate(pairs) if _differ(*pair, largest[call])}
             if wrong:
-                fine = [derivative for derivative, _ in pairs]
-                self._trust(fine, self.derivatives({leaf: directions[leaf]}, STEP / 10))
+                self._trust(pairs, {leaf: directions[leaf]})
             found |= {(call, leaf) for call in wrong if leaf in self.nominal.gradients[call]}
         return found
 
@@ -319,15 +318,11 @@ class FiniteDifferences:
         The directional derivative of the loss along one random direction of all leaves is compared, which takes four
         runs for any number of leaves. Raise NotApplicable as `disagreements` does.
         """
-        directions, nominal = self._directions(), self.nominal.precise
-        derivatives = self.derivatives(directions)
-        claimed = [
-            sum(float((gradient * directions[leaf]).sum()) for leaf, gradient in index.items() if leaf in directions)
-            for index in nominal
-        ]
-        self._trust(derivatives, self.derivatives(directions, STEP / 10))
-        wrong = [call for call, one in enumerate(derivatives) if _differ(one, claimed[call], abs(one))]
-        return {(call, leaf) for call in wrong for leaf in nominal[call]}
+        directions = self._directions()
+        pairs = self._compared(directions)
+        self._trust(pairs, directions)
+        wrong = [call for call, pair in enumerate(pairs) if _differ(*pair, abs(pair[0]))]
+        return {(call, leaf) for call in wrong for leaf in self.nominal.precise[call]}
 
     def _directions(self) -> dict[int, torch.Tensor]:
         """Return a random direction for each leaf that a backward reached."""
@@ -335,14 +330,18 @@ class FiniteDifferences:
         leaves = {leaf: history[-1][1] for leaf, history in enumerate(self.nominal.leaves) if history}
         return {leaf: _random_like(value, generator) for leaf, value in leaves.items() if leaf in reached}
 
-    def _compared(self, leaf: int, direction: torch.Tensor) -> list[tuple[float, float]]:
-        """Return, for each backward, the directional derivative by finite differences and by the gradients of the graph."""
-        claimed = [float((g[leaf] * direction).sum()) if leaf in g else 0.0 for g in self.nominal.precise]
-        return list(zip(self.derivatives({leaf: direction}), claimed, strict=True))
+    def _compared(self, directions: dict[int, torch.Tensor]) -> list[tuple[float, float]]:
+        """Return, for each backward, the derivative along directions by finite differences and by the gradients of the graph."""
+        claimed = [
+            sum(float((gradient * directions[leaf]).sum()) for leaf, gradient in given.items() if leaf in directions)
+            for given in self.nominal.precise
+        ]
+        return list(zip(self.derivatives(directions), claimed, strict=True))
 
-    def _trust(self, derivatives: list[float], coarse: list[float]) -> None:
-        pairs = zip(derivatives, coarse, strict=True)
-        if any(abs(one - wide) > 10 * AGREE * max(1e-3, abs(one)) for one, wide in pairs):
+    def _trust(self, pairs: list[tuple[float, float]], directions: dict[int, torch.Tensor]) -> None:
+        """Raise NotApplicable if a derivative depends on the step size."""
+        finer = zip(pairs, self.derivatives(directions, STEP / 10), strict=True)
+        if any(abs(one - fine) > 10 * AGREE * max(1e-3, abs(one)) for (one, _), fine in finer):
             raise NotApplicable(Message("differences.kink|its loss has a kink or a jump here"))
 
     def true(self, leaf: int) -> list[torch.Tensor]:
