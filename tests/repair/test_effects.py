@@ -17,7 +17,7 @@ from autograder.tape.recording.verdict_types import Fix
 from autograder.tape.repair.edits import apply_fix, as_diff
 from autograder.tape.repair.patch_file import best_fix
 from autograder.tape.repair.repairs import Repairs, find_repairs
-from autograder.tape.repair.trial.meaning import Reference, changed_losses
+from autograder.tape.repair.trial.meaning import Reference
 from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.trial.trial_run import CallValues, TrialRun
@@ -312,7 +312,7 @@ def test_the_first_backward_that_starts_from_another_number_is_named(losses, sai
 
     meant, trial = MeantRun(calls=calls([1.0, 2.0])), TrialRun(calls=calls(losses))
 
-    assert said == changed_losses(Reference(TrialRun(error="refused"), meant), trial)
+    assert said == Reference(TrialRun(error="refused"), meant).changed_losses(trial)
 
 
 UNSEEN = """import torch

@@ -17,17 +17,7 @@ from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.broken_program import LAST, OTHER, BrokenProgram, Candidate, TriedChange, is_like, join
 from autograder.tape.repair.candidates import changed_texts
 from autograder.tape.repair.edits import EditableSource, changed_lines
-from autograder.tape.repair.trial.meaning import (
-    Reference,
-    changed_losses,
-    changed_values,
-    changes_wrong_gradients,
-    different,
-    hides_a_leaf,
-    keeps_losses,
-    keeps_training,
-    keeps_updates,
-)
+from autograder.tape.repair.trial.meaning import Reference, different
 from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.repair.trial.trial_run import TrialRun, run_trial, same
@@ -117,7 +107,7 @@ class Search:
         reference = self.other_reference
         with other_random_numbers():
             trial = self.run(found.text)
-        return trial.error is None and keeps_losses(reference, trial) and keeps_training(reference, trial)
+        return trial.error is None and reference.keeps_losses(trial) and reference.keeps_training(trial)
 
     def scope_after(self, plain: TrialRun) -> Scope:
         """Return the length of further runs: if an error ended the program, the fixed program may train for hours."""
@@ -199,36 +189,36 @@ class Search:
             found = self.classify(tried, trial)
             if found:
                 (working if found.keeps_training else self.changing).append(found)
-            if not (found and found.keeps_training) and changes_wrong_gradients(reference, trial):
+            if not (found and found.keeps_training) and reference.changes_wrong_gradients(trial):
                 failing.append(replace(tried, level=LAST))
         return working, failing
 
     def classify(self, found: TriedChange, trial: TrialRun) -> TriedChange | None:
         """Return the change with a sentence on its difference in computation, or None if no sentence describes it."""
         candidate, reference = found.candidate, self.reference
-        if hides_a_leaf(reference, trial):
+        if reference.hides_a_leaf(trial):
             return None
-        keeps = keeps_losses(reference, trial)
+        keeps = reference.keeps_losses(trial)
         # If no run provides the correct gradients, rely on the description of the kind.
         is_known = reference.gradients_known and "Can't detach views" not in self.verdict.error_message
-        if keeps and keeps_training(reference, trial) and (is_known or not candidate.changes):
+        if keeps and reference.keeps_training(trial) and (is_known or not candidate.changes):
             # Without the graph that two calls share, the gradients of modified leaves are those of the part after it.
             truncates = candidate.changes if reference.meant.keeps_graph else None
             named = truncates or self.changed_names(found.text, trial)
             return replace(found, changes=named, level=1 if named else 0)
         if candidate.may_silence:
             return None
-        said = candidate.changes or (None if keeps else candidate.may_change or changed_losses(reference, trial))
+        said = candidate.changes or (None if keeps else candidate.may_change or reference.changed_losses(trial))
         if reference.stopped_early:
             said = said or STOPPED
-        elif keeps and not keeps_updates(reference, trial):
-            said = said or changed_values(reference, trial) or UPDATES
+        elif keeps and not reference.keeps_updates(trial):
+            said = said or reference.changed_values(trial) or UPDATES
         return replace(found, changes=said, level=OTHER if keeps else LAST) if said else None
 
     def changed_names(self, text: str, trial: TrialRun) -> str | None:
         """Return a sentence on the names with other values, except names that differ in each run, such as times."""
-        named = changed_values(self.reference, trial)
-        return named and changed_values(self.reference, trial, different(trial.values, self.run(text).values))
+        named = self.reference.changed_values(trial)
+        return named and self.reference.changed_values(trial, different(trial.values, self.run(text).values))
 
     def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
         """Yield each proposed source that has not been tried, with the rank of its kind."""

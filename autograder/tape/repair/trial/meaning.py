@@ -59,15 +59,89 @@ class Reference:
         changed = any(not among(meant.gradients, plain.gradients) for meant, plain in calls)
         return changed or bool(different(self.plain.values, self.meant.values))
 
+    def known_calls(self, trial: TrialRun) -> list[tuple[CallValues, CallValues]] | None:
+        """Return pairs of each intended backward call and the same call of a run, or None if the numbers of calls differ."""
+        meant, now = self.meant.calls, trial.calls
+        if not self.ran:
+            now = now[: len(meant)]
+        elif not self.gradients_known:
+            meant, now = meant[:1], now[:1]
+        return list(paired(meant, now)) if len(meant) == len(now) else None
 
-def known_calls(reference: Reference, trial: TrialRun) -> list[tuple[CallValues, CallValues]] | None:
-    """Return pairs of each intended backward call and the same call of a run, or None if the numbers of calls differ."""
-    meant, now = reference.meant.calls, trial.calls
-    if not reference.ran:
-        now = now[: len(meant)]
-    elif not reference.gradients_known:
-        meant, now = meant[:1], now[:1]
-    return list(paired(meant, now)) if len(meant) == len(now) else None
+    def keeps_losses(self, trial: TrialRun) -> bool:
+        """Return whether backward starts from the intended losses, in each call that is known."""
+        calls = self.known_calls(trial)
+        return calls is not None and all(same_all(meant.losses, now.losses) for meant, now in calls)
+
+    def keeps_training(self, trial: TrialRun) -> bool:
+        """Return whether each known call gives the intended gradients, and every leaf ends with its intended value.
+
+        If private copies do not provide the correct gradients, return True: `prove` checks them by another method.
+        """
+        if not self.gradients_known:
+            return True
+        if self.stopped_early:
+            return False
+        calls = self.known_calls(trial)
+        given = calls is not None and all(meant.raised or among(meant.gradients, now.gradients) for meant, now in calls)
+        return given and self.keeps_updates(trial)
+
+    def changes_wrong_gradients(self, trial: TrialRun) -> bool:
+        """Return whether the first call with wrong gradients has the intended loss in a run, but other gradients, not more of them wrong.
+
+        A change with this effect prevents the harm of one modification, if several do harm.
+        """
+        calls = zip(self.meant.calls, self.plain.calls, trial.calls, strict=False)
+        for meant, plain, now in calls if self.gradients_known else ():
+            if wrong := missing(meant.gradients, plain.gradients):
+                is_other = not among(plain.gradients, now.gradients)
+                return (
+                    is_other and same_all(meant.losses, now.losses) and missing(meant.gradients, now.gradients) <= wrong
+                )
+        return False
+
+    def keeps_updates(self, trial: TrialRun) -> bool:
+        """Return whether every leaf ends with its intended value and gradient, as far as these are known."""
+        meant = self.meant
+        left = among(meant.left, trial.left) and among(trial.left, meant.left, spare=meant.thrown_away)
+        return not self.ran or (left and among(meant.trained, trial.trained))
+
+    def changed_losses(self, trial: TrialRun) -> str | None:
+        """Return a sentence on the first call in which backward starts from another loss, or None if more than the losses differs."""
+        calls = self.known_calls(trial)
+        if not self.ran or self.keeps_losses(trial) or calls is None:
+            return None
+        for number, (meant, now) in enumerate(calls, 1):
+            for before, after in zip(meant.losses, now.losses, strict=False):
+                if not same(before, after):
+                    return changed_loss(number, before, after)
+        return None
+
+    def changed_values(self, trial: TrialRun, unsteady: Sequence[str] = ()) -> str | None:
+        """Return a sentence on the names that end with other values or are no longer leaves, or None if there are no such names.
+
+        The values of `unsteady` names differ in each run, and are ignored.
+        """
+        sentences: list[str] = []
+        if lost := self.lost_leaves(trial):
+            sentence = "trial.no_leaf|{names} is no longer the leaf: its gradient goes to the tensor that it was computed from."
+            sentences.append(Message(sentence, names=", ".join(lost[:FEW])))
+        meant = self.meant
+        if self.ran and not self.contradicted:  # otherwise, updates with other gradients have changed the values
+            names = [name for name in different(meant.values, trial.values) if name not in unsteady]
+            names = [name for name in names if not is_gradient(name, meant)]
+            sentences.append(other_ends(names, meant.values, trial.values))
+        return join_messages(sentences) or None
+
+    def lost_leaves(self, trial: TrialRun) -> list[str]:
+        """Return the names of leaves in the intended run that are not leaves in the trial."""
+        return [name for name in self.meant.leaves if name in trial.values and name not in trial.leaves]
+
+    def hides_a_leaf(self, trial: TrialRun) -> bool:
+        """Return whether a leaf has lost all its names, so that its gradient cannot be read."""
+        leaves = self.meant.leaves
+        kept = {leaf for name, leaf in leaves.items() if name in trial.leaves}
+        return any(leaves[name] not in kept for name in self.lost_leaves(trial))
 
 
 def paired(meant: list[CallValues], now: list[CallValues]) -> Iterator[tuple[CallValues, CallValues]]:
@@ -81,46 +155,6 @@ def paired(meant: list[CallValues], now: list[CallValues]) -> Iterator[tuple[Cal
         like = next((other for other in [*same_place, *left] if same_all(gradient.losses, other.losses)), left[0])
         left = [other for other in left if other is not like]
         yield gradient, like
-
-
-def keeps_losses(reference: Reference, trial: TrialRun) -> bool:
-    """Return whether backward starts from the intended losses, in each call that is known."""
-    calls = known_calls(reference, trial)
-    return calls is not None and all(same_all(meant.losses, now.losses) for meant, now in calls)
-
-
-def keeps_training(reference: Reference, trial: TrialRun) -> bool:
-    """Return whether each known call gives the intended gradients, and every leaf ends with its intended value.
-
-    If private copies do not provide the correct gradients, return True: `prove` checks them by another method.
-    """
-    if not reference.gradients_known:
-        return True
-    if reference.stopped_early:
-        return False
-    calls = known_calls(reference, trial)
-    given = calls is not None and all(meant.raised or among(meant.gradients, now.gradients) for meant, now in calls)
-    return given and keeps_updates(reference, trial)
-
-
-def changes_wrong_gradients(reference: Reference, trial: TrialRun) -> bool:
-    """Return whether the first call with wrong gradients has the intended loss in a run, but other gradients, not more of them wrong.
-
-    A change with this effect prevents the harm of one modification, if several do harm.
-    """
-    calls = zip(reference.meant.calls, reference.plain.calls, trial.calls, strict=False)
-    for meant, plain, now in calls if reference.gradients_known else ():
-        if wrong := missing(meant.gradients, plain.gradients):
-            is_other = not among(plain.gradients, now.gradients)
-            return is_other and same_all(meant.losses, now.losses) and missing(meant.gradients, now.gradients) <= wrong
-    return False
-
-
-def keeps_updates(reference: Reference, trial: TrialRun) -> bool:
-    """Return whether every leaf ends with its intended value and gradient, as far as these are known."""
-    meant = reference.meant
-    left = among(meant.left, trial.left) and among(trial.left, meant.left, spare=meant.thrown_away)
-    return not reference.ran or (left and among(meant.trained, trial.trained))
 
 
 def same_all(meant: list[Tensor], now: list[Tensor]) -> bool:
@@ -148,18 +182,6 @@ def missing(wanted: list[Tensor], found: list[Tensor], *, near: bool = False) ->
     return count
 
 
-def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
-    """Return a sentence on the first call in which backward starts from another loss, or None if more than the losses differs."""
-    calls = known_calls(reference, trial)
-    if not reference.ran or keeps_losses(reference, trial) or calls is None:
-        return None
-    for number, (meant, now) in enumerate(calls, 1):
-        for before, after in zip(meant.losses, now.losses, strict=False):
-            if not same(before, after):
-                return changed_loss(number, before, after)
-    return None
-
-
 def changed_loss(number: int, meant: Tensor, now: Tensor) -> str:
     """Return a sentence on a backward call (1-based) that starts from another loss."""
     for digits in (4, 8, 17):
@@ -178,52 +200,19 @@ def different(meant: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:
     return [name for name, value in meant.items() if name in now and not same(value, now[name])]
 
 
-def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str] = ()) -> str | None:
-    """Return a sentence on the names that end with other values or are no longer leaves, or None if there are no such names.
-
-    The values of `unsteady` names differ in each run, and are ignored.
-    """
-    sentences: list[str] = []
-    if lost := lost_leaves(reference, trial):
-        sentences.append(
-            Message(
-                "trial.no_leaf|{names} is no longer the leaf: its gradient goes to the tensor that it was computed from.",
-                names=", ".join(lost[:FEW]),
-            )
-        )
-    meant = reference.meant
-    if reference.ran and not reference.contradicted:  # otherwise, updates with other gradients have changed the values
-        names = [name for name in different(meant.values, trial.values) if name not in unsteady]
-        names = [name for name in names if not is_gradient(name, meant)]
-        known = [(name, text(trial.values[name]), text(meant.values[name])) for name in names]
-        each = [
-            Message("trial.ends_as|{name} ends as {now}, not {meant}", name=n, now=a, meant=b)
-            for n, a, b in known[:FEW]
-        ]
-        message = join_messages(each, CLAUSES)
-        if len(names) > FEW:
-            message = counted_message(
-                len(names) - FEW,
-                "trial.more_names.one|{told} ({count} more name differs).",
-                "trial.more_names|{told} ({count} more names differ).",
-                told=message,
-            )
-            sentences.append(message)
-        elif message:
-            sentences.append(Message("join.end|{told}.", told=message))
-    return join_messages(sentences) or None
-
-
-def lost_leaves(reference: Reference, trial: TrialRun) -> list[str]:
-    """Return the names of leaves in the intended run that are not leaves in the trial."""
-    return [name for name in reference.meant.leaves if name in trial.values and name not in trial.leaves]
-
-
-def hides_a_leaf(reference: Reference, trial: TrialRun) -> bool:
-    """Return whether a leaf has lost all its names, so that its gradient cannot be read."""
-    leaves = reference.meant.leaves
-    kept = {leaf for name, leaf in leaves.items() if name in trial.leaves}
-    return any(leaves[name] not in kept for name in lost_leaves(reference, trial))
+def other_ends(names: list[str], meant: dict[str, Tensor], now: dict[str, Tensor]) -> str:
+    """Return a sentence on the values with which names end in two runs, or "" without names."""
+    each = [
+        Message("trial.ends_as|{name} ends as {now}, not {meant}", name=n, now=text(now[n]), meant=text(meant[n]))
+        for n in names[:FEW]
+    ]
+    told = join_messages(each, CLAUSES)
+    if len(names) <= FEW:
+        return Message("join.end|{told}.", told=told) if told else ""
+    return counted_message(
+        len(names) - FEW, "trial.more_names.one|{told} ({count} more name differs).",
+        "trial.more_names|{told} ({count} more names differ).", told=told,
+    )  # fmt: skip
 
 
 def is_gradient(name: str, trial: TrialRun) -> bool:
