@@ -167,24 +167,32 @@ class Writes:
             through, exact=exact, harmed=[*refused, *corrupted], swapped=swapped is not None,
             in_backward=state.thread.engine_depth > 0, call=state.calls, shared=shared,
         )  # fmt: skip
-        top = state.statements.top
-        if top is not None:
-            write.active_call = top.number
-            node = top.frame.f_locals.get("ctx") if write.in_backward else None
-            if isinstance(node, torch.autograd.function.BackwardCFunction):
-                write.running = state.graph.of.get(node)
+        self._note_caller(write)
         if tracked is not None:
             write.version = tracked.counter.version
-            write.through = through or state.name_of(tracked, look=bool(write.harmed) or write.in_backward)
-            written, of_line = written_through(write.place.text)
-            if written and of_line == operation and (write.through or "") not in write.place.text:
-                write.through = written  # another function named it
+            write.through = self._name_of(tracked, write)
         state.writes.append(write)
         state.thread.step.writes.append(write)
         for neighbour in neighbours[:STATED] + ([tracked] if tracked else []):
             state.thread.step.touch(neighbour)
         if changed:
             state.untracked.note(write, swapped, neighbours)
+
+    def _note_caller(self, write: WriteEvent) -> None:
+        """Note the active call in which a modification happened, and the node whose custom backward runs."""
+        top = self.state.statements.top
+        if top is not None:
+            write.active_call = top.number
+            node = top.frame.f_locals.get("ctx") if write.in_backward else None
+            if isinstance(node, torch.autograd.function.BackwardCFunction):
+                write.running = self.state.graph.of.get(node)
+
+    def _name_of(self, tracked: TrackedTensor, write: WriteEvent) -> str | None:
+        """Return the name of a modified tensor, or the expression in the line if another function gave it its name."""
+        name = self.state.name_of(tracked, look=bool(write.harmed) or write.in_backward)
+        written, of_line = written_through(write.place.text)
+        is_elsewhere = written and of_line == write.operation and (name or "") not in write.place.text
+        return written if is_elsewhere else name
 
     def _corrupted(self, memory: Memory, interval: Interval, swapped: TrackedTensor | None) -> list[TrackedSave]:
         """Return the saved tensors whose values a modification changed. Backward does not detect it if no counter changed."""
