@@ -60,6 +60,18 @@ def counted_message(count: int, one: str, many: str, **values: object) -> Messag
     return Message(one if count == 1 else many, count=f"{count:,}", **values)
 
 
+def message_with(text: str, values: dict[str, object]) -> Message:
+    """Return the message of a text with the values that it names, or the text itself if it is a message."""
+    if isinstance(text, Message):
+        return text
+    return Message(text, **{name: value for name, value in values.items() if f"{{{name}}}" in text})
+
+
+def id_of(text: str) -> str:
+    """Return the id of a message, or "" for any other text."""
+    return text.id if isinstance(text, Message) else ""
+
+
 def join_messages(messages: Iterable[str], joint: str = SENTENCES) -> str:
     """Return the non-empty messages as one, joined by the text of `joint`; "" without messages."""
     parts = [message for message in messages if message]

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from autograder.errors import message_of
-from autograder.locale.messages import CLAUSES, Message, join_messages
+from autograder.locale.messages import CLAUSES, Message, id_of, join_messages
 from autograder.tape.diagnose import unknown_outcome
 from autograder.tape.diagnose.assembly import assemble, recording_of_beginning
-from autograder.tape.diagnose.backward_errors import CUSTOM_BACKWARD
+from autograder.tape.diagnose.backward_errors import CUSTOM_BACKWARD, UNUSED_TARGET
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
-from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
 from autograder.tape.diagnose.rule_errors import BROKEN_RULE, NOTHING_REQUIRED
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.all_runs import Runs, all_runs, beginning_of, cell_runs, compiled_again, first_run, repeated
@@ -226,7 +225,7 @@ def _with_fixes(
         return with_suggestions(verdict, factory, scope, prove if run else None)
 
     verdict, reason = recording.verdict, None
-    if not verdict.harms and any("create_graph=True" in fault.change for fault in verdict.graph_faults):
+    if not verdict.harms and any(id_of(fault.change) == "target.graph" for fault in verdict.graph_faults):
         verdict = suggested(verdict)  # a search would offer `retain_graph=True`, which leaves this fault
     is_mended = any(fault.was_run for fault in verdict.graph_faults)
     if has_repairs and not is_mended:

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from autograder.tape import explain_program
-from autograder.tape.diagnose.backward_errors import CUSTOM_BACKWARD
-from autograder.tape.diagnose.optimizer_faults import UNUSED_TARGET
+from autograder.tape.diagnose.backward_errors import CUSTOM_BACKWARD, UNUSED_TARGET
 from autograder.tape.explain import prove, record, record_program
 from autograder.tape.recording.verdict_types import Check, Gradient, Harm, Place, Verdict
 from autograder.tape.repair import candidates, search, suggestions

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import NAMES, how_it_cuts
+from autograder.tape.diagnose.fault_words import NAMES, words_on_cut
 from autograder.tape.diagnose.harms import RECOMPUTED_BLOCK
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.diagnose.verdict import verdict_of
@@ -84,7 +84,7 @@ def _lost_history(cut: Cut, state: RunState) -> schema.LostHistory:
     sources = list(cut.sources.values())[:SOURCES]
     nodes = tuple(node for _, node in sources if node is not None)
     return schema.LostHistory(
-        cut.place, how_it_cuts(cut, state), tuple(source.id for source, _ in sources), nodes, bool(cut.joined)
+        cut.place, words_on_cut(cut, state)[0], tuple(source.id for source, _ in sources), nodes, bool(cut.joined)
     )
 
 

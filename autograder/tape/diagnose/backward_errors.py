@@ -1,4 +1,4 @@
-"""Find the cause of an error that no modified tensor explains: a freed graph, a custom backward, a mode left on."""
+"""Find the cause of an error of backward: gradients of a custom backward that do not fit, or a target outside of the graph."""
 
 from __future__ import annotations
 
@@ -6,216 +6,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from autograder.errors import message_of
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import (
-    FaultKind,
-    name_of,
-    tensors_of,
-    variables_at,
-    why_recording_is_off,
-)
-from autograder.tape.diagnose.graph_cut import trees_of
-from autograder.tape.internals.tensor_fields import FREED
-from autograder.tape.observe.gradient_flow import NO_GRAD
+from autograder.tape.diagnose.fault_words import FaultKind, leaves_above, name_of, words_on_cut
+from autograder.tape.diagnose.graph_cut import NO_HISTORY
+from autograder.tape.observe.gradient_flow import EarlierGradient, StartedBackward
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
-from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
-
-
-def _graph_used_again(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the value or line that brings the graph of an earlier call into a call that raised an error."""
-    error = message_of(evidence.runs.plain.error)
-    if MODIFIED in error:
-        yield from _modified_graph(evidence)
-    elif FREED in error:
-        yield from _freed_graph(evidence)
-    elif evidence.outcome == "correct":
-        yield from _stale_graphs(evidence.state)
-
-
-def _stale_graphs(state: RunState) -> Iterator[GraphFault]:
-    """Yield the values whose graph a line's backward calls visit before and after a step that updated parameters below them."""
-    calls, steps = state.flow.calls, state.flow.steps.calls
-    visited = state.visited[-len(calls) :]
-    for place in dict.fromkeys(call.place for call in calls):
-        numbers = [number for number, call in enumerate(calls) if call.place == place]
-        for first, later in zip(numbers, numbers[1:], strict=False):
-            updated = {tracked.id for step, held in steps if first < step <= later for tracked in held}
-            again = [state.graph.nodes[node] for node in visited[later]] if updated else []
-            shared = _youngest_shared(again, [set(visited[first])])
-            below = state.graph.below([shared.id]).values() if shared else ()
-            if shared and updated & {node.tensor for node in below if not node.inputs}:
-                yield _carried_fault(state, shared, place, STALE)
-                break
-
-
-def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the line that created the part of the graph that an earlier call freed."""
-    state, calls = evidence.state, evidence.state.flow.calls
-    if len(calls) < 2:
-        return
-    last, earlier = calls[-1], calls[:-1]
-    again = {node for node in last.nodes if node is not None}
-    # In a long run, `visited` and `backward_calls` also have the calls before the recording, which `calls` does not.
-    visited, begun_at = [set(nodes) for nodes in state.visited[-len(calls) :]], state.backward_calls[-len(calls) :]
-    if any(again & set(call.nodes) for call in earlier):
-        made = state.graph.nodes[min(again)].place
-        yield FREED_GRAPH.at(
-            made,
-            "backward.called_again|{name} is computed here once, and {place} calls backward on it again.",
-            "backward.compute_before_each|Compute it again before each backward.",
-            name=name_of(state, last.roots, Message("backward.the_loss|The loss")), place=line_of(last.place, made.file),
-        )  # fmt: skip
-        return
-    shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
-    if shared is None:
-        return
-    number = next((index for index, nodes in enumerate(visited[:-1]) if shared.id in nodes), len(earlier) - 1)
-    first, begun = earlier[number], begun_at[number].call
-    # Of losses that were all computed before, as in `for loss in losses: loss.backward()`, no round passes on a value.
-    if first.place == last.place and any(state.graph.nodes[node].step > begun for node in again):
-        freed = [state.graph.nodes[number] for number in visited[-1] & set().union(*visited[:-1])]
-        for node in _carried_nodes(state, freed) or [shared]:
-            yield _carried_fault(state, node, first.place, FREED_IN_LOOP)
-        return
-    known: dict[str, object] = {
-        "name": _name_of_node(state, shared),
-        "place": line_of(first.place, shared.place.file), "last": line_of(last.place, shared.place.file),
-    }  # fmt: skip
-    sentence = Message(
-        "backward.freed_between_losses|{name} is computed here and used by the backward of {place}, which frees its "
-        "graph; the backward of {last} needs it again.", **known,
-    )  # fmt: skip
-    change = Message(
-        "backward.add_losses|Add the losses and call backward once, detach it in the loss that must not reach it, "
-        "or pass retain_graph=True at {place}.", **known,
-    )  # fmt: skip
-    if (write := _modified_below(state, shared)) is not None:
-        change = Message(
-            "change.freed_graph.modified|Compute it again after {line}, which modified a tensor that its graph saved, or "
-            "detach it in the loss that must not reach it.", line=line_of(write.place, shared.place.file),
-        )  # fmt: skip
-    yield GraphFault(FREED_GRAPH.name, shared.place, sentence, change)
-
-
-def _modified_below(state: RunState, top: GraphNode) -> WriteEvent | None:
-    """Return the last modification of a tensor that the graph of a node saved, which a kept graph would raise an error for."""
-    below = state.graph.below([top.id])
-    saved = [save for save in state.graph.saves if save.node.id in below]
-    modified = (one for save in saved for one in state.writes[save.writes_before :] if save.counter in one.counters)
-    return max(modified, key=lambda write: write.index, default=None)
-
-
-def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the value that carries the graph of an earlier round, if backward raised an error at a modified tensor of that graph."""
-    state, calls = evidence.state, evidence.state.flow.calls
-    rounds = [number for number, call in enumerate(calls[:-1]) if call.place == calls[-1].place]
-    if not rounds:
-        return
-    call = state.backward_calls[rounds[-1] - len(calls)].call
-    repeated = {node.place for node in state.graph.nodes if node.step > call}  # lines of the loop, and not above it
-    for node in [state.graph.nodes[number] for number in evidence.raised_nodes if number is not None]:
-        write = _modified_below(state, node)
-        if node.step <= call and node.place in repeated and write is not None:
-            yield _carried_fault(state, node, write.place, MODIFIED_IN_LOOP)
-
-
-STALE = (
-    "backward.stale_in_loop|{name} is computed here, and the backward of {place} visits its graph again after a step: this "
-    "part of the gradient belongs to the parameters before the step."
-)
-MODIFIED_IN_LOOP = (
-    "backward.modified_in_loop|{name} is computed here, and a later round of the loop uses it again, after {place} has "
-    "modified a tensor that its graph saved."
-)
-FREED_IN_LOOP = (
-    "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the backward of "
-    "{place} has freed its graph."
-)
-
-
-def _carried_fault(state: RunState, shared: GraphNode, at: Place, effect: str) -> GraphFault:
-    """Return the fault of a loop: the value that an iteration passes to the next, which need not be the shared node itself."""
-    carried = shared if effect == STALE else _carried_node(state, shared) or shared
-    name = _name_of_node(state, carried)
-    known = variables_at(state, carried.place.file, carried.place.line)
-    change = "backward.compute_in_round|Compute it again in each round, or detach it before the next one."
-    rounds = sum(step.place == carried.place for step in state.finished_steps)
-    if effect == STALE and rounds == 1:
-        change = "backward.compute_before_each|Compute it again before each backward."
-    elif name.replace(".", "_").isidentifier() and name.partition(".")[0] in known:
-        change = (
-            "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
-            "`{name} = {name}.detach()`."
-        )
-        if rounds < len(state.backward_calls) and _is_only_way(state, carried):
-            change = "backward.compute_or_keep|Compute it again before each backward, or keep its graph: `retain_graph=True`."
-        elif rounds < len(state.backward_calls):
-            change = (
-                "backward.compute_or_detach_before|Compute it again in each round, or cut its history before the first one: "
-                "`{name} = {name}.detach()`."
-            )
-    return FREED_GRAPH.at(carried.place, effect, change, name=name, place=line_of(at, carried.place.file))
-
-
-def _is_only_way(state: RunState, carried: GraphNode) -> bool:
-    """Return whether the last backward call reaches leaves only through a node, so that nothing is left without its history."""
-    below = state.graph.below([carried.id])
-    reached = [state.graph.nodes[number] for number in state.visited[-1]]
-    return all(node.id in below for node in reached if not node.inputs)
-
-
-def _carried_nodes(state: RunState, freed: list[GraphNode]) -> list[GraphNode]:
-    """Return the nodes of earlier iterations that this iteration uses, one for each line, the newest first."""
-    used = [node for node in sorted(freed, key=lambda node: node.id) if node.inputs and _is_carried(state, node)]
-    carried = [_carried_node(state, node) or node for node in {node.place: node for node in used}.values()]
-    return sorted({node.place: node for node in carried}.values(), key=lambda node: -node.id)
-
-
-def _is_carried(state: RunState, node: GraphNode) -> bool:
-    """Return whether this iteration uses the result of a node."""
-    return any(consumer.step > _last_round(state) for consumer in node.consumers)
-
-
-def _last_round(state: RunState) -> int:
-    """Return the step of the backward call before the last one, or -1 without one."""
-    return state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
-
-
-def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:
-    """Return the newest node of an earlier iteration that this iteration uses and that leads to `shared`."""
-    before = _last_round(state)
-    stack, seen, found = [shared], {shared}, []
-    while stack:
-        node = stack.pop()
-        if _is_carried(state, node):
-            found.append(node)
-        stack += [consumer for consumer in node.consumers if consumer.step <= before and consumer not in seen]
-        seen.update(node.consumers)
-    return max(found, key=lambda node: node.id, default=None)
-
-
-def _name_of_node(state: RunState, node: GraphNode) -> str:
-    """Return the name of a node's tensor, unless only a function that the node's line calls has a variable of this name."""
-    tensors = [state.tensors.all[node.tensor]] if node.tensor is not None else []
-    if any(tensor.name is not None and tensor.name_depth > state.finished_steps[node.step].depth for tensor in tensors):
-        tensors = []
-    return name_of(state, tensors, Message("backward.part_of_graph|a part of the graph"))
-
-
-def _youngest_shared(nodes: list[GraphNode], before: list[set[int]]) -> GraphNode | None:
-    """Return the newest node that an earlier call also visited."""
-    known = set().union(*before)
-    shared = [node for node in nodes if node.id in known and node.inputs]
-    return max(shared, key=lambda node: node.id, default=None)
-
-
-MODIFIED = "modified by an inplace operation"  # in PyTorch's message, 2.6 to 2.15
-FREED_GRAPH = FaultKind("graph used again", _graph_used_again)
-
 
 RETURNED = re.compile(
     r"unction (\w+)Backward\w* returned an (?:incorrect number of gradients \(expected (\d+), got (\d+)\)"
@@ -226,11 +25,11 @@ RETURNED = re.compile(
 
 def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the custom backward that returned gradients of another number or shape than the inputs of its forward."""
-    returned = RETURNED.search(message_of(evidence.runs.plain.error))
+    returned = RETURNED.search(evidence.error_message)
     if returned is None:
         return
     name, expected, got, index, got_shape, expected_shape = returned.groups()
-    place = next(_definitions_of_backward(trees_of(evidence), name), None)
+    place = next(_definitions_of_backward(evidence.trees, name), None)
     if place is None:
         return
     if index is None:
@@ -263,93 +62,137 @@ def _definitions_of_backward(trees: dict[str, ast.Module], name: str) -> Iterato
 CUSTOM_BACKWARD = FaultKind("gradients of a custom backward", _custom_backward)
 
 
-def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the lines that switched a model to evaluation mode, if a later step trained it in that mode."""
-    for place in evidence.state.flow.steps.left_training:
-        yield LEFT_ON.at(
-            place,
-            "eval.switched|it switches the model to evaluation mode, and later steps train it in that mode; the steps "
-            "before were in training mode.",
-            "eval.call_train|Call train() before the next step.",
-        )
-    for place in evidence.state.flow.steps.left_recording:
-        yield LEFT_ON.at(
-            place,
-            "no_grad.left_on|it turns recording off after a step, and the loss of a later step is computed while it is off.",
-            "no_grad.turn_on_before_step|Turn recording on again before the next step: `torch.set_grad_enabled(True)`.",
-        )
+NOT_REQUIRED = "One of the differentiated Tensors does not require grad"  # PyTorch 2.6 to 2.14
+UNUSED = re.compile(r"ifferentiated Tensors? .*appears? to not have been used in the graph")  # PyTorch 2.6 to 2.15
 
 
-def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the `autocast` blocks in which a step changed a weight whose cast copy was used again."""
-    state, trees, steps = evidence.state, trees_of(evidence), evidence.state.flow.steps.calls
-    for node in state.graph.nodes:
-        source = node.inputs[0] if node.name == "ToCopyBackward0" else None
-        leaf = None if source is None else state.graph.nodes[source].tensor
-        held = None if leaf is None else state.flow.optimized.get(leaf)
-        if held is None:
-            continue
-        recorded = enumerate(
-            state.visited, len(state.flow.calls) - len(state.visited)
-        )  # `steps` counts these calls only
-        calls = [number for number, visited in recorded if node.id in visited]
-        if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step, _ in steps):
-            continue
-        place = _autocast_around(trees.get(node.place.file), node.place) or node.place
-        yield STALE_CAST.at(
-            place,
-            "autocast.stale_cast|one autocast contains several steps: its cache keeps the cast copy of {names} "
-            "that {place} made, so later losses are computed with the values before the step.",
-            "autocast.per_step|Open autocast around the forward of each step, or pass cache_enabled=False.",
-            tensors_of(state, [held]), names=name_of(state, [held]), place=line_of(node.place, place.file),
-        )  # fmt: skip
-
-
-def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
-    """Return the innermost `with … autocast …` statement around a line."""
-    blocks = [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.With)]
-    around = [node for node in blocks if node.lineno <= place.line <= (node.end_lineno or node.lineno)]
-    around = [node for node in around if any("autocast" in ast.unparse(item.context_expr) for item in node.items)]
-    if not around:
-        return None
-    inner = max(around, key=lambda node: node.lineno)
-    text = "with " + ", ".join(ast.unparse(item) for item in inner.items) + ":"
-    return Place(place.file, inner.lineno, text)
-
-
-def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]:
-    """Yield the faults of a program that turns recording off without `no_grad`."""
-    calls = [call for call in evidence.state.flow.calls if not call.recording]
-    places = {call.place for call in calls if "inference" in switch or all(node is None for node in call.nodes)}
-    for place in sorted(places, key=lambda spot: spot.line):
-        yield NOT_RECORDED.at(
-            place,
-            "no_grad.backward_while|backward is called while {switch}.",
-            "no_grad.turn_on_before_loss|Turn recording on again before the loss is computed.",
-            switch=switch,
-        )
-
-
-def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the calls of backward while recording is off."""
-    if evidence.state.flow.steps.left_recording:
-        return  # the line that left it off is named
-    switch = why_recording_is_off(evidence.state)
-    if switch != NO_GRAD:
-        yield from _with_recording_off(evidence, switch)
+def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the cause of a backward call that raised because its root has no graph, or none that contains the target."""
+    state, error = evidence.state, evidence.error_message
+    if not evidence.runs.plain.in_backward or not state.flow.calls:
         return
-    for call in evidence.state.flow.calls:
-        # Backward of a recorded loss computes the same under no_grad, with create_graph, too.
-        if call.recording or any(node is not None for node in call.nodes):
-            continue
-        yield NOT_RECORDED.at(
+    call = state.flow.calls[-1]
+    if NO_HISTORY in error and call.recording and call.of is not None and not call.has_graph:
+        if not call.of.call.creates_graph:
+            yield _without_graph(state, call, call.of)
+        elif custom := [node for node in state.graph.nodes if node.is_custom]:
+            yield _constant_of_custom(state, call, call.of, custom[-1])
+        elif not call.of.gradient.requires_grad and call.of.target is not None:
+            yield _constant(state, call, call.of, call.of.target)
+    elif NOT_REQUIRED in error:
+        for given in (target for target in call.asked if target.node is None and not target.requires_grad):
+            yield UNUSED_TARGET.at(
+                call.place,
+                "target.not_required|{name} does not require grad, so no graph contains it.",
+                "target.require|Call {name}.requires_grad_() before the computation of {root}.",
+                name=name_of(state, [given], Message("target.input|the input")),
+                root=name_of(state, call.roots, Message("target.output|the output")),
+            )  # fmt: skip
+    elif UNUSED.search(error):
+        reached, nodes = _below(state, call)
+        target = next((target for target in call.asked if target.id not in reached), None)
+        if target is not None:
+            yield _unused(state, call, target, reached, nodes)
+
+
+def _below(state: RunState, call: StartedBackward) -> tuple[set[int], list[GraphNode]]:
+    """Return the ids of the tensors in the graph of a call's roots, and its nodes, nearest to the roots first."""
+    nodes = state.graph.below(call.nodes)
+    tensors = {tensor.id for tensor in state.tensors.all if tensor.node in nodes}
+    return tensors | {node.tensor for node in nodes.values() if node.tensor is not None}, list(nodes.values())
+
+
+def _unused(
+    state: RunState, call: StartedBackward, target: TrackedTensor, reached: set[int], nodes: list[GraphNode]
+) -> GraphFault:
+    name = _plain_name(state, target, Message("target.input|the input"))
+    made = [state.tensors.all[node.tensor] for node in nodes if node.tensor is not None and node.inputs]
+    named = (_plain_name(state, tensor) for tensor in (*call.roots, *made))
+    root = next(filter(None, named), Message("target.output|the output"))
+    earlier = call.of
+    cuts = [cut for cut in state.flow.cuts.values() if cut.joined and target.id in leaves_above(state, cut)]
+    if cuts:
+        place, (clause, change) = cuts[-1].place, words_on_cut(cuts[-1], state)
+        return UNUSED_TARGET.at(
+            place,
+            "target.clause|{clause}; so {name}, which {place} asks for, is not in the graph of {root}.",
+            change, clause=clause, name=name, place=line_of(call.place, place.file), root=root,
+        )  # fmt: skip
+    is_custom = any(node.is_custom for node in state.graph.nodes)
+    is_second = earlier is not None and earlier.target is target and earlier.call.creates_graph and not is_custom
+    if earlier is not None and is_second and (earlier.gradient.id in reached or not earlier.gradient.requires_grad):
+        return _constant(state, call, earlier, target)
+    base = state.tensors.all[target.base] if target.base is not None else target.origin and target.origin[0]
+    if base is not None and base.id in reached and (of := _plain_name(state, base)):
+        return UNUSED_TARGET.at(
             call.place,
-            "no_grad.loss_inside|backward is called under no_grad; the loss was also computed there, so it has no "
-            "history and backward raises an error.",
-            "no_grad.only_update_inside|Compute the loss and call backward outside of no_grad; keep only the update inside.",
-        )
+            "target.new_tensor|it asks for the gradient of a new tensor that was made from {base}, but {root} was "
+            "computed from {base} itself.",
+            "target.index_gradient|Ask for the gradient of {base}, and index it.",
+            base=of, root=root,
+        )  # fmt: skip
+    return UNUSED_TARGET.at(
+        call.place,
+        "target.not_in_graph|{root} was computed without {name}, so its graph does not contain it.",
+        "target.compute_from|Compute it from {name}, or pass allow_unused=True, which gives None for {name}.",
+        root=root, name=name,
+    )  # fmt: skip
 
 
-LEFT_ON = FaultKind("mode left on", _left_on)
-STALE_CAST = FaultKind("stale cast", _stale_casts)
-NOT_RECORDED = FaultKind("backward without recording", _not_recorded)
+def _constant(state: RunState, call: StartedBackward, first: EarlierGradient, target: TrackedTensor) -> GraphFault:
+    """Return the fault of a second derivative of something linear."""
+    known = _first_derivative(state, call, first) | {
+        "name": name_of(state, [target], Message("target.input|the input"))
+    }
+    change = (
+        "target.zeros|If a second derivative of zero is right, pass materialize_grads=True (it gives zeros) or "
+        "allow_unused=True (it gives None)."
+    )
+    if not call.has_graph:
+        change = "target.use_zeros|If a second derivative of zero is right, use zeros instead of this call."
+    return UNUSED_TARGET.at(
+        call.place,
+        "target.linear|{slope}, which {earlier} computed, is the derivative of something linear (or piecewise linear) "
+        "in {name}: it does not depend on {name}.", change, **known,
+    )  # fmt: skip
+
+
+def _first_derivative(state: RunState, call: StartedBackward, first: EarlierGradient) -> dict[str, object]:
+    """Return the values of a text on the gradient that an earlier call computed: its name, and the place of that call."""
+    slope = name_of(state, [first.gradient], Message("target.gradient|the gradient"))
+    return {"slope": slope, "earlier": _of_line(first.call.place, call.place)}
+
+
+def _constant_of_custom(state: RunState, call: StartedBackward, first: EarlierGradient, node: GraphNode) -> GraphFault:
+    return UNUSED_TARGET.at(
+        call.place,
+        "target.custom_backward|{slope}, which {earlier} computed, has no graph: the backward of {function} computed it "
+        "without one, as `once_differentiable` does, or it is constant.",
+        "target.record_backward|Let the backward of {function} compute with recorded operations on its saved tensors "
+        "and its incoming gradient.",
+        **_first_derivative(state, call, first), function=node.name.removesuffix("Backward"),
+    )  # fmt: skip
+
+
+def _without_graph(state: RunState, call: StartedBackward, earlier: EarlierGradient) -> GraphFault:
+    return UNUSED_TARGET.at(
+        earlier.call.place,
+        "target.no_graph|it computes {slope} without a graph, and {later} differentiates it again.",
+        "target.graph|Pass create_graph=True here.",
+        slope=name_of(state, [earlier.gradient], Message("target.gradient|the gradient")),
+        later=_of_line(call.place, earlier.call.place),
+    )
+
+
+def _of_line(place: Place, other: Place) -> str:
+    """Return the line of a call, or "another call of this line" if it is the same line as `other`."""
+    return Message("target.same_line|another call of this line") if place == other else line_of(place, other.file)
+
+
+def _plain_name(state: RunState, tracked: TrackedTensor, other: str = "") -> str:
+    """Return a tensor's name as it is in the program, or `other` if it has only the description of an expression."""
+    name = state.name_of(tracked) or other
+    return other if "…" in name else name
+
+
+UNUSED_TARGET = FaultKind("target not in the graph", _unused_target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,8 +10,10 @@ from functools import cached_property
 import torch
 from msgspec.structs import replace
 
+from autograder.errors import message_of
 from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import RunState
+from autograder.tape.observe.statements import tree_of_file
 from autograder.tape.oracle.all_runs import TOLERANCE, TOLERANCE_IF_CHANGED, Runs
 from autograder.tape.oracle.gradient_comparison import (
     Gradients,
@@ -54,6 +57,13 @@ class Evidence:
     def state(self) -> RunState:
         """The state of the observed run."""
         return self.runs.observer.state
+
+    @cached_property
+    def trees(self) -> dict[str, ast.Module]:
+        """The tree of each file by its name in the report. Files that are not valid Python are left out."""
+        statements = self.state.statements
+        trees = {statements.program.shown(file): tree_of_file(file) for file in statements.files}
+        return {file: tree for file, tree in trees.items() if tree is not None}
 
     @cached_property
     def got(self) -> Gradients:
@@ -109,6 +119,11 @@ class Evidence:
         if any(call.error is not None for call in last.values()):
             return "raises-backward"
         return "silently-wrong" if self.runs.cloned_saves.error is None and self.is_wrong else "correct"
+
+    @property
+    def error_message(self) -> str:
+        """The message of the error that ended the plain run, or "" without one."""
+        return message_of(self.runs.plain.error)
 
     @property
     def raised_nodes(self) -> set[int | None]:

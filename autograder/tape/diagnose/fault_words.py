@@ -8,9 +8,9 @@ import linecache
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
-from autograder.locale.messages import Message
+from autograder.locale.messages import Message, message_with
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, VARIABLE, WRITTEN, Cut
 from autograder.tape.observe.state import RunState
@@ -26,7 +26,9 @@ NEW_LEAVES = {NEW_LEAF: Message("cut.new_leaf|a new leaf"), VARIABLE: "Variable"
 THIS_LINE = Message("cut.this_line|this line")
 NAMES = {**NUMBERS, **COPIES, **ALIASES, **NEW_LEAVES, WRITTEN: THIS_LINE}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+T = TypeVar("T", bound=ast.stmt)
 ITS_INPUT = Message("cut.its_input|its input")
+A_PARAMETER = Message("tensor.a_parameter|a parameter")
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,16 @@ class FaultKind:
     def at(
         self, at: Place, effect: str, change: str, tensors: tuple[FaultyTensor, ...] = (), /, **values: object
     ) -> GraphFault:
-        """Return a fault of this kind with the messages of two texts, each of which gets the values that it names."""
+        """Return a fault of this kind. Texts become messages, each with the values that it names; messages are kept."""
+        return GraphFault(self.name, at, message_with(effect, values), message_with(change, values), tensors)
 
-        def message(text: str) -> Message:
-            return Message(text, **{name: value for name, value in values.items() if f"{{{name}}}" in text})
-
-        return GraphFault(self.name, at, message(effect), message(change), tensors)
+    def about(
+        self, state: RunState, tensors: Sequence[TrackedTensor], at: Place, effect: str, change: str, *,
+        nameless: str = A_PARAMETER, lost: Place | None = None, read: Place | None = None, **values: object,
+    ) -> GraphFault:  # fmt: skip
+        """Return a fault that concerns these tensors, which the texts call {names}."""
+        concerned = tensors_of(state, tensors, lost=lost, read=read)
+        return self.at(at, effect, change, concerned, names=name_of(state, tensors, nameless), **values)
 
 
 def called(cut: Cut) -> str:
@@ -57,36 +63,69 @@ def called(cut: Cut) -> str:
     return NAMES.get(cut.how, cut.how)
 
 
-def how_it_cuts(cut: Cut, state: RunState) -> str:
-    """Return the effect of a line on a value that has a graph, as a clause."""
-    sources = [tracked for tracked, _ in cut.sources.values()]
-    name = name_of(state, sources) if is_in_view(state, sources, cut.place) else ITS_INPUT
-    if cut.how == NO_GRAD:
-        if (switch := why_recording_is_off(state)) == NO_GRAD:
-            return Message(
-                "cut.in_no_grad|it computes with {name} while recording is off (no_grad), so the result has no history",
-                name=name,
-            )
-        return Message(
-            "cut.while_off|it computes with {name} while {switch}, so the result has no history",
-            name=name,
-            switch=switch,
-        )
-    known: dict[str, object] = {"call": called(cut), "name": name}
+def words_on_cut(cut: Cut, state: RunState) -> tuple[Message, Message]:
+    """Return the effect of a line on a value that has a graph, as a clause, and the replacement for the line."""
+    switch = why_recording_is_off(state) if cut.how == NO_GRAD else ""
+    known: dict[str, object] = {
+        "name": name_of(state, cut.values) if is_in_view(state, cut.values, cut.place) else ITS_INPUT,
+        "call": called(cut), "switch": switch, "sign": COMPARISONS.get(cut.how.strip("_"), cut.how),
+    }  # fmt: skip
+    effect, change = _without_recording(cut, switch) if switch else _with_recording(cut)
+    return message_with(effect, known), message_with(change, known)
+
+
+CALL_WITH = (
+    "cut.call_with|Call the module with these values instead: `torch.func.functional_call(module, values, inputs)`."
+)
+CHANGES = {
+    **dict.fromkeys(COPIES, "cut.use_pytorch|Compute it with PyTorch's own functions."),
+    "tensor": "cut.use_or_stack|Use the tensor itself, or torch.stack(...) for a list of tensors.",
+    **dict.fromkeys(ALIASES, "cut.remove|Remove {call}, if you want to train the operations before it."),
+    **dict.fromkeys(NEW_LEAVES, "cut.use_tensor|Use the tensor itself, if you want to train the operations before it."),
+    WRITTEN: CALL_WITH,
+}
+"""By function that takes values without their history, the replacement."""
+
+
+def _without_recording(cut: Cut, switch: str) -> tuple[str, str]:
+    """Return the texts on a line that computes while recording is off, for the reason `switch`."""
+    effect = "cut.while_off|it computes with {name} while {switch}, so the result has no history"
+    change = "cut.compute_while_on|Compute it while recording is on."
+    if switch == NO_GRAD:
+        effect = "cut.in_no_grad|it computes with {name} while recording is off (no_grad), so the result has no history"
+        change = "cut.compute_outside|Compute it outside of no_grad."
+    elif "checkpoint" in switch:
+        change = "cut.not_reentrant|Pass use_reentrant=False, or an input that requires grad."
+    if ".copy_(" in cut.place.text:
+        change = CALL_WITH
+    elif ".sample(" in cut.place.text:
+        change = "cut.rsample|Draw with rsample(), which keeps the history of the distribution's parameters."
+    return effect, change
+
+
+def _with_recording(cut: Cut) -> tuple[str, str]:
+    """Return the texts on a line whose function takes values without their history, or has no gradient."""
     if cut.how in NUMBERS:
-        return Message("cut.plain_number|{call} makes a plain number of {name}: for backward it is a constant", **known)
+        return (
+            "cut.plain_number|{call} makes a plain number of {name}: for backward it is a constant",
+            "cut.print|Compute with the tensor itself, and use {call} only to print it.",
+        )
     if is_copy(cut) and "copy" in cut.place.text:
-        return Message(
+        return (
             "cut.copied_leaves|it copies {name} into new leaves, and a gradient of these reaches only the copies",
-            name=name,
+            "cut.functional_call|Call the model itself with other parameters: `torch.func.functional_call(model, "
+            "parameters, inputs)`, where the parameters are computed from its own.",
         )
-    if cut.how in NAMES:
-        return Message(
-            "cut.constants|{call} takes the values of {name} without their history: for backward they are constants",
-            **known,
+    if cut.how not in CHANGES:
+        return (
+            "cut.compare|{sign} has no gradient, so its result for {name} has no history",
+            "cut.differentiable|Compute the loss from the values before it, with differentiable operations.",
         )
-    sign = COMPARISONS.get(cut.how.strip("_"), cut.how)
-    return Message("cut.compare|{sign} has no gradient, so its result for {name} has no history", sign=sign, name=name)
+    change = CHANGES[cut.how]
+    if cut.how in ALIASES and cut.how not in cut.place.text:
+        change = "cut.use_tensors|Use the tensors themselves, if you want to train the operations before it."
+    effect = "cut.constants|{call} takes the values of {name} without their history: for backward they are constants"
+    return effect, change
 
 
 COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
@@ -94,7 +133,7 @@ COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
 
 def is_copy(cut: Cut) -> bool:
     """Return whether a line copies leaves, as `copy.deepcopy(model)` does."""
-    are_leaves = all(tracked.leaf for tracked, _ in cut.sources.values())
+    are_leaves = all(tracked.leaf for tracked in cut.values)
     return cut.how == "data" and ".data" not in cut.place.text and are_leaves
 
 
@@ -114,40 +153,6 @@ def why_recording_is_off(state: RunState) -> str:
     if known:
         return Message("no_grad.turned_off_by|{switch} has turned recording off", switch=known[0])
     return Message("no_grad.is_off|recording is off")
-
-
-def change_of(cut: Cut, state: RunState) -> str:
-    """Return the replacement for a line that cuts the graph."""
-    if cut.how == WRITTEN or (cut.how == NO_GRAD and ".copy_(" in cut.place.text):
-        return Message(
-            "cut.call_with|Call the module with these values instead: `torch.func.functional_call(module, values, inputs)`."
-        )
-    if cut.how == NO_GRAD:
-        if ".sample(" in cut.place.text:
-            return Message("cut.rsample|Draw with rsample(), which keeps the history of the distribution's parameters.")
-        if (switch := why_recording_is_off(state)) == NO_GRAD:
-            return Message("cut.compute_outside|Compute it outside of no_grad.")
-        if "checkpoint" in switch:
-            return Message("cut.not_reentrant|Pass use_reentrant=False, or an input that requires grad.")
-        return Message("cut.compute_while_on|Compute it while recording is on.")
-    if is_copy(cut) and "copy" in cut.place.text:
-        return Message(
-            "cut.functional_call|Call the model itself with other parameters: `torch.func.functional_call(model, "
-            "parameters, inputs)`, where the parameters are computed from its own."
-        )
-    if cut.how in ALIASES and cut.how not in cut.place.text:
-        return Message("cut.use_tensors|Use the tensors themselves, if you want to train the operations before it.")
-    if cut.how in NUMBERS:
-        return Message("cut.print|Compute with the tensor itself, and use {call} only to print it.", call=called(cut))
-    if cut.how == "tensor":
-        return Message("cut.use_or_stack|Use the tensor itself, or torch.stack(...) for a list of tensors.")
-    if cut.how in NEW_LEAVES:
-        return Message("cut.use_tensor|Use the tensor itself, if you want to train the operations before it.")
-    if cut.how in COPIES:
-        return Message("cut.use_pytorch|Compute it with PyTorch's own functions.")
-    if cut.how in ALIASES:
-        return Message("cut.remove|Remove {call}, if you want to train the operations before it.", call=called(cut))
-    return Message("cut.differentiable|Compute the loss from the values before it, with differentiable operations.")
 
 
 def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:
@@ -235,6 +240,12 @@ def leaves_above(state: RunState, cut: Cut) -> set[int]:
     """Return the ids of the tensors that receive no gradient because of the cut."""
     nodes = state.graph.below(node for _, node in cut.sources.values()).values()
     return {*cut.sources, *(node.tensor for node in nodes if node.tensor is not None and not node.inputs)}
+
+
+def around(tree: ast.Module | None, kind: type[T], line: int) -> list[T]:
+    """Return the nodes of a kind that cover a line, in the order of a walk through the tree; [] without a tree."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, kind)] if tree is not None else []
+    return [node for node in nodes if node.lineno <= line <= (node.end_lineno or node.lineno)]
 
 
 def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:

@@ -1,4 +1,4 @@
-"""Find values and leaves that leave the graph on their way to the loss, so that a tensor receives no gradient."""
+"""Find lines that cut values of a loss off the graph, so that a parameter or a term receives no gradient."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from autograder.errors import message_of
 from autograder.locale.messages import CLAUSES, Message, join_messages
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
+    A_PARAMETER,
     NUMBERS,
     FaultKind,
-    change_of,
     followers,
-    how_it_cuts,
     is_copy,
     is_early_copy,
     leaves_above,
@@ -23,190 +21,14 @@ from autograder.tape.diagnose.fault_words import (
     reached_elsewhere,
     statement_at,
     tensors_of,
+    words_on_cut,
 )
 from autograder.tape.observe.gradient_flow import Cut, StartedBackward
 from autograder.tape.observe.left_gradients import FirstStep
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
-from autograder.tape.observe.statements import tree_of_file
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
-
-
-def trees_of(evidence: Evidence) -> dict[str, ast.Module]:
-    """Return the tree of each file by its name in the report. Files that are not valid Python are left out."""
-    statements = evidence.state.statements
-    trees = {statements.program.shown(file): tree_of_file(file) for file in statements.files}
-    return {file: tree for file, tree in trees.items() if tree is not None}
-
-
-_CLEARS = re.compile(r"\.grad\.(zero_|detach_|requires_grad_)\(|\.grad = None$|^print\(")
-LOOP_NAME = "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values."
-COPY = "leaf.copy_in_place|Modify the leaf in place, under torch.no_grad(): `{name}.copy_({new})`."
-
-
-def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad or is not used."""
-    trees = trees_of(evidence)
-    for name, place, regained in _rebound(evidence.state):
-        statement = statement_at(trees, place)
-        if not regained and _is_step(statement, name):
-            yield _lost_leaf_fault(trees, name, place, statement)
-        elif (new := _assigned(statement, name)) and _is_unused(trees[place.file], name, new.lineno):
-            yield LOST_LEAF.at(place, LOOP_NAME, COPY, name=name, new=ast.unparse(new))
-
-
-def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
-    """Yield the names of leaves that were bound to another tensor, the line, and whether that tensor became a leaf later."""
-    bound: dict[tuple[str, str], int] = {}
-    for step in state.finished_steps:
-        for change in step.names:
-            key = (step.function, change.name)
-            old, new = bound.get(key), change.tensor
-            if new is not None:
-                bound[key] = new
-            if old is not None and new is not None and step.place is not None and state.tensors.all[old].leaf:
-                yield change.name, step.place, state.tensors.all[new].leaf
-
-
-def _assigned(statement: ast.stmt | None, name: str) -> ast.BinOp | None:
-    """Return the value of a statement `name = … + …`, with any operator, or None for another statement."""
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
-        return None
-    return statement.value if [ast.unparse(target) for target in statement.targets] == [name] else None
-
-
-def _is_step(statement: ast.stmt | None, name: str) -> bool:
-    """Return whether a statement is `w = w - … w.grad …` without a `detach`."""
-    value = _assigned(statement, name)
-    if value is None or not isinstance(value.op, ast.Sub):
-        return False
-    text = ast.unparse(value)
-    return f"{name}.grad" in text and "detach" not in text and ast.unparse(value.left) in (name, f"{name}.data")
-
-
-def _is_unused(tree: ast.Module, name: str, line: int) -> bool:
-    """Return whether a line reads the name of a loop around it, and no line of the loop below it does."""
-    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
-    reads = [use.lineno for use in uses if isinstance(use.ctx, ast.Load)]
-    end = max((loop.end_lineno or 0 for loop in _loops_over(tree, name, line)), default=0)
-    return line in reads and line <= end and not any(line < other <= end for other in reads)
-
-
-def _lost_leaf_fault(trees: dict[str, ast.Module], name: str, place: Place, statement: ast.stmt | None) -> GraphFault:
-    value = statement.value if isinstance(statement, ast.Assign) else None
-    step = ast.unparse(value.right) if isinstance(value, ast.BinOp) else "…"
-    effect = (
-        "leaf.becomes_other|{name} is then another tensor, which is not a leaf that requires grad: the next backward "
-        "call computes no gradient for it."
-    )
-    tree = trees.get(place.file)
-    if tree is not None and _loops_over(tree, name, place.line):
-        effect = LOOP_NAME
-    change = "leaf.modify_in_place|Modify the leaf in place, under torch.no_grad(): `{name} -= {step}`."
-    return LOST_LEAF.at(place, effect, change, name=name, step=step)
-
-
-def _loops_over(tree: ast.Module, name: str, line: int) -> list[ast.For]:
-    """Return the loops around a line that bind a name in each round."""
-    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For)]
-    inside = [loop for loop in loops if loop.lineno <= line <= (loop.end_lineno or loop.lineno)]
-    return [loop for loop in inside if name in {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}]
-
-
-def _missing(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the lines that read the `.grad` of a tensor with a graph."""
-    state, trees = evidence.state, trees_of(evidence)
-    problem = evidence.runs.plain.problem
-    for place, tracked in state.flow.retained_late.items():
-        if problem is not None and problem.is_at(place):
-            yield MISSING.at(
-                place,
-                "leaf.retained_late|{name}.grad is None: retain_grad() was called after backward, and keeps only the "
-                "gradients of later calls.",
-                "leaf.retain_before|Call {name}.retain_grad() before backward.",
-                name=name_of(state, [tracked], "it"),
-            )
-    for place, (tracked, _) in state.flow.missing.items():
-        if tracked.node is not None and not _only_clears(trees.get(place.file), place.line):
-            yield MISSING.at(
-                place,
-                "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
-                "backward fills only the .grad of leaves.",
-                "leaf.make_leaf|Make {name} itself the leaf (requires_grad_() after that computation), "
-                "or call {name}.retain_grad() before backward.",
-                name=name_of(state, [tracked], "it"),
-                place=line_of(state.graph.nodes[tracked.node].place, place.file),
-            )
-
-
-def _only_clears(tree: ast.Module | None, line: int) -> bool:
-    """Return whether a line is in the test of an `if` statement that only clears a `.grad` or prints it."""
-    guards = [node for node in ast.walk(tree) if isinstance(node, ast.If)] if tree is not None else []
-    tested = [guard for guard in guards if guard.test.lineno <= line <= (guard.test.end_lineno or line)]
-    texts = [ast.unparse(statement) for guard in tested for statement in guard.body]
-    uses = [text for text in texts if ".grad" in text]
-    return bool(uses) and all(_CLEARS.search(text) for text in uses)
-
-
-def _empty(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the line that raised an error because it used the `.grad` of a leaf, which is None."""
-    state, problem = evidence.state, evidence.runs.plain.problem
-    at = problem.place(evidence.file) if problem is not None and "NoneType" in problem.message else None
-    if at is None:
-        return
-    for place, (leaf, is_required) in state.flow.missing.items():
-        if leaf.node is not None or (place.file, place.line) != (at.file, at.line):
-            continue
-        last = line_of(state.flow.calls[-1].place, place.file) if state.flow.calls else ""
-        cuts = (cut for cut in state.flow.cuts.values() if not is_copy(cut) and leaf.id in leaves_above(state, cut))
-        cut = next(cuts, None)
-        cut_at = line_of(cut.place, place.file) if cut else ""
-        reason = _why_empty(state, leaf, cut_at, is_required=is_required)
-        yield EMPTY.at(place, *reason, name=name_of(state, [leaf], "it"), place=last, cut=cut_at)
-
-
-def _why_empty(state: RunState, leaf: TrackedTensor, cut_at: str, *, is_required: bool) -> tuple[str, str]:
-    """Return the reason why the `.grad` of a leaf is None, and the change. `cut_at` is the line of a cut below the leaf."""
-    require = "empty.require|Call {name}.requires_grad_() before the computation of the loss, or skip it."
-    if not is_required:
-        return (
-            "empty.not_required|{name}.grad is None: {name} does not require grad, so backward computes no gradient for it.",
-            require,
-        )
-    if not state.flow.calls:
-        return (
-            "empty.too_early|{name}.grad is None: no backward call was made before this line.",
-            "empty.call_backward|Call backward before this line.",
-        )
-    if leaf.id in state.flow.reached:
-        return (
-            "empty.cleared|{name}.grad is None: backward filled it, and it was set to None before this line, "
-            "as zero_grad() does.",
-            "empty.read_earlier|Read it after backward and before zero_grad().",
-        )
-    if leaf.id in state.flow.constant:
-        return (
-            "empty.required_late|{name}.grad is None: the backward call of {place} did not reach {name}. Its loss does not "
-            "depend on {name}, or only through operations that used {name} before it required grad.",
-            require,
-        )
-    if cut_at:
-        return (
-            "empty.cut|{name}.grad is None: the backward call of {place} did not reach {name}. Its loss does not depend "
-            "on {name}, or only through {cut}, which takes values without their history.",
-            "empty.keep_history|Keep the history in {cut}, if the loss should depend on {name}.",
-        )
-    return (
-        "empty.not_reached|{name}.grad is None: the backward call of {place} did not reach {name}, because its loss "
-        "does not depend on it.",
-        "empty.skip|Use {name} in the loss, or skip each parameter whose .grad is None.",
-    )
-
-
-MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)
-EMPTY = FaultKind("gradient that is None", _empty)
-LOST_LEAF = FaultKind("leaf lost", _lost_leaf)
 
 _SUM = re.compile("(Add|Sub|Rsub)Backward")
 _SCALED = re.compile("(Mul|Div|Neg|Mean|Sum)Backward")
@@ -222,14 +44,13 @@ def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the cut of each backward that starts from a leaf or a tensor without a graph."""
-    flow, error = evidence.state.flow, message_of(evidence.runs.plain.error)
+    flow, error = evidence.state.flow, evidence.error_message
     yield from _number_backward(evidence, error)
     for call in flow.calls:
-        if not call.recording and flow.steps.left_recording:
+        if not call.recording and flow.modes.left_recording:
             continue  # the line that turned recording off is named
-        bare = all(node is None for node in call.nodes)
-        cut = call.cut or (_last_cut(evidence.state, call.place) if bare else None)
-        if bare and cut is not None and (call.roots or NO_HISTORY in error):
+        cut = call.cut or (_last_cut(evidence.state, call.place) if not call.has_graph else None)
+        if not call.has_graph and cut is not None and (call.roots or NO_HISTORY in error):
             follows: str = Message(
                 "cut.reaches_no_parameter|backward at {place} ends there and reaches no parameter.",
                 place=line_of(call.place, cut.place.file),
@@ -282,7 +103,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
         if kept_from and (not looks or any(cut is made for made in new_leaves)) and not is_early_copy(cut):
             without -= kept_from
             tensors = [flow.optimized[number] for number in sorted(kept_from)]
-            names = name_of(state, tensors, Message("tensor.a_parameter|a parameter"))
+            names = name_of(state, tensors, A_PARAMETER)
             follows: str = Message(
                 "cut.not_updated|No backward call computes a gradient for {names}, which the optimizer holds.",
                 names=names,
@@ -311,7 +132,7 @@ def _only_reads(cut: Cut) -> bool:
 
 def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the numbers that were converted from tensors with a graph and are added to a loss."""
-    state, trees = evidence.state, trees_of(evidence)
+    state, trees = evidence.state, evidence.trees
     made = {step.place for step in state.finished_steps if step.nodes}
     losses = (node for call in state.flow.calls for node in _scaled_sums(state, call))
     sums = {node.place for node in losses if _SUM.match(node.name)}
@@ -319,7 +140,7 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
         if cut.how not in NUMBERS:
             continue
         place = _where_added(state, cut, sums, trees)
-        if place is None and cut.place in made and any(tracked.leaf for tracked, _ in cut.sources.values()):
+        if place is None and cut.place in made and any(tracked.leaf for tracked in cut.values):
             yield _cut_fault(state, cut, Message("cut.result|the result of this line has no gradient for it."))
         if place is not None:
             follows = Message(
@@ -401,7 +222,7 @@ def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
                     "the loss's gradient."
                 )
             follows = Message(term, place=line_of(place, cut.place.file))
-            yield _cut_fault(state, cut, follows, [tracked for tracked, _ in cut.sources.values()])
+            yield _cut_fault(state, cut, follows, cut.values)
 
 
 def _where_constant(
@@ -483,10 +304,10 @@ def _updated_copies(evidence: Evidence, cut: Cut) -> Place | None:
 def _cut_fault(
     state: RunState, cut: Cut, follows: str, tensors: Sequence[TrackedTensor] = (), read: Place | None = None
 ) -> GraphFault:
-    clause = how_it_cuts(cut, state)
+    clause, change = words_on_cut(cut, state)
     message = join_messages((clause, follows), CLAUSES if follows[0].islower() else "join.stop|{first}. {second}")
     concerned = tensors_of(state, tensors, lost=cut.place, read=read)
-    return GraphFault(GRAPH_CUT.name, cut.place, message, change_of(cut, state), concerned)
+    return GRAPH_CUT.at(cut.place, message, change, concerned)
 
 
 GRAPH_CUT = FaultKind("graph cut", _graph_cut)

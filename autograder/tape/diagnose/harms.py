@@ -13,7 +13,6 @@ from functools import partial
 
 from msgspec import structs
 
-from autograder.errors import message_of
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.internals.entry_points import ZEROING
@@ -193,7 +192,7 @@ def _by_version(evidence: Evidence) -> Iterator[Harm]:
     No saved tensor shows them if they were made during backward, or if CopySlices saved the tensor: the node of a base
     whose view was modified does not expose its inner function to Python (PyTorch 2.13).
     """
-    state, found = evidence.state, VERSIONS.search(message_of(evidence.runs.plain.error))
+    state, found = evidence.state, VERSIONS.search(evidence.error_message)
     if not found:
         return
     versions = int(found[1]), int(found[2])

@@ -6,11 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from autograder.errors import message_of
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import FaultKind, name_of, statement_at
-from autograder.tape.diagnose.graph_cut import trees_of
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
@@ -28,13 +26,27 @@ MAKE_LEAF = "optimizer.make_leaf|Make a leaf of the result: `.detach().requires_
 INFERENCE = ("nference tensor", "InferenceMode")
 SWAPPED = re.compile(r"Couldn't swap (\w+\.(\w+))")
 VIEW = ("view was created in no_grad mode", "function that returns multiple views")
-
+# The effect and the change of a tensor that a later line cannot use.
+INFERRED = (
+    "inference.tensor_needed|{name} is made in inference mode here, and {place} needs a normal tensor.",
+    "inference.use_no_grad|Use torch.no_grad() instead, or pass a clone that is made outside of inference mode.",
+)
+VIEW_IN_NO_GRAD = (
+    "view.made_in_no_grad|{name} is a view that is made here while recording is off; {place} modifies it "
+    "while recording is on, which PyTorch does not allow.",
+    "view.index_in_grad|Index {base} where recording is on, and modify that view.",
+)
+ONE_OF_SEVERAL_VIEWS = (
+    "view.one_of_several|{name} is one of several views that one call returns here (as unbind, chunk, "
+    "split and iteration do); {place} modifies it in place, which PyTorch does not allow.",
+    "view.index_base|Take the view by an index of {base} instead.",
+)
 NAMELESS = Message("tensor.nameless|a tensor")
 
 
 def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that made the tensor which the last call of the program could not use."""
-    state, error, call = evidence.state, message_of(evidence.runs.plain.error), evidence.state.flow.last_call
+    state, error, call = evidence.state, evidence.error_message, evidence.state.flow.last_call
     problem = evidence.runs.plain.problem
     if problem is not None and (swapped := SWAPPED.search(error)) and problem.line:
         yield from _referenced(state, swapped[1], problem.place(evidence.file))
@@ -52,14 +64,15 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
             "deepcopy.detach|Keep it without its history (`.detach()`), or do not keep it in the copied object.",
         )  # fmt: skip
     elif any(word in error for word in INFERENCE):
-        yield from _inference(state, [value for value in inputs if value.counter.version is None], at)
+        yield from _made_elsewhere(state, [one for one in inputs if one.counter.version is None], at, INFERRED)
     elif any(word in error for word in VIEW):
-        yield from _view(state, inputs[:1], at)
+        texts = VIEW_IN_NO_GRAD if inputs and inputs[0].unrecorded else ONE_OF_SEVERAL_VIEWS
+        yield from _made_elsewhere(state, inputs, at, texts, Message("view.a_view|a view"))
 
 
 def _named_in(evidence: Evidence, place: Place) -> list[TrackedTensor]:
     """Return the tensors with a graph that the variables of a line name, the newest first."""
-    statement = statement_at(trees_of(evidence), place)
+    statement = statement_at(evidence.trees, place)
     names = {ast.unparse(node) for node in ast.walk(statement) if isinstance(node, ast.expr)} if statement else set()
     return [
         tracked
@@ -78,40 +91,17 @@ def _not_a_leaf(
             yield REFUSED_TENSOR.at(made, effect, change, name=name, place=place)
 
 
-def _inference(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
+def _made_elsewhere(
+    state: RunState, tensors: list[TrackedTensor], at: Place, texts: tuple[str, str], nameless: str = NAMELESS
+) -> Iterator[GraphFault]:
+    """Yield the line that made the first of these tensors, unless it is the line that cannot use it."""
     for tracked in tensors[:1]:
         if (made := state.made_at(tracked)) is not None and made != at:
+            base = [] if tracked.base is None else [state.tensors.all[tracked.base]]
             yield REFUSED_TENSOR.at(
-                made,
-                "inference.tensor_needed|{name} is made in inference mode here, and {place} needs a normal tensor.",
-                "inference.use_no_grad|Use torch.no_grad() instead, or pass a clone that is made outside of inference mode.",
-                name=name_of(state, [tracked], NAMELESS), place=line_of(at, made.file),
+                made, *texts, name=name_of(state, [tracked], nameless), place=line_of(at, made.file),
+                base=name_of(state, base, Message("view.the_base|the base")),
             )  # fmt: skip
-
-
-def _view(state: RunState, tensors: list[TrackedTensor], at: Place) -> Iterator[GraphFault]:
-    for tracked in tensors:
-        made = state.made_at(tracked)
-        if made is None or made == at:
-            continue
-        base = state.tensors.all[tracked.base] if tracked.base is not None else tracked
-        known: dict[str, object] = {
-            "name": name_of(state, [tracked], Message("view.a_view|a view")), "place": line_of(at, made.file),
-            "base": name_of(state, [base] if base is not tracked else [], Message("view.the_base|the base")),
-        }  # fmt: skip
-        if tracked.unrecorded:
-            message = Message(
-                "view.made_in_no_grad|{name} is a view that is made here while recording is off; {place} modifies it "
-                "while recording is on, which PyTorch does not allow.", **known,
-            )  # fmt: skip
-            change = Message("view.index_in_grad|Index {base} where recording is on, and modify that view.", **known)
-        else:
-            message = Message(
-                "view.one_of_several|{name} is one of several views that one call returns here (as unbind, chunk, "
-                "split and iteration do); {place} modifies it in place, which PyTorch does not allow.", **known,
-            )  # fmt: skip
-            change = Message("view.index_base|Take the view by an index of {base} instead.", **known)
-        yield GraphFault(REFUSED_TENSOR.name, made, message, change)
 
 
 def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFault]:

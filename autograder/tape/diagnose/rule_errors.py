@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autograder.errors import message_of
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import FaultKind, name_of
-from autograder.tape.diagnose.graph_cut import GRAPH_CUT, NO_HISTORY, trees_of
+from autograder.tape.diagnose.graph_cut import GRAPH_CUT, NO_HISTORY
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
@@ -100,7 +99,7 @@ def _broken_rules(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that broke a rule of autograd."""
     problem, error, call = (
         evidence.runs.plain.problem,
-        message_of(evidence.runs.plain.error),
+        evidence.error_message,
         evidence.state.flow.last_call,
     )
     at = problem.place(evidence.file) if problem else None
@@ -125,7 +124,7 @@ def _nodes(state: RunState, name: str) -> list[Place]:
 def _nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that made tensors which do not require grad, if backward found no tensor that does and nothing cut the graph."""
     state, calls = evidence.state, evidence.state.flow.calls
-    error = message_of(evidence.runs.plain.error)
+    error = evidence.error_message
     if NO_HISTORY not in error or not calls or not calls[-1].recording or next(GRAPH_CUT.find(evidence), None):
         return
     last = calls[-1].place
@@ -165,7 +164,7 @@ def _wanted(evidence: Evidence) -> list[TrackedTensor]:
     Without such a tensor, return the only one that the program made and named.
     """
     state, names = evidence.state, set[str]()
-    for tree in trees_of(evidence).values():
+    for tree in evidence.trees.values():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr == "grad":
                 names.add(ast.unparse(node.value))

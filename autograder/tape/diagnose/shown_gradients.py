@@ -15,7 +15,6 @@ from msgspec import structs
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.graph_cut import trees_of
 from autograder.tape.observe.statements import FILES
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.oracle.gradient_comparison import distance, length, nested, nested_pair
@@ -295,7 +294,7 @@ def rename_targets(evidence: Evidence) -> None:
 
 def _loop_variables(evidence: Evidence) -> set[str]:
     """Return the names that `for` binds anywhere in the user's files."""
-    return set().union(*map(_bound_by_for, trees_of(evidence).values()))
+    return set().union(*map(_bound_by_for, evidence.trees.values()))
 
 
 @functools.lru_cache(maxsize=FILES)

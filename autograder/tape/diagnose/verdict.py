@@ -9,23 +9,20 @@ import torch
 from msgspec.structs import replace
 
 from autograder.locale.messages import LIST, Message, counted_message, join_messages
-from autograder.tape.diagnose.backward_errors import (
-    CUSTOM_BACKWARD,
-    FREED_GRAPH,
-    LEFT_ON,
-    NOT_RECORDED,
-    STALE_CAST,
+from autograder.tape.diagnose import (
+    backward_errors,
+    graph_cut,
+    graph_reuse,
+    missing_gradients,
+    modes,
+    optimizer_faults,
+    refused_tensors,
+    rule_errors,
 )
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
-from autograder.tape.diagnose.fault_words import FaultKind
-from autograder.tape.diagnose.graph_cut import EMPTY, GRAPH_CUT, LOST_LEAF, MISSING
 from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
-from autograder.tape.diagnose.optimizer_faults import OPTIMIZER_FAULTS, UNUSED_TARGET
-from autograder.tape.diagnose.refused_tensors import REFUSED_TENSOR
-from autograder.tape.diagnose.rule_errors import BROKEN_RULE, NOTHING_REQUIRED
 from autograder.tape.diagnose.shown_gradients import checks_of, notes_on_formulas, rename_targets, shown_gradients
 from autograder.tape.internals.support import shortcomings
-from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import STEPS
 from autograder.tape.observe.tensors import values_text
 from autograder.tape.recording.verdict_types import (
@@ -43,34 +40,26 @@ from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.storages import CHECKSUMMED
 
-
-def _not_finite(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the line of the first node that computes nan or inf from finite gradients."""
-    call = evidence.not_finite_call
-    visits = [visit for visit in evidence.runs.trace.visits if visit.call == call and visit.not_finite]
-    node = node_of_visit(visits[0], evidence.state) if visits else None
-    if node is None or call is None:
-        return
-    effect = (
-        "nan.here|in backward call {number}, {node} computes nan or inf here from finite gradients, also with private "
-        "copies of the saved tensors, so no in-place modification causes it."
-    )
-    change = "nan.stay_away|Keep its input away from values where its derivative is not finite, for example with clamp."
-    if visits[0].not_finite == "from zero":
-        effect = (
-            "nan.from_zero|in backward call {number}, {node} computes nan here, also with private copies of the saved "
-            "tensors: it receives 0, as behind torch.where or a mask, and 0 times an infinite derivative is nan."
-        )
-        change = "nan.replace_before|Replace these elements before this line, not after it."
-    place = evidence.state.graph.nodes[node].place
-    yield NOT_FINITE.at(place, effect, change, number=call + 1, node=visits[0].name)
-
-
-NOT_FINITE = FaultKind("nan or inf", _not_finite)
+# In the order of the report.
 KINDS = (
-    LOST_LEAF, FREED_GRAPH, MISSING, EMPTY, LEFT_ON, NOT_RECORDED, UNUSED_TARGET, REFUSED_TENSOR, CUSTOM_BACKWARD,
-    BROKEN_RULE, NOTHING_REQUIRED, GRAPH_CUT, STALE_CAST, NOT_FINITE, *OPTIMIZER_FAULTS,
-)  # fmt: skip
+    missing_gradients.LOST_LEAF,
+    graph_reuse.FREED_GRAPH,
+    missing_gradients.MISSING,
+    missing_gradients.EMPTY,
+    modes.LEFT_ON,
+    modes.NOT_RECORDED,
+    backward_errors.UNUSED_TARGET,
+    refused_tensors.REFUSED_TENSOR,
+    backward_errors.CUSTOM_BACKWARD,
+    rule_errors.BROKEN_RULE,
+    rule_errors.NOTHING_REQUIRED,
+    graph_cut.GRAPH_CUT,
+    modes.STALE_CAST,
+    missing_gradients.NOT_FINITE,
+    missing_gradients.OWN_TARGET,
+    missing_gradients.FLAT_DERIVATIVE,
+    *optimizer_faults.KINDS,
+)
 
 
 def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
@@ -211,7 +200,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             "note.observer_stopped|The observer stopped early: {failure}. Please report it with this program.",
             failure=repr(evidence.runs.observer.failure),
         )
-    if (call := evidence.not_finite_call) is not None and not any(_not_finite(evidence)):
+    if (call := evidence.not_finite_call) is not None and not any(missing_gradients.NOT_FINITE.find(evidence)):
         yield Message(
             "note.not_finite|Backward call number {number} computes nan or inf, also with private copies of the saved "
             "tensors, so no in-place modification causes it. torch.autograd.set_detect_anomaly(True) names the operation "

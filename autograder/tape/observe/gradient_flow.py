@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from autograder.tape.observe.optimizer_steps import Filling, OptimizerSteps, Parameters, is_empty
+from autograder.tape.observe.left_gradients import Filling, ReadGradients, SpentGradients
+from autograder.tape.observe.optimizer_steps import ModeSwitches, OptimizerSteps, Parameters, is_empty
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
@@ -33,7 +34,7 @@ _OF_SHAPE = "_like"  # the end of the names of functions such as `randn_like`
 _SUMS = {"add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__"}
 _TAKES_VALUES = {"data", "detach", "detach_", "item", "tolist", "numpy", "__array__", "__float__"}
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
-_UPDATE = re.compile(r"step|grad|update")
+_READS_ONLY = re.compile(r"zero_grad|clip_grad")  # methods that read gradients without a use of their values
 
 
 @dataclass(eq=False)
@@ -51,6 +52,11 @@ class Cut:
     last: int = 0  # number of backward calls before the line ran last
     behind: Cut | None = None  # the earlier cut of the values that this line only turned into an array
 
+    @property
+    def values(self) -> list[TrackedTensor]:
+        """The values that leave the graph."""
+        return [tracked for tracked, _ in self.sources.values()]
+
 
 @dataclass(eq=False)
 class StartedBackward:
@@ -65,6 +71,11 @@ class StartedBackward:
     creates_graph: bool  # whether the gradients have a graph
     of: EarlierGradient | None  # a gradient that the roots were computed from, or None
     writes: int  # number of modifications in the run before it
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether a root has a graph."""
+        return any(node is not None for node in self.nodes)
 
 
 @dataclass(frozen=True)
@@ -89,11 +100,9 @@ class GradientFlow:
         self.first_held: dict[int, tuple[int, int]] = {}  # by id, the number of calls and the position in the optimizer
         # By line, the last tensor whose `.grad` was None there, and whether it required grad.
         self.missing: dict[Place, tuple[TrackedTensor, bool]] = {}
-        self.retained_late: dict[
-            Place, TrackedTensor
-        ] = {}  # the same of tensors whose gradient is to be kept, after a backward call
+        # the same of tensors whose gradient is to be kept, after a backward call
+        self.retained_late: dict[Place, TrackedTensor] = {}
         self.present: set[Place] = set()  # the lines that read a `.grad` which was not None
-        self.used_twice: list[tuple[Place, TrackedTensor]] = []
         self._of_value: dict[int, Cut] = {}
         self._of_number: dict[float, Cut] = {}
         self._of_memory: dict[Memory, Cut] = {}
@@ -103,7 +112,8 @@ class GradientFlow:
         self.new_leaves: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
         # ids of tensors that did not require grad when an operation of the graph used them
         self.constant: set[int] = set()
-        self.steps = OptimizerSteps()
+        self.steps, self.modes = OptimizerSteps(), ModeSwitches()
+        self.reads, self.spent = ReadGradients(), SpentGradients()
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         # The last function call that began: its name, its tensor arguments, and its line.
         self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
@@ -112,8 +122,6 @@ class GradientFlow:
         # By line that takes values without their graph, that cut, and the first sums (node and line) that add a value computed from it.
         self.detached_terms: dict[Place, tuple[Cut, dict[int, Place]]] = {}
         self._earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
-        self._spent: dict[int, Place | None] = {}
-        self._writes = 0
 
     def begin_call(self, name: str, inputs: list[TrackedTensor], here: Place) -> None:
         """Process the start of a function call. `detach_` removes the node from which the sources of the tensor are known."""
@@ -135,15 +143,8 @@ class GradientFlow:
 
         For `__setitem__`, `results` is the tensor that it modified. `numbers` are the float arguments.
         """
-        if name == "grad" and result is None and len(inputs) == 1:
-            if not inputs[0].retains_grad:
-                self.missing[here] = sources[0], inputs[0].requires_grad
-            elif self.calls:
-                self.retained_late[here] = sources[0]
-        elif name == "grad" and isinstance(result, torch.Tensor):
-            self.present.add(here)
-        elif name == "grad =" and sources and not any(source.id in self._earlier for source in sources[1:]):
-            self._spent[sources[0].id] = None  # cleared, or replaced by another gradient
+        if name in ("grad", "grad ="):
+            self._access_gradient(name, inputs, sources, result, here)
         self._follow_gradients(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
         self._remember([pair for pair in results if not sources or self.steps.is_random(pair[1])])
@@ -172,6 +173,25 @@ class GradientFlow:
                 if cut.place == here and _returns_python_values(result) and not _is_array(result):
                     self.cuts.setdefault((here, name), Cut(here, name, cut.sources))
                 self._mark_detached(self._as_array(cut, here) if _is_array(result) else cut, results, result)
+
+    def _access_gradient(
+        self, name: str, inputs: list[Any], sources: list[TrackedTensor], result: object, here: Place
+    ) -> None:
+        """Process a line that reads or sets the `.grad` of a tensor."""
+        if name == "grad =":
+            if sources and not any(source.id in self._earlier for source in sources[1:]):
+                self.spent.clear(sources[0])  # or replaced by another gradient
+            return
+        if result is None and len(inputs) == 1:
+            if not inputs[0].retains_grad:
+                self.missing[here] = sources[0], inputs[0].requires_grad
+            elif self.calls:
+                self.retained_late[here] = sources[0]
+        elif isinstance(result, torch.Tensor):
+            self.present.add(here)
+        if len(sources) == 1 and not _READS_ONLY.search(here.text):
+            self.steps.note_read(sources[0])
+            self.reads.read(sources[0], here)
 
     def _memory_of_leaf(self, name: str, sources: list[TrackedTensor]) -> Memory | None:
         """Return the memory of a leaf if a call writes a value into it through an alias, which autograd does not record."""
@@ -253,7 +273,7 @@ class GradientFlow:
     def _as_array(self, cut: Cut, here: Place) -> Cut:
         """Return the cut at which a value that had left the graph became an array, which cannot be followed."""
         array = self.cuts.setdefault((here, "numpy"), Cut(here, "numpy", cut.sources, behind=cut))
-        self._of_memory |= {tracked.memory: array for tracked, _ in cut.sources.values()}
+        self._of_memory |= {tracked.memory: array for tracked in cut.values}
         return array
 
     def _mark_detached(self, cut: Cut, results: list[Any], result: object) -> None:
@@ -294,6 +314,8 @@ class GradientFlow:
         if filled and all(is_empty(tensor.grad) for tensor, _ in filled):
             self.cleared.append((here, [tracked for _, tracked in filled]))
         self.steps.step(optimizer, parameters, len(self.calls), here)
+        self.reads.step(parameters, here)
+        self.modes.step({id(tensor) for tensor, _ in parameters if tensor.grad is not None})
 
     def backward(
         self,
@@ -306,44 +328,25 @@ class GradientFlow:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
         asked, cut, of = targets if call.asked else [], self.origin(roots), self._earlier_of(roots)
         recording, nodes = torch.is_grad_enabled(), [root.node for root in roots]
-        if not recording and all(node is None for node in nodes):
-            self.steps.go_on_without_recording()
-        self.calls.append(
-            StartedBackward(here, roots, nodes, recording, cut, asked, call.creates_graph, of, len(writes))
-        )
+        started = StartedBackward(here, roots, nodes, recording, cut, asked, call.creates_graph, of, len(writes))
+        if not recording and not started.has_graph:
+            self.modes.go_on_without_recording()
+        self.calls.append(started)
         self.reached |= {target.id: target for target in targets}
-        self.spend(writes)
+        self.spent.update(self.reached.values(), writes)
         if call.returns:
             return
         filling = Filling(here, len(self.calls))
         for leaf, tracked in zip(call.targets, targets, strict=True):
             gradient = leaf.grad if leaf.is_leaf else None
             is_first = gradient is None or gradient.layout != torch.strided or not gradient.any()
-            self.steps.begin(filling, tracked, is_first=is_first)
-            if is_first:
-                self._spent[tracked.id] = None
-            elif tracked.id in self._spent and self._spent[tracked.id] is _ONCE:
-                self._spent[tracked.id] = here
+            self.reads.begin(filling, tracked, is_first=is_first)
+            self.spent.begin(tracked, here, is_first=is_first)
 
     def fill(self, targets: Parameters) -> None:
         """Record the leaves whose gradient a backward has filled. A nested one (of a checkpoint) adds leaves while it runs."""
         self.reached |= {target.id: target for _, target in targets}
         self.steps.fill(targets)
-
-    def spend(self, writes: list[WriteEvent]) -> None:
-        """Find the leaves that were updated since the last backward, whose gradients are used now. A second use is a fault."""
-        new = [write for write in writes[self._writes :] if write.changed and not write.in_backward]
-        updated = {write.memory for write in new if _UPDATE.search(write.place.text)}
-        self._writes = len(writes)
-        for tracked in self.reached.values() if updated else ():
-            if tracked.memory in updated:
-                begun = self._spent.get(tracked.id)
-                if begun is not None and begun is not _ONCE:
-                    self.used_twice.append((begun, tracked))
-                self._spent[tracked.id] = _ONCE
-
-
-_ONCE = Place("", 0, "")  # the gradient was used for an update and has not been accumulated into since
 
 
 def _is_cut_off(result: torch.Tensor, inputs: list[Any]) -> bool:

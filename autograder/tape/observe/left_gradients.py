@@ -1,8 +1,9 @@
-"""Find gradients that another loss left, and that a step uses as well, and parameters that have no gradient in any step."""
+"""Find gradients that another loss or an earlier update left, and that a step uses as well, and parameters that never have one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+import re
+from collections.abc import Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -13,11 +14,16 @@ from torch.utils.weak import WeakIdKeyDictionary
 from autograder.tape.internals.entry_points import around_optimizer_steps
 from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.observe.names import names_in
-from autograder.tape.observe.optimizer_steps import KEPT, is_empty
+from autograder.tape.observe.optimizer_steps import Parameters, is_empty
+from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import fingerprint
+
+_UPDATE = re.compile(r"step|grad|update")
+KEPT = 64  # number of backward calls to remember of each leaf
 
 
 @dataclass(frozen=True)
@@ -145,3 +151,83 @@ class LeftGradients:
         name = names_in(list(self.program.frames())[::-1]).get(leaf) if left.update == update else None
         if name is not None and name not in left.names:
             left.names.append(name)
+
+
+@dataclass(eq=False)
+class Filling:
+    """A backward call that filled gradients, and the first line that read one of a leaf that is not a parameter."""
+
+    place: Place
+    calls: int  # number of backward calls before it
+    leaf: TrackedTensor | None = None  # that leaf, such as the noise that an adversarial loss varies
+    used_at: Place | None = None  # that line
+    used_after: int = 0  # number of backward calls before that line
+
+
+class ReadGradients:
+    """Follows the backward calls whose gradients each leaf contains, and the lines that read the gradient of data."""
+
+    def __init__(self) -> None:
+        # by line of a backward call, the call whose gradients it added to after their use, the step that used the sum,
+        # and its parameters by id
+        self.left: dict[Place, tuple[Filling, Place, dict[int, TrackedTensor]]] = {}
+        self._begun = 0  # number of backward calls
+        self._inside: dict[int, list[Filling]] = {}  # by id of a leaf, the calls that its gradient contains
+
+    def read(self, leaf: TrackedTensor, here: Place) -> None:
+        """Process a line that uses the gradient of a tensor. The first one after a call is noted."""
+        inside = None if leaf.parameter else self._inside.get(leaf.id)
+        if inside and inside[-1].leaf is None:
+            inside[-1].leaf, inside[-1].used_at, inside[-1].used_after = leaf, here, self._begun
+
+    def begin(self, call: Filling, leaf: TrackedTensor, *, is_first: bool) -> None:
+        """Process a leaf to whose gradient a backward call will add. `is_first` means that the gradient is empty."""
+        self._begun = call.calls + 1
+        self._inside[leaf.id] = [*([] if is_first else self._inside.get(leaf.id, [])[-KEPT:]), call]
+
+    def step(self, parameters: Parameters, here: Place) -> None:
+        """Find the parameters of a step whose gradient contains that of a call made for another leaf, and of a later call."""
+        for tensor, tracked in parameters:
+            inside = self._inside.get(tracked.id, ())
+            if not inside or is_empty(tensor.grad):
+                continue
+            last = inside[-1]
+            used = (call for call in inside if call.leaf is not None and call.used_after <= last.calls)
+            if (first := next((call for call in used if call.place != last.place), None)) is not None:
+                self.left.setdefault(last.place, (first, here, {}))[2][tracked.id] = tracked
+
+
+_ONCE = Place("", 0, "")  # the gradient was used for an update and has not been accumulated into since
+
+
+class SpentGradients:
+    """Follows the gradients that an update has used, and finds those that the next update uses again."""
+
+    def __init__(self) -> None:
+        self.used_twice: list[tuple[Place, TrackedTensor]] = []  # with the lines whose backward added to them
+        # by id of a leaf, `_ONCE`, or the line of the backward that added to a used gradient, or None
+        self._spent: dict[int, Place | None] = {}
+        self._writes = 0  # number of modifications that were searched for updates
+
+    def clear(self, leaf: TrackedTensor) -> None:
+        """Process a leaf whose gradient is cleared."""
+        self._spent[leaf.id] = None
+
+    def begin(self, leaf: TrackedTensor, here: Place, *, is_first: bool) -> None:
+        """Process a leaf to whose gradient a backward call will add. `is_first` means that the gradient is empty."""
+        if is_first:
+            self.clear(leaf)
+        elif self._spent.get(leaf.id) is _ONCE:
+            self._spent[leaf.id] = here
+
+    def update(self, reached: Iterable[TrackedTensor], writes: list[WriteEvent]) -> None:
+        """Find the leaves that were updated since the last call, whose gradients are used now. A second use is a fault."""
+        new = [write for write in writes[self._writes :] if write.changed and not write.in_backward]
+        updated = {write.memory for write in new if _UPDATE.search(write.place.text)}
+        self._writes = len(writes)
+        for tracked in reached if updated else ():
+            if tracked.memory in updated:
+                begun = self._spent.get(tracked.id)
+                if begun is not None and begun is not _ONCE:
+                    self.used_twice.append((begun, tracked))
+                self._spent[tracked.id] = _ONCE

@@ -157,12 +157,12 @@ class Observer(Listener):
     def _mode_set(self, module: torch.nn.Module, mode: bool = True) -> None:
         """Note the line that switches a module to evaluation mode."""
         if not mode:
-            self._isolated(lambda: self.state.flow.steps.leave_training(module, self.statements.here()))
+            self._isolated(lambda: self.state.flow.modes.leave_training(module, self.statements.here()))
 
     def _recording_set(self, _switch: torch.set_grad_enabled, mode: bool) -> None:
         """Note the line that turns recording off. `no_grad` calls it, too."""
         if not mode and torch.is_grad_enabled():
-            self._isolated(lambda: self.state.flow.steps.stop_recording(self.statements.here()))
+            self._isolated(lambda: self.state.flow.modes.stop_recording(self.statements.here()))
 
     @isolated_from_program
     def _forget_tensors(self, *swapped: torch.Tensor) -> None:

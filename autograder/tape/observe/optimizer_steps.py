@@ -19,26 +19,12 @@ from autograder.tape.run.storages import Memory, elements_of, fingerprint
 _is_random = functools.cache(re.compile(r"rand|normal|uniform|orthogonal|kaiming|xavier").search)
 _ATTRIBUTES = ("grad", "data", "detach", "zeros_like", "clone")
 _OVERWRITES = ("copy_", "data =", "set_")
-# These methods read gradients without a use of their values.
-_NO_USE = re.compile(r"zero_grad|clip_grad")
 _MODE_LAYERS = (
     torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm, torch.nn.AlphaDropout,
     torch.nn.Dropout, torch.nn.Dropout1d, torch.nn.Dropout2d, torch.nn.Dropout3d,
 )  # fmt: skip
 Parameters = list[tuple[torch.Tensor, TrackedTensor]]
-KEPT = 64  # number of backward calls to remember of each leaf
 PASSES = 4  # maximum number of searches among all objects, each of which takes about 50 ms
-
-
-@dataclass(eq=False)
-class Filling:
-    """A backward call that filled gradients, and the first line that read one of a leaf that is not a parameter."""
-
-    place: Place
-    calls: int  # number of backward calls before it
-    leaf: TrackedTensor | None = None  # that leaf, such as the noise that an adversarial loss varies
-    used_at: Place | None = None  # that line
-    used_after: int = 0  # number of backward calls before that line
 
 
 @dataclass(frozen=True)
@@ -49,6 +35,43 @@ class IdleStep:
     parameters: list[TrackedTensor]
     has_rate: bool  # whether a learning rate is not zero
     is_rounded: bool  # whether the learning rate is so small that rounding explains it
+
+
+class IdleSteps:
+    """Compares the parameters before and after each step, until a step of their optimizer has changed one."""
+
+    def __init__(self) -> None:
+        # by id of an optimizer, its steps so far if none of them changed a parameter, else None
+        self.found: dict[int, list[IdleStep] | None] = {}
+        self._step: tuple[Place, Parameters, list[bytes | int]] | None = None
+        self._computed_at: Place | None = None
+
+    def begin(self, optimizer: torch.optim.Optimizer, parameters: Parameters, here: Place) -> None:
+        """Process the start of a step."""
+        if self.found.get(id(optimizer), []) is not None:
+            self._step, self._computed_at = (here, parameters, [fingerprint(tensor) for tensor, _ in parameters]), None
+
+    def compute(self, here: Place) -> None:
+        """Process a line that computes, perhaps during a step."""
+        if self._step is not None and here != self._step[0]:
+            self._computed_at = here
+
+    def end(self, optimizer: torch.optim.Optimizer) -> None:
+        """Process the end of a step."""
+        if self._step is None:
+            return
+        (here, parameters, before), self._step = self._step, None
+        if 0 in before or [fingerprint(tensor) for tensor, _ in parameters] != before:  # 0 is an unknown content
+            self.found[id(optimizer)] = None
+            return
+        groups = [(one, float(group.get("lr", 1))) for group in optimizer.param_groups for one in group["params"]]
+        given = [(tensor, rate) for tensor, rate in groups if not is_empty(tensor.grad)]
+        steps = self.found.setdefault(id(optimizer), [])
+        if given and steps is not None:
+            asked = [tracked for tensor, tracked in parameters if not is_empty(tensor.grad)]
+            has_rate = any(rate for _, rate in given)
+            is_rounded = has_rate and all(_is_rounded(*pair) for pair in given)
+            steps.append(IdleStep(self._computed_at or here, asked, has_rate, is_rounded))
 
 
 class OptimizerSteps:
@@ -67,42 +90,23 @@ class OptimizerSteps:
         self.unoptimized: dict[int, TrackedTensor] = {}
         self.wrapped: dict[int, TrackedTensor] = {}  # by id of a leaf that no function returned, the tensor in it
         self.read: set[int] = set()  # ids of the tensors whose `.grad` a line of the user used
-        # by line of a backward call, the call whose gradients it added to after their use, the step that used the sum,
-        # and its parameters by id
-        self.left: dict[Place, tuple[Filling, Place, dict[int, TrackedTensor]]] = {}
         # for each step, the number of backward calls before it, and its parameters
         self.calls: list[tuple[int, list[TrackedTensor]]] = []
-        # the lines that switched a module to evaluation mode, if a later step trained it in that mode
-        self.left_training: dict[Place, None] = {}
-        # the lines that turned recording off after a step, if a backward call followed while it was off
-        self.left_recording: list[Place] = []
-        # by id of an optimizer, its steps so far if none of them changed a parameter, else None
-        self.idle: dict[int, list[IdleStep] | None] = {}
+        self.idle = IdleSteps()
         # the line of a step that updated the parameters that another optimizer had just updated
         self.doubled_at: Place | None = None
         self._doubled: set[int] = set()
         # whether a step has not ended: an optimizer inside another one holds the same parameters
         self._is_inside = False
-        self._switched: list[tuple[weakref.ref[torch.nn.Module], Place]] = []
-        self._off_at: Place | None = None
-        self._step: tuple[Place, Parameters, list[bytes | int]] | None = None
-        self._computed_at: Place | None = None
         self._stepped: dict[int, list[TrackedTensor]] = {}
         self._random: set[Memory] = set()
-        self._begun = 0  # number of backward calls
-        self._inside: dict[int, list[Filling]] = {}  # by id of a leaf, the calls that its gradient contains
         self._passes, self._searched = 0, set[int]()
         self._filled_before: dict[int, set[int]] = {}  # by id of a leaf, the numbers of the steps after its backward
 
     def on_operation(self, name: str, sources: list[TrackedTensor], results: list[TrackedTensor], here: Place) -> None:
-        """Note values that come from a random generator, and gradients that a line reads."""
-        if name == "grad" and len(sources) == 1 and not _NO_USE.search(here.text):
-            if sources[0].id in self._filled_before:  # not the empty gradients that `.to(device)` reads
-                self.read.add(sources[0].id)
-            if not sources[0].parameter and (inside := self._inside.get(sources[0].id)) and inside[-1].leaf is None:
-                inside[-1].leaf, inside[-1].used_at, inside[-1].used_after = sources[0], here, self._begun
-        if self._step is not None and here != self._step[0] and name not in _ATTRIBUTES and len(results) == 1:
-            self._computed_at = here
+        """Note values that come from a random generator."""
+        if name not in _ATTRIBUTES and len(results) == 1:
+            self.idle.compute(here)
         if name in _OVERWRITES and len(sources) > 1:
             changed, given = [sources[0]], sources[1:]
         else:
@@ -113,6 +117,11 @@ class OptimizerSteps:
         change = self._random.add if is_random else self._random.discard
         for tensor in changed:
             change(tensor.memory)
+
+    def note_read(self, leaf: TrackedTensor) -> None:
+        """Note that a line uses the gradient of a tensor; not an empty one, as `.to(device)` does."""
+        if leaf.id in self._filled_before:
+            self.read.add(leaf.id)
 
     def is_random(self, tracked: TrackedTensor) -> bool:
         """Return whether a tensor's memory holds values that come from a random generator."""
@@ -128,22 +137,6 @@ class OptimizerSteps:
         """Note the parameters that a recorded computation combines with another tensor."""
         if any(not source.parameter for source in sources):
             self.used |= {source.id: (here, source) for source in sources if source.parameter}
-
-    def begin(self, call: Filling, leaf: TrackedTensor, *, is_first: bool) -> None:
-        """Process a leaf to whose gradient a backward call will add. `is_first` means that the gradient is empty."""
-        self._begun = call.calls + 1
-        self._inside[leaf.id] = [*([] if is_first else self._inside.get(leaf.id, [])[-KEPT:]), call]
-
-    def _find_left(self, parameters: Parameters, here: Place) -> None:
-        """Find the parameters whose gradient contains that of a call made for another leaf, and of a later call."""
-        for tensor, tracked in parameters:
-            inside = self._inside.get(tracked.id, ())
-            if not inside or is_empty(tensor.grad):
-                continue
-            last = inside[-1]
-            used = (call for call in inside if call.leaf is not None and call.used_after <= last.calls)
-            if (first := next((call for call in used if call.place != last.place), None)) is not None:
-                self.left.setdefault(last.place, (first, here, {}))[2][tracked.id] = tracked
 
     def fill(self, targets: Parameters) -> None:
         """Note the leaves with a gradient that is finite and not zero."""
@@ -166,11 +159,8 @@ class OptimizerSteps:
         self.filled = {key: one for key, one in self.filled.items() if key not in gone and id(one.ref()) not in used}
         self._find_doubled(now, before, calls, here, used)
         self._stepped[id(optimizer)] = now
-        if self.idle.get(id(optimizer), []) is not None:
-            self._step, self._computed_at = (here, parameters, [fingerprint(tensor) for tensor, _ in parameters]), None
-        self._find_left(parameters, here)
+        self.idle.begin(optimizer, parameters, here)
         self._find_unoptimized()
-        self._find_left_training({id(tensor) for tensor, _ in parameters if tensor.grad is not None})
         self.calls.append((calls, now))
 
     def _find_doubled(
@@ -185,45 +175,9 @@ class OptimizerSteps:
             self.doubled_at, self._doubled, self._searched, self._passes = here, used, set(), 0
 
     def end_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Process the end of a step: compare the parameters, until a step of this optimizer has changed one."""
+        """Process the end of a step."""
         self._is_inside = False
-        if self._step is None:
-            return
-        (here, parameters, before), self._step = self._step, None
-        if 0 in before or [fingerprint(tensor) for tensor, _ in parameters] != before:  # 0 is an unknown content
-            self.idle[id(optimizer)] = None
-            return
-        groups = [(one, float(group.get("lr", 1))) for group in optimizer.param_groups for one in group["params"]]
-        given = [(tensor, rate) for tensor, rate in groups if not is_empty(tensor.grad)]
-        steps = self.idle.setdefault(id(optimizer), [])
-        if given and steps is not None:
-            asked = [tracked for tensor, tracked in parameters if not is_empty(tensor.grad)]
-            has_rate = any(rate for _, rate in given)
-            is_rounded = has_rate and all(_is_rounded(*pair) for pair in given)
-            steps.append(IdleStep(self._computed_at or here, asked, has_rate, is_rounded))
-
-    def stop_recording(self, here: Place) -> None:
-        """Process a line that turns recording off. A `with` statement turns it on again."""
-        self._off_at = here if self.calls and not here.text.startswith(("with ", "async with ")) else None
-
-    def go_on_without_recording(self) -> None:
-        """Process a backward call of a loss that was computed while recording is off."""
-        if self._off_at is not None and self._off_at not in self.left_recording:
-            self.left_recording.append(self._off_at)
-
-    def leave_training(self, module: torch.nn.Module, here: Place) -> None:
-        """Process a switch to evaluation mode. A layer without children is frozen intentionally."""
-        if self.calls and module.training and next(module.children(), None) is not None:
-            self._switched.append((weakref.ref(module), here))
-
-    def _find_left_training(self, updated: set[int]) -> None:
-        for reference, place in self._switched:
-            module = reference()
-            if module is None or module.training:
-                continue
-            depends = any(isinstance(module, _MODE_LAYERS) and not module.training for module in module.modules())
-            if depends and any(id(parameter) in updated for parameter in module.parameters()):
-                self.left_training[place] = None
+        self.idle.end(optimizer)
 
     def _find_unoptimized(self) -> None:
         """Search all optimizers and modules for the parameters with a gradient, to find those that no optimizer holds."""
@@ -258,6 +212,45 @@ class OptimizerSteps:
         values = elements_of(leaf)
         is_dense = values.layout == torch.strided
         return self.outlives(tracked) and is_dense and bool((values == values.flatten()[0]).all())
+
+
+class ModeSwitches:
+    """The lines that turned recording off, or a module's training mode, after the first step of an optimizer."""
+
+    def __init__(self) -> None:
+        # the lines that switched a module to evaluation mode, if a later step trained it in that mode
+        self.left_training: dict[Place, None] = {}
+        # the lines that turned recording off after a step, if a backward call followed while it was off
+        self.left_recording: list[Place] = []
+        self._has_stepped = False
+        self._switched: list[tuple[weakref.ref[torch.nn.Module], Place]] = []
+        self._off_at: Place | None = None
+
+    def stop_recording(self, here: Place) -> None:
+        """Process a line that turns recording off. A `with` statement turns it on again."""
+        is_block = here.text.startswith(("with ", "async with "))
+        self._off_at = here if self._has_stepped and not is_block else None
+
+    def go_on_without_recording(self) -> None:
+        """Process a backward call of a loss that was computed while recording is off."""
+        if self._off_at is not None and self._off_at not in self.left_recording:
+            self.left_recording.append(self._off_at)
+
+    def leave_training(self, module: torch.nn.Module, here: Place) -> None:
+        """Process a switch to evaluation mode. A layer without children is frozen intentionally."""
+        if self._has_stepped and module.training and next(module.children(), None) is not None:
+            self._switched.append((weakref.ref(module), here))
+
+    def step(self, updated: set[int]) -> None:
+        """Process a step of an optimizer that updates the parameters with these ids."""
+        self._has_stepped = True
+        for reference, place in self._switched:
+            module = reference()
+            if module is None or module.training:
+                continue
+            depends = any(isinstance(module, _MODE_LAYERS) and not module.training for module in module.modules())
+            if depends and any(id(parameter) in updated for parameter in module.parameters()):
+                self.left_training[place] = None
 
 
 def _ids(tensors: Iterable[torch.Tensor]) -> set[int]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from autograder.locale.messages import Message, counted_message
 from autograder.locale.translations import translatable
-from autograder.tape.diagnose.backward_errors import MODIFIED
+from autograder.tape.diagnose.graph_reuse import MODIFIED
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope
 from autograder.tape.recording.verdict_types import Fix, Gradient, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram, TriedChange

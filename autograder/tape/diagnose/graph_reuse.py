@@ -1,0 +1,212 @@
+"""Find values that carry the graph of an earlier backward call into a later one: freed, modified, or older than a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.locale.messages import Message
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.fault_words import FaultKind, name_of, variables_at
+from autograder.tape.internals.tensor_fields import FREED
+from autograder.tape.observe.nodes import GraphNode
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+
+MODIFIED = "modified by an inplace operation"  # in PyTorch's message, 2.6 to 2.15
+
+
+def _graph_used_again(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the value or line that brings the graph of an earlier call into a call that raised an error."""
+    error = evidence.error_message
+    if MODIFIED in error:
+        yield from _modified_graph(evidence)
+    elif FREED in error:
+        yield from _freed_graph(evidence)
+    elif evidence.outcome == "correct":
+        yield from _stale_graphs(evidence.state)
+
+
+FREED_GRAPH = FaultKind("graph used again", _graph_used_again)
+
+
+def _stale_graphs(state: RunState) -> Iterator[GraphFault]:
+    """Yield the values whose graph a line's backward calls visit before and after a step that updated parameters below them."""
+    calls, steps = state.flow.calls, state.flow.steps.calls
+    visited = state.visited[-len(calls) :]
+    for place in dict.fromkeys(call.place for call in calls):
+        numbers = [number for number, call in enumerate(calls) if call.place == place]
+        for first, later in zip(numbers, numbers[1:], strict=False):
+            updated = {tracked.id for step, held in steps if first < step <= later for tracked in held}
+            again = [state.graph.nodes[node] for node in visited[later]] if updated else []
+            shared = _youngest_shared(again, [set(visited[first])])
+            below = state.graph.below([shared.id]).values() if shared else ()
+            if shared and updated & {node.tensor for node in below if not node.inputs}:
+                yield _carried_fault(state, shared, place, STALE)
+                break
+
+
+def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the line that created the part of the graph that an earlier call freed."""
+    state, calls = evidence.state, evidence.state.flow.calls
+    if len(calls) < 2:
+        return
+    last, earlier = calls[-1], calls[:-1]
+    again = {node for node in last.nodes if node is not None}
+    # In a long run, `visited` and `backward_calls` also have the calls before the recording, which `calls` does not.
+    visited, begun_at = [set(nodes) for nodes in state.visited[-len(calls) :]], state.backward_calls[-len(calls) :]
+    if any(again & set(call.nodes) for call in earlier):
+        made = state.graph.nodes[min(again)].place
+        yield FREED_GRAPH.at(
+            made,
+            "backward.called_again|{name} is computed here once, and {place} calls backward on it again.",
+            "backward.compute_before_each|Compute it again before each backward.",
+            name=name_of(state, last.roots, Message("backward.the_loss|The loss")), place=line_of(last.place, made.file),
+        )  # fmt: skip
+        return
+    shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
+    if shared is None:
+        return
+    number = next((index for index, nodes in enumerate(visited[:-1]) if shared.id in nodes), len(earlier) - 1)
+    first, begun = earlier[number], begun_at[number].call
+    # Of losses that were all computed before, as in `for loss in losses: loss.backward()`, no round passes on a value.
+    if first.place == last.place and any(state.graph.nodes[node].step > begun for node in again):
+        freed = [state.graph.nodes[number] for number in visited[-1] & set().union(*visited[:-1])]
+        for node in _carried_nodes(state, freed) or [shared]:
+            yield _carried_fault(state, node, first.place, FREED_IN_LOOP)
+    else:
+        yield _freed_between_losses(state, shared, first.place, last.place)
+
+
+def _freed_between_losses(state: RunState, shared: GraphNode, first: Place, last: Place) -> GraphFault:
+    """Return the fault of two losses that use a node, whose graph the backward of the first one freed."""
+    file, write = shared.place.file, _modified_below(state, shared)
+    change = (
+        "backward.add_losses|Add the losses and call backward once, detach it in the loss that must not reach it, "
+        "or pass retain_graph=True at {place}."
+    )
+    if write is not None:
+        change = (
+            "change.freed_graph.modified|Compute it again after {line}, which modified a tensor that its graph saved, or "
+            "detach it in the loss that must not reach it."
+        )
+    return FREED_GRAPH.at(
+        shared.place,
+        "backward.freed_between_losses|{name} is computed here and used by the backward of {place}, which frees its "
+        "graph; the backward of {last} needs it again.",
+        change,
+        name=_name_of_node(state, shared), place=line_of(first, file), last=line_of(last, file),
+        line=line_of(write.place, file) if write else "",
+    )  # fmt: skip
+
+
+def _modified_below(state: RunState, top: GraphNode) -> WriteEvent | None:
+    """Return the last modification of a tensor that the graph of a node saved, which a kept graph would raise an error for."""
+    below = state.graph.below([top.id])
+    saved = [save for save in state.graph.saves if save.node.id in below]
+    modified = (one for save in saved for one in state.writes[save.writes_before :] if save.counter in one.counters)
+    return max(modified, key=lambda write: write.index, default=None)
+
+
+def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the value that carries the graph of an earlier round, if backward raised an error at a modified tensor of that graph."""
+    state, calls = evidence.state, evidence.state.flow.calls
+    rounds = [number for number, call in enumerate(calls[:-1]) if call.place == calls[-1].place]
+    if not rounds:
+        return
+    call = state.backward_calls[rounds[-1] - len(calls)].call
+    repeated = {node.place for node in state.graph.nodes if node.step > call}  # lines of the loop, and not above it
+    for node in [state.graph.nodes[number] for number in evidence.raised_nodes if number is not None]:
+        write = _modified_below(state, node)
+        if node.step <= call and node.place in repeated and write is not None:
+            yield _carried_fault(state, node, write.place, MODIFIED_IN_LOOP)
+
+
+STALE = (
+    "backward.stale_in_loop|{name} is computed here, and the backward of {place} visits its graph again after a step: this "
+    "part of the gradient belongs to the parameters before the step."
+)
+MODIFIED_IN_LOOP = (
+    "backward.modified_in_loop|{name} is computed here, and a later round of the loop uses it again, after {place} has "
+    "modified a tensor that its graph saved."
+)
+FREED_IN_LOOP = (
+    "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the backward of "
+    "{place} has freed its graph."
+)
+
+
+def _carried_fault(state: RunState, shared: GraphNode, at: Place, effect: str) -> GraphFault:
+    """Return the fault of a loop: the value that an iteration passes to the next, which need not be the shared node itself."""
+    carried = shared if effect == STALE else _carried_node(state, shared) or shared
+    name = _name_of_node(state, carried)
+    known = variables_at(state, carried.place.file, carried.place.line)
+    change = "backward.compute_in_round|Compute it again in each round, or detach it before the next one."
+    rounds = sum(step.place == carried.place for step in state.finished_steps)
+    if effect == STALE and rounds == 1:
+        change = "backward.compute_before_each|Compute it again before each backward."
+    elif name.replace(".", "_").isidentifier() and name.partition(".")[0] in known:
+        change = (
+            "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
+            "`{name} = {name}.detach()`."
+        )
+        if rounds < len(state.backward_calls) and _is_only_way(state, carried):
+            change = "backward.compute_or_keep|Compute it again before each backward, or keep its graph: `retain_graph=True`."
+        elif rounds < len(state.backward_calls):
+            change = (
+                "backward.compute_or_detach_before|Compute it again in each round, or cut its history before the first one: "
+                "`{name} = {name}.detach()`."
+            )
+    return FREED_GRAPH.at(carried.place, effect, change, name=name, place=line_of(at, carried.place.file))
+
+
+def _is_only_way(state: RunState, carried: GraphNode) -> bool:
+    """Return whether the last backward call reaches leaves only through a node, so that nothing is left without its history."""
+    below = state.graph.below([carried.id])
+    reached = [state.graph.nodes[number] for number in state.visited[-1]]
+    return all(node.id in below for node in reached if not node.inputs)
+
+
+def _carried_nodes(state: RunState, freed: list[GraphNode]) -> list[GraphNode]:
+    """Return the nodes of earlier iterations that this iteration uses, one for each line, the newest first."""
+    used = [node for node in sorted(freed, key=lambda node: node.id) if node.inputs and _is_carried(state, node)]
+    carried = [_carried_node(state, node) or node for node in {node.place: node for node in used}.values()]
+    return sorted({node.place: node for node in carried}.values(), key=lambda node: -node.id)
+
+
+def _is_carried(state: RunState, node: GraphNode) -> bool:
+    """Return whether this iteration uses the result of a node."""
+    return any(consumer.step > _last_round(state) for consumer in node.consumers)
+
+
+def _last_round(state: RunState) -> int:
+    """Return the step of the backward call before the last one, or -1 without one."""
+    return state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
+
+
+def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:
+    """Return the newest node of an earlier iteration that this iteration uses and that leads to `shared`."""
+    before = _last_round(state)
+    stack, seen, found = [shared], {shared}, []
+    while stack:
+        node = stack.pop()
+        if _is_carried(state, node):
+            found.append(node)
+        stack += [consumer for consumer in node.consumers if consumer.step <= before and consumer not in seen]
+        seen.update(node.consumers)
+    return max(found, key=lambda node: node.id, default=None)
+
+
+def _name_of_node(state: RunState, node: GraphNode) -> str:
+    """Return the name of a node's tensor, unless only a function that the node's line calls has a variable of this name."""
+    tensors = [state.tensors.all[node.tensor]] if node.tensor is not None else []
+    if any(tensor.name is not None and tensor.name_depth > state.finished_steps[node.step].depth for tensor in tensors):
+        tensors = []
+    return name_of(state, tensors, Message("backward.part_of_graph|a part of the graph"))
+
+
+def _youngest_shared(nodes: list[GraphNode], before: list[set[int]]) -> GraphNode | None:
+    """Return the newest node that an earlier call also visited."""
+    known = set().union(*before)
+    shared = [node for node in nodes if node.id in known and node.inputs]
+    return max(shared, key=lambda node: node.id, default=None)

@@ -1,0 +1,256 @@
+"""Find gradients that are None, zero or not finite, and leaves that lose their name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.fault_words import FaultKind, around, is_copy, leaves_above, name_of, statement_at
+from autograder.tape.diagnose.shown_gradients import tracked_targets
+from autograder.tape.observe.backward_watcher import node_of_visit
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+
+_CLEARS = re.compile(r"\.grad\.(zero_|detach_|requires_grad_)\(|\.grad = None$|^print\(")
+LOOP_NAME = "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values."
+COPY = "leaf.copy_in_place|Modify the leaf in place, under torch.no_grad(): `{name}.copy_({new})`."
+
+
+def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad or is not used."""
+    for name, place, regained in _rebound(evidence.state):
+        new = _assigned(statement_at(evidence.trees, place), name)
+        if new is None:
+            continue
+        tree = evidence.trees[place.file]
+        if not regained and _is_step(new, name):
+            effect = (
+                "leaf.becomes_other|{name} is then another tensor, which is not a leaf that requires grad: the next "
+                "backward call computes no gradient for it."
+            )
+            yield LOST_LEAF.at(
+                place,
+                LOOP_NAME if _loops_over(tree, name, place.line) else effect,
+                "leaf.modify_in_place|Modify the leaf in place, under torch.no_grad(): `{name} -= {step}`.",
+                name=name, step=ast.unparse(new.right),
+            )  # fmt: skip
+        elif _is_unused(tree, name, new.lineno):
+            yield LOST_LEAF.at(place, LOOP_NAME, COPY, name=name, new=ast.unparse(new))
+
+
+def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
+    """Yield the names of leaves that were bound to another tensor, the line, and whether that tensor became a leaf later."""
+    bound: dict[tuple[str, str], int] = {}
+    for step in state.finished_steps:
+        for change in step.names:
+            key = (step.function, change.name)
+            old, new = bound.get(key), change.tensor
+            if new is not None:
+                bound[key] = new
+            if old is not None and new is not None and step.place is not None and state.tensors.all[old].leaf:
+                yield change.name, step.place, state.tensors.all[new].leaf
+
+
+def _assigned(statement: ast.stmt | None, name: str) -> ast.BinOp | None:
+    """Return the value of a statement `name = … + …`, with any operator, or None for another statement."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
+        return None
+    return statement.value if [ast.unparse(target) for target in statement.targets] == [name] else None
+
+
+def _is_step(value: ast.BinOp, name: str) -> bool:
+    """Return whether the value of `w = …` is `w - … w.grad …` without a `detach`."""
+    text = ast.unparse(value)
+    is_difference = isinstance(value.op, ast.Sub) and ast.unparse(value.left) in (name, f"{name}.data")
+    return is_difference and f"{name}.grad" in text and "detach" not in text
+
+
+def _is_unused(tree: ast.Module, name: str, line: int) -> bool:
+    """Return whether a line reads the name of a loop around it, and no line of the loop below it does."""
+    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
+    reads = [use.lineno for use in uses if isinstance(use.ctx, ast.Load)]
+    end = max((loop.end_lineno or 0 for loop in _loops_over(tree, name, line)), default=0)
+    return line in reads and line <= end and not any(line < other <= end for other in reads)
+
+
+def _loops_over(tree: ast.Module, name: str, line: int) -> list[ast.For]:
+    """Return the loops around a line that bind a name in each round."""
+    loops = around(tree, ast.For, line)
+    return [loop for loop in loops if name in {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}]
+
+
+LOST_LEAF = FaultKind("leaf lost", _lost_leaf)
+
+
+def _missing(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that read the `.grad` of a tensor with a graph."""
+    state, trees = evidence.state, evidence.trees
+    problem = evidence.runs.plain.problem
+    for place, tracked in state.flow.retained_late.items():
+        if problem is not None and problem.is_at(place):
+            yield MISSING.at(
+                place,
+                "leaf.retained_late|{name}.grad is None: retain_grad() was called after backward, and keeps only the "
+                "gradients of later calls.",
+                "leaf.retain_before|Call {name}.retain_grad() before backward.",
+                name=name_of(state, [tracked], "it"),
+            )
+    for place, (tracked, _) in state.flow.missing.items():
+        if tracked.node is not None and not _only_clears(trees.get(place.file), place.line):
+            yield MISSING.at(
+                place,
+                "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
+                "backward fills only the .grad of leaves.",
+                "leaf.make_leaf|Make {name} itself the leaf (requires_grad_() after that computation), "
+                "or call {name}.retain_grad() before backward.",
+                name=name_of(state, [tracked], "it"),
+                place=line_of(state.graph.nodes[tracked.node].place, place.file),
+            )
+
+
+def _only_clears(tree: ast.Module | None, line: int) -> bool:
+    """Return whether a line is in the test of an `if` statement that only clears a `.grad` or prints it."""
+    guards = [node for node in ast.walk(tree) if isinstance(node, ast.If)] if tree is not None else []
+    tested = [guard for guard in guards if guard.test.lineno <= line <= (guard.test.end_lineno or line)]
+    texts = [ast.unparse(statement) for guard in tested for statement in guard.body]
+    uses = [text for text in texts if ".grad" in text]
+    return bool(uses) and all(_CLEARS.search(text) for text in uses)
+
+
+MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)
+
+
+def _empty(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the line that raised an error because it used the `.grad` of a leaf, which is None."""
+    state, problem = evidence.state, evidence.runs.plain.problem
+    at = problem.place(evidence.file) if problem is not None and "NoneType" in problem.message else None
+    if at is None:
+        return
+    for place, (leaf, is_required) in state.flow.missing.items():
+        if leaf.node is not None or (place.file, place.line) != (at.file, at.line):
+            continue
+        last = line_of(state.flow.calls[-1].place, place.file) if state.flow.calls else ""
+        cuts = (cut for cut in state.flow.cuts.values() if not is_copy(cut) and leaf.id in leaves_above(state, cut))
+        cut = next(cuts, None)
+        cut_at = line_of(cut.place, place.file) if cut else ""
+        reason = _why_empty(state, leaf, cut_at, is_required=is_required)
+        yield EMPTY.at(place, *reason, name=name_of(state, [leaf], "it"), place=last, cut=cut_at)
+
+
+def _why_empty(state: RunState, leaf: TrackedTensor, cut_at: str, *, is_required: bool) -> tuple[str, str]:
+    """Return the reason why the `.grad` of a leaf is None, and the change. `cut_at` is the line of a cut below the leaf."""
+    require = "empty.require|Call {name}.requires_grad_() before the computation of the loss, or skip it."
+    if not is_required:
+        return (
+            "empty.not_required|{name}.grad is None: {name} does not require grad, so backward computes no gradient for it.",
+            require,
+        )
+    if not state.flow.calls:
+        return (
+            "empty.too_early|{name}.grad is None: no backward call was made before this line.",
+            "empty.call_backward|Call backward before this line.",
+        )
+    if leaf.id in state.flow.reached:
+        return (
+            "empty.cleared|{name}.grad is None: backward filled it, and it was set to None before this line, "
+            "as zero_grad() does.",
+            "empty.read_earlier|Read it after backward and before zero_grad().",
+        )
+    if leaf.id in state.flow.constant:
+        return (
+            "empty.required_late|{name}.grad is None: the backward call of {place} did not reach {name}. Its loss does not "
+            "depend on {name}, or only through operations that used {name} before it required grad.",
+            require,
+        )
+    if cut_at:
+        return (
+            "empty.cut|{name}.grad is None: the backward call of {place} did not reach {name}. Its loss does not depend "
+            "on {name}, or only through {cut}, which takes values without their history.",
+            "empty.keep_history|Keep the history in {cut}, if the loss should depend on {name}.",
+        )
+    return (
+        "empty.not_reached|{name}.grad is None: the backward call of {place} did not reach {name}, because its loss "
+        "does not depend on it.",
+        "empty.skip|Use {name} in the loss, or skip each parameter whose .grad is None.",
+    )
+
+
+EMPTY = FaultKind("gradient that is None", _empty)
+
+
+FLAT = re.compile(r"(Round|Floor|Ceil|Trunc|Sign|Sgn)Backward\d")
+
+
+def _flat(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the functions of derivative zero in front of parameters whose gradients are zero in each backward call."""
+    state, calls = evidence.state, evidence.got.calls
+    zero = {
+        tracked.id: tracked
+        for index, tracked in tracked_targets(evidence).items()
+        if tracked is not None and tracked.id in state.flow.optimized
+        if all(call[index] is not None and not call[index].any() for call in calls if index in call)  # type: ignore[union-attr]
+    }
+    places = {node.place: node for node in state.graph.nodes if FLAT.match(node.name)} if zero else {}
+    for place, node in places.items():
+        leaves = {below.tensor for below in state.graph.below([node.id]).values() if not below.inputs}
+        if tensors := [tracked for number, tracked in zero.items() if number in leaves]:
+            yield FLAT_DERIVATIVE.at(
+                place,
+                "flat.zero|the derivative of {function} is 0, so each backward call computes a gradient of zeros for {names}.",
+                "flat.straight_through|Use a smooth function, or pass the gradient on: `y = x + ({function}(x) - x).detach()`.",
+                names=name_of(state, tensors), function=f"torch.{FLAT.match(node.name)[1].lower()}",  # type: ignore[index]
+            )  # fmt: skip
+
+
+FLAT_DERIVATIVE = FaultKind("derivative that is zero", _flat, after_error=False)
+
+
+LOSS = re.compile(r"(Mse|SmoothL1|Huber)LossBackward\d")
+
+
+def _own_target(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the losses that compare a prediction with itself, because the target is in the same memory."""
+    state = evidence.state
+    for node in {node.place: node for node in state.graph.nodes if LOSS.match(node.name)}.values():
+        kept = {save.name: save for save in node.saves}
+        given, target = kept.get("self"), kept.get("target")
+        if given and target and (given.memory, given.start, given.stop) == (target.memory, target.start, target.stop):
+            tensors = [state.tensors.all[given.tensor]] if given.tensor is not None else []
+            yield OWN_TARGET.at(
+                node.place,
+                "target.same_memory|the target has the memory of the prediction {name}, so their difference is 0, and "
+                "so are the gradients.",
+                "target.copy|Make the target from a copy of the values: `{name}.detach().clone()`.",
+                name=name_of(state, tensors, "prediction"),
+            )
+
+
+OWN_TARGET = FaultKind("target in the prediction's memory", _own_target, after_error=False)
+
+
+def _not_finite(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the line of the first node that computes nan or inf from finite gradients."""
+    call = evidence.not_finite_call
+    visits = [visit for visit in evidence.runs.trace.visits if visit.call == call and visit.not_finite]
+    node = node_of_visit(visits[0], evidence.state) if visits else None
+    if node is None or call is None:
+        return
+    effect = (
+        "nan.here|in backward call {number}, {node} computes nan or inf here from finite gradients, also with private "
+        "copies of the saved tensors, so no in-place modification causes it."
+    )
+    change = "nan.stay_away|Keep its input away from values where its derivative is not finite, for example with clamp."
+    if visits[0].not_finite == "from zero":
+        effect = (
+            "nan.from_zero|in backward call {number}, {node} computes nan here, also with private copies of the saved "
+            "tensors: it receives 0, as behind torch.where or a mask, and 0 times an infinite derivative is nan."
+        )
+        change = "nan.replace_before|Replace these elements before this line, not after it."
+    place = evidence.state.graph.nodes[node].place
+    yield NOT_FINITE.at(place, effect, change, number=call + 1, node=visits[0].name)
+
+
+NOT_FINITE = FaultKind("nan or inf", _not_finite)

@@ -1,0 +1,106 @@
+"""Find modes that are on in the wrong part of a training loop: evaluation, recording that is off, one autocast around several steps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.fault_words import FaultKind, around, name_of, tensors_of, why_recording_is_off
+from autograder.tape.observe.gradient_flow import NO_GRAD
+from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+
+
+def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that switched a model to evaluation mode, if a later step trained it in that mode."""
+    for place in evidence.state.flow.modes.left_training:
+        yield LEFT_ON.at(
+            place,
+            "eval.switched|it switches the model to evaluation mode, and later steps train it in that mode; the steps "
+            "before were in training mode.",
+            "eval.call_train|Call train() before the next step.",
+        )
+    for place in evidence.state.flow.modes.left_recording:
+        yield LEFT_ON.at(
+            place,
+            "no_grad.left_on|it turns recording off after a step, and the loss of a later step is computed while it is off.",
+            "no_grad.turn_on_before_step|Turn recording on again before the next step: `torch.set_grad_enabled(True)`.",
+        )
+
+
+LEFT_ON = FaultKind("mode left on", _left_on)
+
+
+def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the calls of backward while recording is off."""
+    if evidence.state.flow.modes.left_recording:
+        return  # the line that left it off is named
+    switch = why_recording_is_off(evidence.state)
+    if switch != NO_GRAD:
+        yield from _with_recording_off(evidence, switch)
+        return
+    for call in evidence.state.flow.calls:
+        # Backward of a recorded loss computes the same under no_grad, with create_graph, too.
+        if call.recording or call.has_graph:
+            continue
+        yield NOT_RECORDED.at(
+            call.place,
+            "no_grad.loss_inside|backward is called under no_grad; the loss was also computed there, so it has no "
+            "history and backward raises an error.",
+            "no_grad.only_update_inside|Compute the loss and call backward outside of no_grad; keep only the update inside.",
+        )
+
+
+def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]:
+    """Yield the faults of a program that turns recording off without `no_grad`."""
+    calls = [call for call in evidence.state.flow.calls if not call.recording]
+    places = {call.place for call in calls if "inference" in switch or not call.has_graph}
+    for place in sorted(places, key=lambda spot: spot.line):
+        yield NOT_RECORDED.at(
+            place,
+            "no_grad.backward_while|backward is called while {switch}.",
+            "no_grad.turn_on_before_loss|Turn recording on again before the loss is computed.",
+            switch=switch,
+        )
+
+
+NOT_RECORDED = FaultKind("backward without recording", _not_recorded)
+
+
+def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the `autocast` blocks in which a step changed a weight whose cast copy was used again."""
+    state, trees, steps = evidence.state, evidence.trees, evidence.state.flow.steps.calls
+    for node in state.graph.nodes:
+        source = node.inputs[0] if node.name == "ToCopyBackward0" else None
+        leaf = None if source is None else state.graph.nodes[source].tensor
+        held = None if leaf is None else state.flow.optimized.get(leaf)
+        if held is None:
+            continue
+        recorded = enumerate(
+            state.visited, len(state.flow.calls) - len(state.visited)
+        )  # `steps` counts these calls only
+        calls = [number for number, visited in recorded if node.id in visited]
+        if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step, _ in steps):
+            continue
+        place = _autocast_around(trees.get(node.place.file), node.place) or node.place
+        yield STALE_CAST.at(
+            place,
+            "autocast.stale_cast|one autocast contains several steps: its cache keeps the cast copy of {names} "
+            "that {place} made, so later losses are computed with the values before the step.",
+            "autocast.per_step|Open autocast around the forward of each step, or pass cache_enabled=False.",
+            tensors_of(state, [held]), names=name_of(state, [held]), place=line_of(node.place, place.file),
+        )  # fmt: skip
+
+
+def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
+    """Return the innermost `with … autocast …` statement around a line."""
+    blocks = around(tree, ast.With, place.line)
+    blocks = [one for one in blocks if any("autocast" in ast.unparse(item.context_expr) for item in one.items)]
+    if not blocks:
+        return None
+    inner = max(blocks, key=lambda node: node.lineno)
+    text = "with " + ", ".join(ast.unparse(item) for item in inner.items) + ":"
+    return Place(place.file, inner.lineno, text)
+
+
+STALE_CAST = FaultKind("stale cast", _stale_casts)
